@@ -5,10 +5,12 @@ RegenError
 │   ├── UnknownOperationError     the document has no such operation
 │   ├── UnknownTypeError          the store has no such type
 │   ├── UnknownPageError          the type has no such page
+│   ├── NoTemplateError           only a model can write this
 │   └── MissingExtraError         a package of an extra is not installed (also an ImportError)
 ├── KindError                     a method of a kind raised
 ├── DocumentError                 the API description cannot serve
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
+│   ├── NoInstanceError           no JSON value can be drawn of a schema
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
 │       └── NothingToGenerateError  its answer is sound, and holds no type to generate
 ├── SourceError                   generated source cannot be taken apart or put together
@@ -40,6 +42,7 @@ RegenError
 │       └── ReaskedError          the model asks again where it has to write
 ├── BudgetError                   the token budget or the number of turns is spent
 ├── NoProgressError               the next turn could only repeat the last
+├── SandboxError                  code that a model wrote cannot be run here
 └── CassetteError                 a recording cannot serve
     ├── CassetteMissError         the cassette has no answer to this request
     └── CassetteUnreadableError   the file is no cassette
@@ -102,12 +105,20 @@ class UnknownOperationError(UsageError):
     """The document has no such operation; the hint lists near matches."""
 
 
+class UnknownSchemaError(UsageError):
+    """The document has no schema of that name; the hint lists near matches."""
+
+
 class UnknownTypeError(UsageError):
     """The store has no such type; the hint lists those it has."""
 
 
 class UnknownPageError(UsageError):
     """The type has no such page; the hint lists those it has."""
+
+
+class NoTemplateError(UsageError):
+    """The provider ``template`` is chosen, and what it is asked for only a model can write."""
 
 
 class MissingExtraError(UsageError, ImportError):
@@ -147,7 +158,11 @@ class DocumentDefectError(DocumentError):
 
 
 class NothingToGenerateError(DocumentDefectError):
-    """The operation has no successful JSON response, or one that holds plain values only."""
+    """The part of the document has no JSON schema, or one of plain values only."""
+
+
+class NoInstanceError(DocumentError):
+    """No JSON value can be drawn of a schema: it allows none, or cannot be read."""
 
 
 class SourceError(RegenError):
@@ -363,6 +378,10 @@ class NoProgressError(RegenError):
     """The next turn could only repeat the last; it was not made."""
 
     exit_code = 1
+
+
+class SandboxError(RegenError):
+    """Code that a model wrote cannot be run here: nothing limits it, or a program is missing."""
 
 
 class CassetteError(RegenError):

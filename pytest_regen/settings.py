@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import POLICIES, STALE_POLICIES, StalePolicy
+from pytest_regen.modes import (
+    BEHAVIOUR_CODES,
+    BEHAVIOUR_POLICIES,
+    POLICIES,
+    STALE_POLICIES,
+    TEMPLATE,
+    BehaviourPolicy,
+    StalePolicy,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
@@ -17,8 +25,19 @@ __all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_setti
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
-_SHIPPED_KINDS = ("translations",)
-_KEYS = ("ignore", "attempts", "model", "stale", "price", "cassettes", "kinds", *_SHIPPED_KINDS)
+_SHIPPED_KINDS = ("functions", "translations")
+_KEYS = (
+    "ignore",
+    "attempts",
+    "model",
+    "provider",
+    "stale",
+    "behaviour",
+    "price",
+    "cassettes",
+    "kinds",
+    *_SHIPPED_KINDS,
+)
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
 _CASSETTE_LISTS = {
     "ignore": 'a list of paths ("$.metadata.user_id")',
@@ -87,8 +106,12 @@ class Settings:
     attempts: int | None = None
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
+    provider: str | None = None
+    """Who answers, as ``module:attribute``; or ``template``, which holds for types of an API."""
     stale: StalePolicy | None = None
     """What becomes of a type that is older than its document; ``None``: not said."""
+    behaviour: BehaviourPolicy | None = None
+    """Whether generated code is run; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
@@ -99,7 +122,8 @@ class Settings:
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
-        return frozenset(
+        unasked = BEHAVIOUR_CODES if self.behaviour == "off" else frozenset()
+        return unasked | frozenset(
             code
             for pattern, codes in self.ignore.items()
             if pattern == unit or fnmatchcase(unit, pattern)
@@ -130,7 +154,9 @@ def read_settings(root: Path) -> Settings:
         _ignore(path, table.get("ignore", {})),
         _attempts(path, table.get("attempts")),
         _model(path, table.get("model")),
+        _provider(path, table.get("provider")),
         _stale(path, table.get("stale")),
+        _behaviour(path, table.get("behaviour")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
@@ -205,10 +231,25 @@ def _model(path: Path, value: object) -> str | None:
     return value
 
 
+def _provider(path: Path, value: object) -> str | None:
+    if value is None or value == TEMPLATE:
+        return value and TEMPLATE
+    if not isinstance(value, str) or not all(value.partition(":")[::2]):
+        raise _wrong(path, "provider", value, f'"{TEMPLATE}", or "module:attribute"')
+    return value
+
+
 def _stale(path: Path, value: object) -> StalePolicy | None:
     chosen = next((word for word in STALE_POLICIES if word == value), None)
     if value is not None and chosen is None:
         raise _wrong(path, "stale", value, f"one of {', '.join(STALE_POLICIES)}")
+    return chosen
+
+
+def _behaviour(path: Path, value: object) -> BehaviourPolicy | None:
+    chosen = next((word for word in BEHAVIOUR_POLICIES if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "behaviour", value, f"one of {', '.join(BEHAVIOUR_POLICIES)}")
     return chosen
 
 

@@ -329,5 +329,10 @@ RecordOption = Annotated[
 ]
 ProviderName = Annotated[
     str | None,
-    typer.Option("--provider", metavar="MODULE:ATTR", help="Ask this provider instead of the API."),
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types "
+        "without a model.",
+    ),
 ]

@@ -30,12 +30,10 @@ from pytest_regen.cli.output import (
     show_diff,
     show_failures,
     show_issues,
-    usage_line,
 )
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import StaleStoreError, UsageError
-from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -133,12 +131,12 @@ def regenerate(
     asked = _asked(store, types, pages, ignore if from_errors else None)
     stale = _stale(store, asked)
     if dry_run:
-        _show_plan(store, asked, stale, as_json=as_json)
+        _show_plan(store, asked, stale, turns, as_json=as_json)
         return
     if stale and not ignore_stale:
         _confirm_stale(store, stale)
     if types is None and not from_errors and not yes:
-        _confirm_everything(store, asked)
+        _confirm_everything(store, asked, turns)
     with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
         _check_ready(asked, settings)
         if from_errors:
@@ -164,7 +162,7 @@ def regenerate(
                 discard_edits=discard_edits,
                 ignore=ignore,
             )
-    emit_json(_report(result)) if as_json else _show(result)
+    emit_json(_report(result)) if as_json else _show(result, turns)
     raise typer.Exit(_exit_code(result))
 
 
@@ -234,9 +232,12 @@ def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
     )
 
 
-def _confirm_everything(store: RegenStore, asked: list[PromptEntry]) -> None:
-    tokens = sum(estimated_input_tokens(entry) for entry in asked)
-    what = f"all {plural(len(asked), 'page')} of {store.path}, about {tokens:,} tokens of input"
+def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: TurnOptions) -> None:
+    what = f"all {plural(len(asked), 'page')} of {store.path}"
+    if turns.by_template:
+        what += " by the template"
+    else:
+        what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
     if is_terminal():
         if confirm(f"Regenerate {what}?"):
             return
@@ -255,7 +256,12 @@ def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
 
 
 def _show_plan(
-    store: RegenStore, asked: list[PromptEntry], stale: list[str], *, as_json: bool
+    store: RegenStore,
+    asked: list[PromptEntry],
+    stale: list[str],
+    turns: TurnOptions,
+    *,
+    as_json: bool,
 ) -> None:
     if as_json:
         emit_json(
@@ -263,7 +269,7 @@ def _show_plan(
                 "path": store.path.as_posix(),
                 "stale": stale,
                 "pages": [
-                    {**entry.key._asdict(), "estimated_input_tokens": estimated_input_tokens(entry)}
+                    {**entry.key._asdict(), "estimated_input_tokens": turns.estimate(entry)}
                     for entry in asked
                 ],
             }
@@ -272,11 +278,12 @@ def _show_plan(
     width = max((len(entry.type_name) for entry in asked), default=0)
     for entry in asked:
         page = f"page {entry.page} of {entry.total_pages}"
-        tokens = estimated_input_tokens(entry)
-        say(f"  {entry.type_name:<{width}}  {page:<12}  about {tokens:,} tokens")
+        about = "" if turns.by_template else f"about {turns.estimate(entry):,} tokens"
+        say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
-    say(f"{store.path}: {plural(len(asked), 'page')} to ask; nothing written")
+    to_do = "write" if turns.by_template else "ask"
+    say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 
 
 def _report(result: PartialRegenResult) -> dict[str, Any]:
@@ -297,7 +304,7 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
     }
 
 
-def _show(result: PartialRegenResult) -> None:
+def _show(result: PartialRegenResult, turns: TurnOptions) -> None:
     show_diff(result.diff)
     for name, page in result.regenerated:
         fact("regenerated", f"{name} page {page}", "green")
@@ -316,7 +323,7 @@ def _show(result: PartialRegenResult) -> None:
     if not (result.calls or result.stop_reasons or result.skipped or result.failures):
         say(f"{result.source_path}: no errors, nothing to ask", "green")
         return
-    say(f"{result.source_path}: {usage_line(result.calls, result.usage)}")
+    say(f"{result.source_path}: {turns.spent(result.calls, result.usage)}")
     show_failures(result.failures)
     if _exit_code(result) and not result.failures:
         next_step(_advice(result))

@@ -5,12 +5,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_regen.cli.output import RecordChoice, Tell
+from pytest_regen.cli.output import RecordChoice, Tell, usage_line
 from pytest_regen.cli.project import Project
-from pytest_regen.errors import UsageError
+from pytest_regen.errors import MissingKeyError, UsageError
+from pytest_regen.modes import TEMPLATE
+from pytest_regen.prompts import estimated_input_tokens
+from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.turns import AnthropicProvider, Budget, load_provider
-from pytest_regen.turns.providers import require_api_key
+from pytest_regen.turns.providers import no_template, require_api_key
+from pytest_regen.turns.values import Provider, Usage
 
 __all__ = ["TurnOptions"]
 
@@ -35,30 +39,74 @@ class TurnOptions:
         """Return how many replies a page may take: the option, the project's table, or 2."""
         return self.attempts or self.project.settings.attempts or _ATTEMPTS
 
+    @property
+    def by_template(self) -> bool:
+        """Whether types are written by the template, so that no model is asked.
+
+        A model that is named on the command line is asked, whatever the project's table says.
+        """
+        if self.provider is not None:
+            return self.provider == TEMPLATE
+        return self.model is None and self.project.settings.provider == TEMPLATE
+
+    def estimate(self, entry: PromptEntry) -> int:
+        """Return about how many tokens a request with a prompt takes: none without a model."""
+        return 0 if self.by_template else estimated_input_tokens(entry)
+
+    def spent(self, calls: int, usage: Usage) -> str:
+        """Return what asking for types took, in words."""
+        return "written by the template, no call" if self.by_template else usage_line(calls, usage)
+
     @contextmanager
-    def turns(self, progress: Tell | None) -> Iterator[TurnSettings]:
+    def turns(self, progress: Tell | None, *, of_types: bool = True) -> Iterator[TurnSettings]:
         """Yield how pages are asked, the cassette open meanwhile.
 
         Args:
             progress: shows each page.
+            of_types: whether types of a store are asked for, which the template can write, and no
+                units of another kind.
 
         Raises:
             UsageError: the options contradict each other, or ``--provider`` names no provider.
         """
+        self._refuse_contradictions(of_types=of_types)
         if self.cassette is None and self.record is not RecordChoice.NONE:
             raise UsageError(
                 f"--record {self.record} has nothing to record to",
                 hint="name a file with --cassette FILE",
             )
         with self._cassette():
+            provider = self._provider(of_types=of_types)
             yield TurnSettings(
-                load_provider(self.provider) if self.provider else AnthropicProvider(self._model),
+                provider or AnthropicProvider(self._model),
                 model=self._model,
                 budget=Budget(self.budget),
                 jobs=self.jobs,
                 progress=progress,
-                ready=None if self.provider else require_api_key,
+                ready=None if provider else _require_key_for_types if of_types else require_api_key,
             )
+
+    def _provider(self, *, of_types: bool) -> Provider | None:
+        """Return the provider that is named, in the command or in the table; ``None``: the API."""
+        if self.provider is not None:
+            return load_provider(self.provider)
+        name = self.project.settings.provider
+        if name is None or (name == TEMPLATE and not (of_types and self.by_template)):
+            return None
+        return load_provider(name, folder=self.project.root)
+
+    def _refuse_contradictions(self, *, of_types: bool) -> None:
+        if self.provider != TEMPLATE:
+            return
+        if not of_types:
+            raise no_template("units of a kind")
+        for option, value in (("--model", self.model), ("--cassette", self.cassette)):
+            if value is not None:
+                raise UsageError(
+                    f"--provider template and {option} {value} contradict each other",
+                    why="the template asks no model, so there is nothing to record or replay",
+                    hint=f"leave one of them out; {option} is for turns with a model",
+                )
 
     @property
     def _model(self) -> str | None:
@@ -83,3 +131,20 @@ class TurnOptions:
             passthrough_hosts=settings.passthrough_hosts,
         ):
             yield
+
+
+def _require_key_for_types() -> None:
+    """Check as ``require_api_key`` does, and name what needs no key.
+
+    Raises:
+        MissingKeyError: no key is set, and no cassette in use replays without one.
+    """
+    try:
+        require_api_key()
+    except MissingKeyError as error:
+        raise MissingKeyError(
+            error.what,
+            why=error.why,
+            hint="add --provider template, which writes types without a model, free of charge; or "
+            f"to ask a model, {error.hint}",
+        ) from None

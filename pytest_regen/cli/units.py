@@ -241,7 +241,7 @@ def generate_file(
     """Ask for the units that are missing or stale; return the exit code."""
     if check or dry_run:
         return _plan(file, names, force=force, check=check, as_json=as_json)
-    with progress_bar("generating") as tell, turns.turns(tell) as settings:
+    with progress_bar("generating") as tell, turns.turns(tell, of_types=False) as settings:
         if settings.ready and _names_to_ask(file.open(), names, force=force):
             settings.ready()
         done = generate_units(
@@ -307,7 +307,7 @@ def regenerate_file(
         return _plan(file, chosen, force=True, check=False, as_json=as_json)
     if names is None and not from_errors and not yes and not _confirm_all(units, chosen):
         return 0
-    with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
+    with progress_bar("regenerating") as tell, turns.turns(tell, of_types=False) as settings:
         if settings.ready and chosen:
             settings.ready()
         if from_errors:

@@ -1,15 +1,24 @@
 """From schemas to type expressions and fields of the IR, and to the types they use."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pytest_regen.documents.document import Subtypes
-from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr
-from pytest_regen.documents.naming import NamingRules, home_name
+from pytest_regen.documents.ir import (
+    ArrayOf,
+    EnumValue,
+    FieldIR,
+    MapOf,
+    Ref,
+    Scalar,
+    TypeExpr,
+    UnionOf,
+)
+from pytest_regen.documents.naming import MAX_TITLE_WORDS, NamingRules, home_name
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
-from pytest_regen.documents.schemas import Schemas, allows_null
+from pytest_regen.documents.schemas import MAX_OPTIONS, CoreSchema, Schemas, allows_null
 from pytest_regen.documents.shapes import (
     Makeup,
     SchemaKind,
@@ -28,6 +37,12 @@ _MAX_LEVELS: Final = 40
 """Arrays and maps inside one another that are followed."""
 _MAX_PLACE: Final = 200
 """Segments of the place of a type that is followed; only merging without end gets as far."""
+_MAX_UNIONS: Final = 20_000
+"""Unions that are read for one operation; more is an explosion, not a description."""
+_MAX_SIZE: Final = 256
+"""Parts of one type expression that holds a union."""
+_NUMBERS: Final = frozenset({"int32", "int64", "float", "double", "decimal"})
+"""Formats of numbers."""
 _MAX_NOTE_DEPTH: Final = 16
 _MAX_LINES: Final = 20
 """Lines of the detail of a defect."""
@@ -51,18 +66,28 @@ class FieldType:
     """What describes the value rather than its type, the outermost first."""
     narrowed: tuple[Any, ...] | None = None
     """The values of a generated enum that are allowed here, where not all are."""
+    const: EnumValue | bool | None = None
+    """The only value; ``None`` where there are more, or the language has no type for it."""
 
 
 class Expressions:
     """Turns schemas into expressions; remembers which schemas became types."""
 
     def __init__(
-        self, schemas: Schemas, log: DefectLog, subtypes: Subtypes, language: NamingRules
+        self,
+        schemas: Schemas,
+        log: DefectLog,
+        subtypes: Subtypes,
+        language: NamingRules,
+        *,
+        is_request: bool = False,
     ) -> None:
         self._schemas = schemas
         self._log = log
         self._subtypes = subtypes
         self._language = language
+        self._absent = "readOnly" if is_request else "writeOnly"
+        """The word for fields that never occur, required or not."""
         self._open: list[Pointer] = []
         self._merged: dict[Makeup, JsonNode] = {}
         """The first schema of each makeup."""
@@ -70,6 +95,14 @@ class Expressions:
         """By place: the schema and its kind, ``object`` or ``enum``."""
         self.fields_read: dict[str, dict[str, Pointer]] = {}
         """By place of a type: its fields and where their schemas stand."""
+        self.tags: dict[str, dict[str, dict[str, None]]] = {}
+        """By place of a type: the properties that tell it from others, and the values that stand
+        for it by the mapping of a discriminator."""
+        self.option_names: dict[str, str] = {}
+        """By place of a type that stands in a union itself: what it is called there."""
+        self.bases: set[str] = set()
+        """Places of schemas that stand for the union of those that extend them."""
+        self._unions_left = _MAX_UNIONS
 
     def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
@@ -81,6 +114,16 @@ class Expressions:
         shape, kind = self.classify(reduced.core)
         said = allows_null(reduced.overlay)
         nullable = bool(shape.null) if said is None else said
+        if self._language.has_unions:
+            const = _only_value(reduced, shape, kind)
+            if const is not None:
+                notes = (*reduced.overlay, *shape.notes)
+                only = shape if shape.types else replace(shape, types=types_of([const]))
+                return FieldType(_scalar(only, notes), nullable, notes, const=const)
+            if kind == "object" and (union := self._subtypes_of(reduced.core, shape)):
+                return FieldType(union, nullable, reduced.overlay)
+            if kind == "union":
+                return self._union(reduced, shape, is_nullable=nullable)
         if kind in {"object", "enum"}:
             key = self._type_at(reduced.core, kind)
             if key is None:
@@ -119,10 +162,16 @@ class Expressions:
         shape = self._schemas.shape(core)
         kind = kind_of(shape)
         where = core.place
-        if shape.doubt:
+        if kind == "union":
+            pass
+        elif self._language.has_unions and kind == "any" and shape.types and not shape.doubt:
+            kind = "union"
+        elif shape.doubt:
             self._log.review(where, f"{shape.doubt}; read as any value")
         elif kind == "enum":
-            shape, kind = self._enum(shape, where)
+            only = _only_value(CoreSchema(core), shape, kind) if self._language.has_unions else None
+            if only is None:
+                shape, kind = self._enum(shape, where)
         elif kind == "any" and shape.types:
             names = " or ".join(sorted(shape.types))
             self._log.review(where, f"it may be {names}; read as any value")
@@ -163,6 +212,8 @@ class Expressions:
         plain = replace(shape, enum=None, types=declared or types_of(values))
         kind = kind_of(plain)
         said = plain.types and len(plain.types) == 1 and next(iter(plain.types))
+        if self._language.has_unions and kind == "any" and plain.types and not plain.doubt:
+            kind, said = "union", " or ".join(sorted(plain.types))
         self._log.review(
             where,
             f"an enum of {' and '.join(sorted(names))} is read as {said or 'any value'}; "
@@ -188,6 +239,153 @@ class Expressions:
         if kind == "array":
             return ArrayOf(items=found.expression), found.nullable
         return MapOf(values=found.expression), found.nullable
+
+    # --- unions ---------------------------------------------------------------------------------
+
+    def _union(self, reduced: CoreSchema, shape: Shape, *, is_nullable: bool) -> FieldType:
+        """Return what a schema is that allows one of several."""
+        core = reduced.core
+        notes = (*reduced.overlay, *shape.notes)
+        if core.place in self._open or len(self._open) >= _MAX_LEVELS or not self._unions_left:
+            why = "is too large" if self._unions_left else "contains too many others"
+            if core.place in self._open:
+                why = "contains itself with no object between"
+            self._log.review(core.place, f"the union {why}; read as any value")
+            return FieldType(ANY, is_nullable, notes)
+        self._unions_left -= 1
+        if shape.options:
+            self._open.append(core.place)
+            found = [self.type_of(option) for option in shape.options]
+            self._open.pop()
+            self._name_options(shape.options)
+        else:
+            found = list(self._of_types(core, shape))
+        said = self._note_tags(core, [each.expression for each in found])
+        expression = self._one_of([each.expression for each in found])
+        if _size(expression) > _MAX_SIZE:
+            self._log.review(core.place, "the union is too large; read as any value")
+            expression = ANY
+        if isinstance(expression, UnionOf):
+            expression = expression.model_copy(update={"discriminator": said or None})
+        inside = {
+            key: True
+            for each in found
+            for note in each.notes
+            for key in ("nullableItems", "nullableValues")
+            if note.get(key) is True
+        }
+        nullable = is_nullable or any(each.nullable for each in found)
+        return FieldType(expression, nullable, (*notes, inside) if inside else notes)
+
+    def _of_types(self, core: JsonNode, shape: Shape) -> Iterator[FieldType]:
+        """Yield what each of the types of a schema is that lists several."""
+        types = shape.types or frozenset()
+        for name in sorted(types, key=_type_order(shape.notes)):
+            own = replace(shape, types=frozenset({name}), enum=None)
+            kind = kind_of(own)
+            if kind == "object":
+                key = self._type_at(core, "object")
+                yield FieldType(ANY if key is None else Ref(name=key), nullable=False, notes=())
+            elif kind in {"array", "map"}:
+                expression, has_null_inside = self._collection(core, own, kind)
+                word = "nullableItems" if kind == "array" else "nullableValues"
+                yield FieldType(expression, nullable=False, notes=({word: has_null_inside},))
+            else:
+                format_ = own.format if (own.format in _NUMBERS) == (name != "string") else None
+                found = _scalar(replace(own, format=format_), ())
+                yield FieldType(found, nullable=False, notes=())
+
+    def _one_of(self, options: Iterable[TypeExpr]) -> TypeExpr:
+        """Return a union of what is different among ``options``, or the one that is left."""
+        flat = [
+            inner
+            for option in options
+            for inner in (option.options if isinstance(option, UnionOf) else (option,))
+        ]
+        if ANY in flat:
+            return ANY
+        scalars = _merge_scalars(option for option in flat if isinstance(option, Scalar))
+        wide = scalars.keys() | ({"integer"} if "number" in scalars else set())
+        kept: list[TypeExpr] = []
+        for option in flat:
+            if isinstance(option, Ref) and self._scalar_kinds(option) <= wide:
+                continue  # Beside any text, an enum of texts says nothing.
+            is_scalar = isinstance(option, Scalar)
+            merged = scalars.get(option.kind, scalars.get("number")) if is_scalar else option
+            if merged is not None and merged not in kept:
+                kept.append(merged)
+        return kept[0] if len(kept) == 1 else UnionOf(options=tuple(kept))
+
+    def _scalar_kinds(self, reference: Ref) -> frozenset[str]:
+        """Return the scalars that hold all values of an enum; of an object there is none."""
+        core, kind = self.types[reference.name]
+        if kind != "enum":
+            return frozenset({"object"})
+        return types_of(self.classify(core)[0].enum or ())
+
+    def _subtypes_of(self, core: JsonNode, shape: Shape) -> TypeExpr | None:
+        """Return the union of the types that extend a schema by its discriminator; else none.
+
+        The schema itself is one of them, unless each of the others has a value of its own and none
+        stands for it.
+        """
+        mapped = self._subtypes.of(core)
+        found = {each.place: each for each in mapped.found if "$ref" not in each.value}
+        if not found or len(found) >= MAX_OPTIONS:
+            return None
+        if any(kind_of(self._schemas.shape(each)) != "object" for each in found.values()):
+            return None
+        values: dict[Pointer, dict[str, None]] = {}
+        for value, target in mapped.mapped:
+            values.setdefault(target.place, {})[value] = None
+        tags = [self._tag(each, mapped.word, values.get(each.place, {})) for each in found.values()]
+        is_told = None not in tags and len({*map(repr, tags)}) == len(tags)
+        if not is_told or core.place in values:
+            found[core.place] = core
+        keys = [self._type_at(each, "object") for each in found.values()]
+        for place, own in values.items():
+            if place in found:
+                self.tags.setdefault(str(place), {}).setdefault(mapped.word, {}).update(own)
+        for where, message in mapped.broken:
+            self._log.review(where, message)
+        self.bases.add(str(core.place))
+        options = tuple(Ref(name=key) for key in keys if key is not None)
+        if len(options) == 1:
+            return options[0]
+        return UnionOf(options=options, discriminator=mapped.word or None)
+
+    def _tag(self, node: JsonNode, word: str, values: Iterable[str]) -> EnumValue | bool | None:
+        """Return the value of a property that stands for a schema; ``None`` if there is none."""
+        parts = self._schemas.shape(node).properties.get(word)
+        if not parts:
+            return None
+        reduced = self._schemas.reduce(as_one_schema("allOf", parts, node.place / "allOf" / word))
+        inner = self._schemas.shape(reduced.core)
+        own = _only_value(reduced, inner, kind_of(inner))
+        mapped = list(values)
+        return own if own is not None else mapped[0] if len(mapped) == 1 else None
+
+    def _name_options(self, options: Iterable[JsonNode]) -> None:
+        """Give the types that are written inside a union what tells them apart: their titles."""
+        for option in options:
+            title = text_in([option.value], "title") if isinstance(option.value, dict) else None
+            is_name = title is not None and len(title.split()) <= MAX_TITLE_WORDS
+            if title is not None and is_name and str(option.place) in self.types:
+                self.option_names[str(option.place)] = title
+
+    def _note_tags(self, core: JsonNode, options: Iterable[TypeExpr]) -> str:
+        """Note which values stand for which options; return the property that holds them."""
+        if not isinstance(core.value, dict) or "discriminator" not in core.value:
+            return ""
+        declared = self._subtypes.of(core)
+        for where, message in declared.broken:
+            self._log.review(where, message)
+        places = {option.name for option in options if isinstance(option, Ref)}
+        for value, target in declared.mapped:
+            place = str(self._schemas.reduce(target).core.place)
+            if place in places:
+                self.tags.setdefault(place, {}).setdefault(declared.word, {})[value] = None
+        return declared.word
 
     # --- fields ---------------------------------------------------------------------------------
 
@@ -220,6 +418,8 @@ class Expressions:
         They are not merged as the branches of a union are: a base type of large documents is
         extended by hundreds of others.
         """
+        if str(core.place) in self.bases:
+            return
         mapped = self._subtypes.of(core)
         for where, message in mapped.broken:
             self._log.review(where, message)
@@ -241,15 +441,13 @@ class Expressions:
         self, name: str, field_type: FieldType, where: Pointer, *, is_required: bool
     ) -> FieldIR:
         notes = field_type.notes
-        is_write_only = _flag(notes, "writeOnly")
         return FieldIR(
             json_name=name,
             type=field_type.expression,
-            # A response lacks what is only written, required or not.
-            required=is_required and not is_write_only,
+            required=is_required and not _flag(notes, self._absent),
             nullable=field_type.nullable,
             read_only=_flag(notes, "readOnly"),
-            write_only=is_write_only,
+            write_only=_flag(notes, "writeOnly"),
             deprecated=_flag(notes, "deprecated"),
             description=text_in(notes, "description"),
             constraints=self._constraints(field_type, where),
@@ -265,7 +463,9 @@ class Expressions:
                     else:
                         self._log.review(where, f"{key} is no plain JSON value and is left out")
                     break
-        if field_type.narrowed is not None:
+        if field_type.const is not None:
+            found["const"] = field_type.const
+        elif field_type.narrowed is not None:
             found["enum"] = list(field_type.narrowed)
         return found
 
@@ -301,6 +501,55 @@ def _narrow(overlay: Iterable[Mapping[str, Any]]) -> tuple[Any, ...] | None:
         if isinstance(note.get("enum"), list):
             return tuple(value for value in note["enum"] if value is not None)
     return None
+
+
+def _only_value(reduced: CoreSchema, shape: Shape, kind: SchemaKind) -> EnumValue | bool | None:
+    """Return the one text, whole number or truth value that a schema allows; ``None`` if none."""
+    if kind not in {"enum", "scalar"}:
+        return None
+    consts = (note["const"] for note in reduced.overlay if "const" in note)
+    values: Sequence[Any] = list(consts)[:1] or _narrow(reduced.overlay) or shape.enum or ()
+    if len(values) != 1:
+        return None
+    value = values[0]
+    is_in = shape.enum is None or any(value == each for each in shape.enum)
+    types = shape.types or types_of([value])
+    if "integer" in types and _is_whole(value):
+        value = int(value)
+    wide = types | {"integer"} if "number" in types else types
+    return value if is_in and types_of([value]) <= wide and isinstance(value, str | int) else None
+
+
+def _merge_scalars(scalars: Iterable[Scalar]) -> dict[str, Scalar]:
+    """Return one scalar of each kind, with the format that all of that kind have."""
+    merged: dict[str, Scalar] = {}
+    for scalar in scalars:
+        known = merged.setdefault(scalar.kind, scalar)
+        if known.format != scalar.format:
+            merged[scalar.kind] = Scalar(kind=scalar.kind)
+    if {"integer", "number"} <= merged.keys():
+        if merged["integer"].format != merged["number"].format:
+            merged["number"] = Scalar(kind="number")
+        del merged["integer"]
+    return merged
+
+
+def _size(expression: TypeExpr) -> int:
+    """Return of how many parts a type consists."""
+    match expression:
+        case ArrayOf(items=inner) | MapOf(values=inner):
+            return 1 + _size(inner)
+        case UnionOf(options=options):
+            return 1 + sum(map(_size, options))
+        case _:
+            return 1
+
+
+def _type_order(notes: Iterable[Mapping[str, Any]]) -> Callable[[str], tuple[int, str]]:
+    """Return the key that sorts types as the document lists them."""
+    declared = (note.get("type") for note in notes)
+    listed: list[Any] = next((each for each in declared if isinstance(each, list)), [])
+    return lambda name: (listed.index(name) if name in listed else len(listed), name)
 
 
 def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:

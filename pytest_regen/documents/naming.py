@@ -3,16 +3,17 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from pytest_regen.documents.places import Pointer
 
-__all__ = ["NamingRules", "give_names", "home_name", "singular", "words"]
+__all__ = ["MAX_TITLE_WORDS", "NamingRules", "give_names", "home_name", "singular", "words"]
 
 _MAX_LENGTH: Final = 80
 """Characters of a schema name; a longer one is cut and told apart by a hash."""
-_MAX_TITLE_WORDS: Final = 3
+MAX_TITLE_WORDS: Final = 3
 """A title of more words is a sentence, and a poor name."""
 _CONTAINERS: Final = frozenset({"schemas", "definitions", "$defs", "responses"})
 _NAMELESS: Final = frozenset(
@@ -55,6 +56,11 @@ class NamingRules(Protocol):
     @property
     def reserved_type_names(self) -> frozenset[str]:
         """Names that a generated type must not take."""
+        ...
+
+    @property
+    def has_unions(self) -> bool:
+        """Whether a member can be one of several types."""
         ...
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:
@@ -165,14 +171,16 @@ def _is_component(place: Pointer) -> bool:
     return False
 
 
-def _candidates(place: Pointer, title: str | None, *, is_root: bool) -> Iterator[str]:
+def _candidates(place: Pointer, title: str | None, option: str, *, is_root: bool) -> Iterator[str]:
     """Yield names for the schema at ``place``, the best first; they never end."""
     home = home_name(place)
+    if option and not _is_component(place):
+        home += words(option)
     if (
         is_root
         and title
         and not _is_component(place)
-        and len(_WORD.findall(title)) <= _MAX_TITLE_WORDS
+        and len(_WORD.findall(title)) <= MAX_TITLE_WORDS
     ):
         yield _shorten(words(title))
     yield _shorten(home)
@@ -186,7 +194,11 @@ def _candidates(place: Pointer, title: str | None, *, is_root: bool) -> Iterator
 
 
 def give_names(
-    places: Iterable[Pointer], root: Pointer, title: str | None, language: NamingRules
+    places: Iterable[Pointer],
+    roots: Container[Pointer],
+    title: str | None,
+    language: NamingRules,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return for each place, as text, the name its type is declared by.
 
@@ -195,21 +207,24 @@ def give_names(
 
     Args:
         places: of all types of the store.
-        root: the one that is the response itself.
+        roots: those that are the response itself.
         title: the root's title; used where the root has no name of its own.
         language: makes names legal in the target language.
+        options: by place, what tells a schema from the others of its union.
     """
 
     def rank(place: Pointer) -> tuple[int, str]:
         if _is_component(place):
-            return (0 if place == root else 1, str(place))
-        return (2 if place == root else 3, str(place))
+            return (0 if place in roots else 1, str(place))
+        return (2 if place in roots else 3, str(place))
 
     taken: set[str] = set()
     names: dict[str, str] = {}
     for place in sorted(places, key=rank):
-        is_root = place == root
-        for candidate in _candidates(place, title if is_root else None, is_root=is_root):
+        is_root = place in roots
+        own_title = title if is_root else None
+        option = options.get(str(place), "")
+        for candidate in _candidates(place, own_title, option, is_root=is_root):
             name = language.type_name(candidate, is_root=is_root)
             folded = unicodedata.normalize("NFKC", name).casefold()
             if candidate and name not in language.reserved_type_names and folded not in taken:

@@ -14,13 +14,16 @@ from pytest_regen.documents.shapes import (
     NOTHING,
     Shape,
     Variant,
+    has_options,
     join,
     kind_of,
+    live_branches,
     meet,
     own_shape,
+    with_options,
 )
 
-__all__ = ["CoreSchema", "Schemas", "allows_null"]
+__all__ = ["MAX_OPTIONS", "CoreSchema", "Schemas", "allows_null"]
 
 _MAX_COMPOSITION: Final = 40
 """Levels of ``allOf`` and ``oneOf`` inside one another that are read in one go."""
@@ -28,6 +31,8 @@ _MAX_CYCLE: Final = 60
 """Levels at which only schemas that contain themselves are still read."""
 _MAX_WORK: Final = 200_000
 """Schemas that are merged for one operation; more is an explosion, not a description."""
+MAX_OPTIONS: Final = 64
+"""Schemas that one value may be one of; a union of more is read as languages without unions do."""
 _STRUCTURE: Final = ("properties", "patternProperties", "required", "items", "prefixItems")
 _COMPOSITION: Final = ("$ref", "allOf", "oneOf", "anyOf")
 _VOID_BESIDE_REF: Final = frozenset(
@@ -79,10 +84,21 @@ _Read = Callable[[JsonNode], Any]
 class Schemas:
     """Reads the schemas of one document, each at most once, and collects their defects."""
 
-    def __init__(self, references: References, log: DefectLog, *, has_ref_siblings: bool) -> None:
+    def __init__(
+        self,
+        references: References,
+        log: DefectLog,
+        *,
+        has_ref_siblings: bool,
+        has_unions: bool = False,
+        subtypes: Container[Pointer] = (),
+    ) -> None:
         self._references = references
         self._log = log
         self._has_ref_siblings = has_ref_siblings
+        self._has_unions = has_unions
+        self._subtypes = subtypes
+        """Where schemas stand that are types of their own, even if they only wrap another."""
         self._reduced: dict[Pointer, CoreSchema] = {}
         self._shapes: dict[Pointer, Shape] = {}
         self._cyclic: dict[Pointer, tuple[Shape, frozenset[Pointer]]] = {}
@@ -246,7 +262,7 @@ class Schemas:
 
     def _inner(self, view: _View) -> tuple[list[Mapping[str, Any]], JsonNode] | None:
         """Return the one schema that ``view`` wraps, if it does no more than describe it."""
-        if _has_structure(view.own):
+        if _has_structure(view.own) or view.node.place in self._subtypes:
             return None
         unions = view.unions
         if view.members and unions:
@@ -370,6 +386,10 @@ class Schemas:
         joined = join(shapes, view.node.place / keyword)
         if kind_of(joined) == "object":
             joined = replace(joined, variants=tuple(_variants(branches, cores, shapes)))
+        if self._has_unions and has_options(joined, live := live_branches(shapes)):
+            options = _options(branches, cores, shapes)
+            if 1 < len(options) <= MAX_OPTIONS:
+                joined = with_options(joined, live, options)
         return meet(shape, joined)
 
     def _branch(self, branch: JsonNode) -> Shape:
@@ -380,6 +400,21 @@ class Schemas:
             title = branch.value.get("title")
             return replace(shape, labels=(title,) if isinstance(title, str) and title else None)
         return shape
+
+
+def _options(
+    branches: Sequence[JsonNode], cores: Sequence[CoreSchema], shapes: Sequence[Shape]
+) -> list[JsonNode]:
+    """Return the schemas of which a union allows one; a union among them counts as its own."""
+    found: dict[Pointer, JsonNode] = {}
+    for branch, core, shape in zip(branches, cores, shapes, strict=True):
+        if not live_branches([shape]):
+            continue
+        if shape.options:
+            found.update((option.place, option) for option in shape.options)
+        else:
+            found.setdefault(core.core.place, branch)
+    return list(found.values())
 
 
 def _variants(

@@ -14,16 +14,19 @@ __all__ = [
     "Shape",
     "Variant",
     "as_one_schema",
+    "has_options",
     "join",
     "kind_of",
+    "live_branches",
     "makeup",
     "meet",
     "own_shape",
     "types_of",
+    "with_options",
 ]
 
 
-SchemaKind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
+SchemaKind = Literal["object", "enum", "map", "array", "scalar", "union", "any", "nothing"]
 
 Makeup = tuple[str, frozenset[Any]]
 """A keyword and the parts that it joins: places, or what was put together in turn."""
@@ -60,6 +63,9 @@ class Shape:
     """The mappings it was read from, the outermost first: descriptions, limits, defaults."""
     variants: tuple[Variant, ...] = ()
     """The branches of unions whose properties are merged here."""
+    options: tuple[JsonNode, ...] = ()
+    """The schemas of which a value has one, where that says more than the rest: for languages with
+    unions."""
     doubt: str = ""
     """Why it is no single type; then it is read as any value."""
 
@@ -72,7 +78,8 @@ class Shape:
     @property
     def is_open(self) -> bool:
         """Whether it says nothing about structure: an annotation, or a bare ``required``."""
-        return self.types is None and self.enum is None and not self.properties and not self.doubt
+        is_plain = self.enum is None and not self.properties and not self.options
+        return self.types is None and is_plain and not self.doubt
 
 
 ANYTHING: Final = Shape()
@@ -82,6 +89,8 @@ NOTHING: Final = Shape(types=frozenset(), null=False)
 def kind_of(shape: Shape) -> SchemaKind:
     """Return what an IR type expression would say of ``shape``."""
     types = shape.types
+    if shape.options:
+        return "union"
     if shape.doubt or (types == frozenset() and shape.null):
         return "any"
     if shape.enum and not shape.is_const:
@@ -160,8 +169,23 @@ def meet(outer: Shape, inner: Shape) -> Shape:
         items=outer.items + inner.items,
         notes=outer.notes + inner.notes,
         variants=outer.variants + inner.variants,
+        options=_common_options(outer, inner),
         doubt=doubt,
     )
+
+
+def _common_options(outer: Shape, inner: Shape) -> tuple[JsonNode, ...]:
+    """Return the options of a union that the other side only describes; none where it narrows it.
+
+    What is said beside a union holds for each option, and no option says it by itself.
+    """
+    if bool(outer.options) == bool(inner.options):
+        return ()
+    union, other = (outer, inner) if outer.options else (inner, outer)
+    has_parts = other.properties or other.items or other.extra or other.enum is not None
+    if has_parts or other.doubt or not other.required <= union.required:
+        return ()
+    return union.options if other.types is None or (union.types or {""}) <= other.types else ()
 
 
 def _common_types(a: frozenset[str] | None, b: frozenset[str] | None) -> frozenset[str] | None:
@@ -224,9 +248,37 @@ def _list_types(types: frozenset[str]) -> str:
 # --- oneOf, anyOf -------------------------------------------------------------------------------
 
 
+def live_branches(branches: Iterable[Shape]) -> list[Shape]:
+    """Return the branches of a union that allow something beside null."""
+    return [branch for branch in branches if not branch.is_only_null and branch != NOTHING]
+
+
+def has_options(joined: Shape, live: Sequence[Shape]) -> bool:
+    """Return whether a union of ``live`` says more than ``joined``, the one type made of them.
+
+    Scalars of one kind are that scalar, and enums of one kind one enum. A branch that says nothing
+    about structure is no option: it adds a limit to what stands beside it.
+    """
+    kinds = {kind_of(branch) for branch in live}
+    is_open = any(branch.doubt or not branch.types for branch in live if kind_of(branch) == "any")
+    if len(live) < 2 or is_open or "nothing" in kinds:
+        return False
+    if kinds == {"enum"}:
+        return len(types_of(joined.enum or ())) > 1
+    return kind_of(joined) not in {"scalar", "enum"}
+
+
+def with_options(joined: Shape, live: Sequence[Shape], options: Sequence[JsonNode]) -> Shape:
+    """Return ``joined`` as a union of ``options``."""
+    types: frozenset[str] = frozenset()
+    for branch in live:
+        types |= branch.types or types_of(branch.enum or ())
+    return replace(joined, types=types, options=tuple(options))
+
+
 def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     """Return what any of ``branches`` allows; merged properties stand below ``place``."""
-    live = [branch for branch in branches if not branch.is_only_null and branch != NOTHING]
+    live = live_branches(branches)
     null = True if any(branch.null for branch in branches) else None
     if not live or all(branch.is_open for branch in live):
         return Shape(null=null, required=_in_all(live))

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from pytest_regen.modes import (
+    BEHAVIOUR_POLICIES,
     POLICIES,
     RECORD_MODES,
     STALE_POLICIES,
+    TEMPLATE,
     FindingPolicy,
     RecordMode,
     StalePolicy,
@@ -64,6 +66,10 @@ class Choices:
     attempts_option: int | None
     attempts_default: int
     model: str | None
+    provider_option: str | None
+    """Who answers, as the command line says."""
+    provider_default: str | None
+    """Who answers where neither a test nor a hook says otherwise."""
     record_option: RecordMode | None
     record_default: RecordMode
     budget: int | None
@@ -75,6 +81,11 @@ class Choices:
     in_ci: bool
     notes: tuple[str, ...] = ()
     """What was asked for and is not done, and why; one line each."""
+
+    @property
+    def writes_types(self) -> bool:
+        """Whether the template writes types, unless a test or a hook brings a provider."""
+        return (self.provider_option or self.provider_default) == TEMPLATE
 
     def attempts(self, marker: int | None = None) -> int:
         """Return how often a test may be called."""
@@ -135,6 +146,8 @@ def _read(config: pytest.Config) -> Choices:
         settings = read_settings(config.rootpath)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
+    behaviour = ini_choice(config, "regen_behaviour", BEHAVIOUR_POLICIES) or settings.behaviour
+    settings = replace(settings, behaviour=behaviour)
     option = config.option
     heal = option.regen_heal and _is_given(config, "--regen")
     only = tuple(
@@ -142,6 +155,13 @@ def _read(config: pytest.Config) -> Choices:
     )
     if only and not (option.regen_heal or option.regen_dry_run):
         raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
+    if option.regen_provider == TEMPLATE and option.regen_model is not None:
+        raise usage_error(
+            f"--regen-provider {TEMPLATE} and --regen-model {option.regen_model} contradict each "
+            "other",
+            why="the template asks no model",
+            hint="give one of them",
+        )
     record = _recording(option)
     choices = Choices(
         settings=settings,
@@ -152,6 +172,11 @@ def _read(config: pytest.Config) -> Choices:
         attempts_option=_at_least_one("--regen-attempts", option.regen_attempts),
         attempts_default=_ini_attempts(config) or settings.attempts or DEFAULT_ATTEMPTS,
         model=option.regen_model or config.getini("regen_model") or settings.model,
+        provider_option=option.regen_provider,
+        # A model named on the command line is asked, whatever the project's table says.
+        provider_default=settings.provider
+        if settings.provider != TEMPLATE or option.regen_model is None
+        else None,
         record_option=record,
         record_default=ini_choice(config, "regen_record", RECORD_MODES) or "none",
         budget=_at_least_one("--regen-budget", option.regen_budget),

@@ -48,9 +48,9 @@ def regen_store(request: pytest.FixtureRequest) -> "StoreOpener":
 @pytest.fixture
 def regen_provider(request: pytest.FixtureRequest) -> "Provider":
     """Who answers when something is regenerated; override it to bring another model."""
-    from pytest_regen.pytest_plugin.providers import provider_of_run
+    from pytest_regen.pytest_plugin.providers import default_provider
 
-    return provider_of_run(request.config)
+    return default_provider(request.node)
 
 
 @pytest.fixture

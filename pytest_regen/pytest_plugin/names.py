@@ -12,6 +12,7 @@ import pytest
 from pytest_regen.canonical import text_hash
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.files import safe_file_name
+from pytest_regen.modes import TEMPLATE
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.selection import id_from_here
@@ -191,13 +192,19 @@ def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = 
     return " ".join(map(shlex.quote, ["pytest", *named, *options]))
 
 
-def heal_command(config: pytest.Config, nodeid: str, cassette: Path) -> str:
+def heal_command(
+    config: pytest.Config, nodeid: str, cassette: Path, *, of_types: bool = True
+) -> str:
     """Return the command that heals one node.
 
-    What was never recorded cannot be replayed: the command records it.
+    What was never recorded cannot be replayed: the command records it. The template, where it is
+    chosen for types, records nothing.
     """
-    record = () if cassette.exists() else ("--regen-record", "once")
-    return node_command(config, nodeid, options=("--regen", *record))
+    choices = choices_of(config)
+    more = () if cassette.exists() else ("--regen-record", "once")
+    if of_types and choices.writes_types:
+        more = ("--regen-provider", TEMPLATE) if choices.provider_option else ()
+    return node_command(config, nodeid, options=("--regen", *more))
 
 
 def rerun_command(
@@ -224,7 +231,11 @@ def rerun_command(
     limit = budget or choices.budget
     if limit is not None:
         repeated += ["--regen-budget", str(limit)]
-    named = {"--regen-attempts": config.option.regen_attempts, "--regen-model": _model(config)}
+    named = {
+        "--regen-attempts": config.option.regen_attempts,
+        "--regen-model": _model(config),
+        "--regen-provider": choices.provider_option,
+    }
     for name, value in named.items():
         if value is not None and name not in options:
             repeated += [name, str(value)]

@@ -25,7 +25,7 @@ __all__ = [
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_KIND_KEYS = (b"kinds", b"translations")
+_KIND_KEYS = (b"kinds", b"functions", b"translations")
 """Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
 
 _MARKERS = (
@@ -79,6 +79,13 @@ def add_options(parser: pytest.Parser) -> None:
         "",
     )
     parser.addini(
+        "regen_behaviour",
+        "whether generated types are run with JSON of the document: auto (where what it takes is "
+        "there) or off",
+        "string",
+        "",
+    )
+    parser.addini(
         "regen_fail_on",
         "when a run without failures exits with 1: auto (in CI, if it changed a store), "
         "regenerated (anywhere, if a test passed only after regeneration), never",
@@ -119,6 +126,14 @@ def _add_ways(group: pytest.OptionGroup) -> None:
         dest="regen_model",
         metavar="MODEL",
         help="Model that regenerates.",
+    )
+    group.addoption(
+        "--regen-provider",
+        default=None,
+        dest="regen_provider",
+        metavar="NAME",
+        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types without "
+        "a model.",
     )
     group.addoption(
         "--regen-dry-run",

@@ -5,29 +5,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
 from pytest_regen.errors import ProviderError, RefusedError
+from pytest_regen.modes import TEMPLATE
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.settings import Price
-from pytest_regen.turns import AnthropicProvider, Budget, cost_of
+from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
 from pytest_regen.turns.exchange import CallRecord, TurnExchange
+from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
 __all__ = [
     "RegenerationTurns",
     "budget_of",
     "cost_in",
+    "default_provider",
     "hooks_of",
     "provider_of",
-    "provider_of_run",
     "record_turns",
     "turn_settings",
 ]
@@ -76,22 +77,54 @@ def budget_of(config: pytest.Config) -> Budget:
     return config.stash[_BUDGET]
 
 
-def provider_of(item: pytest.Item) -> Provider:
+_DEFAULT: pytest.StashKey[Provider] = pytest.StashKey()
+"""The ``regen_provider`` of a test that does not override it."""
+
+
+def default_provider(item: pytest.Item) -> Provider:
+    """Return the ``regen_provider`` of a test that has none of its own."""
+    return item.stash.setdefault(_DEFAULT, _provider_of_run(item.config, of_types=False))
+
+
+def provider_of(item: pytest.Item, *, of_types: bool) -> Provider:
     """Return who answers for an item.
 
-    The first of these that is there: the test's own ``regen_provider`` fixture, a
-    ``pytest_regen_provider`` hook, the real API.
+    The first of these that is there: the test's own fixture ``regen_provider``, the option
+    ``--regen-provider``, a hook ``pytest_regen_provider``, ``provider`` in ``[tool.pytest-regen]``,
+    the real API.
+
+    Args:
+        item: the item.
+        of_types: whether it asks for types of a store, and not for units of another kind.
+
+    Raises:
+        UsageError: the option or the table names no provider; or the option names the template,
+            and no types are asked for.
     """
-    funcargs: dict[str, Any] = getattr(item, "funcargs", {})
-    return funcargs.get("regen_provider") or provider_of_run(item.config)
+    own: Provider | None = getattr(item, "funcargs", {}).get("regen_provider")
+    if own is not None and own is not item.stash.get(_DEFAULT, None):
+        return own
+    if choices_of(item.config).provider_option == TEMPLATE and not of_types:
+        raise no_template("units of a kind")
+    return _provider_of_run(item.config, of_types=of_types)
 
 
-def provider_of_run(config: pytest.Config) -> Provider:
-    """Return who answers where no test says otherwise: a hook's provider, or the real API."""
-    provided: Provider | None = config.hook.pytest_regen_provider(config=config)
-    if provided is not None:
-        return provided
-    return AnthropicProvider(choices_of(config).model)
+def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
+    """Return who answers where no test says otherwise.
+
+    The template answers for types alone: all else goes to whom it would go without it.
+    """
+    choices = choices_of(config)
+    named = (choices.provider_option, choices.provider_default)
+    option, default = (None if name == TEMPLATE and not of_types else name for name in named)
+    if option is None:
+        hooked: Provider | None = config.hook.pytest_regen_provider(config=config)
+        if hooked is not None:
+            return hooked
+    name = option or default
+    if name is None:
+        return AnthropicProvider(choices.model)
+    return load_provider(name, folder=config.rootpath)
 
 
 def hooks_of(
@@ -109,13 +142,29 @@ def hooks_of(
 
 
 @contextmanager
-def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["RegenerationTurns"]:
-    """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``."""
+def turn_settings(
+    item: pytest.Item, cassette: Path, unit: str, *, of_types: bool
+) -> Iterator["RegenerationTurns"]:
+    """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``.
+
+    Args:
+        item: the item that asks.
+        cassette: where its turns are recorded.
+        unit: its node id.
+        of_types: whether it asks for types of a store, and not for units of another kind.
+
+    Raises:
+        UsageError: see ``--regen-provider``.
+    """
     config = item.config
     choices = choices_of(config)
     before, after = hooks_of(config)
-
-    with _cassette_provider(item, cassette, unit) as (provider, run):
+    answers = provider_of(item, of_types=of_types)
+    if isinstance(answers, TemplateProvider):
+        # No turn is taken, so that there is nothing to record.
+        yield RegenerationTurns(TurnSettings(answers), None)
+        return
+    with _cassette_provider(item, answers, cassette, unit) as (provider, run):
         settings = TurnSettings(
             provider,
             model=choices.model,
@@ -131,27 +180,29 @@ class RegenerationTurns:
     """Provider, budget and hooks for one regeneration."""
 
     settings: TurnSettings
-    run: "CassetteRun"
-    """The cassette that the turns go through."""
+    run: "CassetteRun | None"
+    """The cassette that the turns go through; ``None`` where no turn is taken."""
 
     @property
     def is_emulated(self) -> bool:
         """Whether an answer came from the emulator, live or recorded."""
-        return self.run.emulated and self.run.played + self.run.recorded > 0
+        run = self.run
+        return run is not None and run.emulated and run.played + run.recorded > 0
 
     @property
     def is_live(self) -> bool:
         """Whether an answer was given just now, and so may have cost something."""
         # A provider that uses no HTTP is asked although nothing is recorded of it.
         run = self.run
-        return not run.is_replay_only and (run.recorded > 0 or run.played == 0)
+        if run is None or run.is_replay_only:
+            return False
+        return run.recorded > 0 or run.played == 0
 
 
 @contextmanager
 def _cassette_provider(
-    item: pytest.Item, path: Path, unit: str
+    item: pytest.Item, provider: Provider, path: Path, unit: str
 ) -> Iterator[tuple[Provider, "CassetteRun"]]:
-    provider = provider_of(item)
     if CASSETTE in item.stash:
         yield provider, item.stash[CASSETTE]
         return

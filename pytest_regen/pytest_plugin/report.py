@@ -152,6 +152,7 @@ def _heal(heal: HealReport) -> Json:
         "cost_usd": heal.cost or None,
         "estimate": heal.estimate,
         "emulated": heal.emulated,
+        "by_template": heal.by_template,
         "findings": heal.findings,
         "why": heal.why,
         "changed": heal.changed,

@@ -267,13 +267,14 @@ class _ReportLog:
             "mode": self._mode,
             "record": choices.record_mode(),
             "model": choices.model,
+            "provider": choices.provider_option or choices.provider_default,
             "attempts": choices.attempts(),
             "budget": choices.budget,
             "ci": choices.in_ci,
             "exit_code": int(session.exitstatus),
             "stopped": str(stopped or _STOPPED.get(int(session.exitstatus), "")),
             "why_failed": self._summary.gate,
-            "notes": sorted(self._summary.notes),
+            "notes": sorted(self._summary.all_notes),
             "next": self._summary.next_command,
         }
 

@@ -163,6 +163,8 @@ def _heal_facts(heal: Json) -> Iterator[str]:
     if heal["calls"]:
         yield plural(heal["calls"], "request")
         yield f"{heal['tokens_in']:,} tokens in, {heal['tokens_out']:,} out"
+    if heal["by_template"]:
+        yield "by the template, without a model"
     if heal["cache_read"]:
         yield f"{heal['cache_read']:,} read from the prompt cache"
     if heal["cost_usd"] is not None:

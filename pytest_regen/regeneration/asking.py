@@ -23,6 +23,7 @@ from pytest_regen.regeneration.values import (
     TurnSettings,
 )
 from pytest_regen.turns.exchange import Tally
+from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.values import provider_reference
 
 __all__ = [
@@ -140,7 +141,12 @@ def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
 
     A refusal, a spent budget, a provider without a reply and a cassette without an answer are
     ``failure`` of the answer, so that what other requests gave is kept.
+
+    Raises:
+        NoTemplateError: the template was chosen, and only a model can write this.
     """
+    if isinstance(settings.provider, TemplateProvider):
+        return _from_template(ask)
     tally = Tally()
     try:
         whole = settings.exchange().whole(
@@ -160,6 +166,14 @@ def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
         tally.usage,
         tally.calls,
     )
+
+
+def _from_template(ask: Ask) -> Answer:
+    """Return the output that needs no model: there is no turn, nothing to pay and to record."""
+    if ask.template is None:
+        raise no_template(ask.title)
+    name = TemplateProvider.reference
+    return Answer(ask, ask.template(), model=name, provider=name, by_template=True)
 
 
 def _refusal(ask: Ask, error: RefusedError) -> RefusedError:

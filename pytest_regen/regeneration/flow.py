@@ -184,7 +184,13 @@ class Work(Generic[V]):
                 piece.last_round = self._round
                 attempts += 1
         piece.is_reached = True
-        piece.result = replace(piece.result, usage=usage, calls=calls, attempts=attempts)
+        piece.result = replace(
+            piece.result,
+            usage=usage,
+            calls=calls,
+            attempts=attempts,
+            by_template=answers[0].by_template,
+        )
         if self._drafts_done < self._drafts:
             self._drafts_done += 1
             self._report(answers[0], settings)
@@ -193,7 +199,11 @@ class Work(Generic[V]):
         if settings.progress:
             key = PageKey(answer.ask.name, answer.ask.page, self.view.page_count(answer.ask.name))
             done, total = self._drafts_done, self._drafts
-            settings.progress(Progress(key, done, total, "failed" if answer.failure else "asked"))
+            settings.progress(
+                Progress(key, done, total, "failed")
+                if answer.failure
+                else Progress(key, done, total, "written" if answer.by_template else "asked")
+            )
 
     def keep_better(self, policy: Policy, replies: Sequence[Answer]) -> None:
         """Keep the new outputs of a piece that may stay: all together, else some on their own.
@@ -250,11 +260,17 @@ class Work(Generic[V]):
         )
 
     def _note_findings(self, name: str, found: Sequence[Feedback], *, is_stored: bool) -> None:
-        """Remember what is wrong with new outputs; stop a piece whose model makes no progress."""
+        """Remember what is wrong with new outputs; stop a piece that gets no further.
+
+        A model that makes the same mistakes again makes no progress. The template always does: it
+        reads no corrections.
+        """
         piece = self._pieces[name]
         piece.rejected = () if is_stored else tuple(found)
         mark = signature(found)
-        if mark and mark in piece.seen:
+        if mark and piece.result.by_template:
+            self._close(piece, "unfixable")
+        elif mark and mark in piece.seen:
             self._close(piece, "no_progress")
         piece.seen.append(mark)
 

@@ -4,15 +4,17 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.errors import EditedPromptError, HandEditError
+from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
+from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.prompts import correction_block, with_correction
-from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, Score, TurnSettings
@@ -30,7 +32,12 @@ from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
 from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
-from pytest_regen.validation.stores import update_command, validate_store
+from pytest_regen.validation.stores import (
+    behaviour_of_store,
+    update_command,
+    validate_store,
+    wants_behaviour,
+)
 
 __all__ = [
     "StorePlace",
@@ -42,6 +49,7 @@ __all__ = [
     "results_that_count",
     "with_pages",
     "without_types",
+    "write_page",
 ]
 
 _TOKENS_PER_UNIT: Final = 70
@@ -74,10 +82,17 @@ class StoreView:
     @cached_property
     def _scores(self) -> dict[str, Score]:
         return {
-            name: _score(self.store, name, result)
+            name: _score(self.store, name, result, is_unasked=name in self._unasked)
             for name, result in self.results.items()
-            if result.issues
+            if result.issues or name in self._unasked
         }
+
+    @cached_property
+    def _unasked(self) -> frozenset[str]:
+        """The types that could not be run because of some code."""
+        if not wants_behaviour(self.store, self._ignore):
+            return frozenset()
+        return behaviour_of_store(self.store).unasked
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -169,7 +184,7 @@ class StorePlace:
                 wanted[entry.page],
                 settings,
                 model=model_for(view.store, entry, settings.model),
-                language=find_language(view.store.ir.language),
+                store=view.store,
             )
             for entry in view.store.prompts_of(name)
             if entry.page in wanted
@@ -264,9 +279,10 @@ def ask_for_page(
     settings: TurnSettings,
     *,
     model: str,
-    language: Language,
+    store: RegenStore,
 ) -> Ask:
     """Return the request for one page; its stored prompt is followed by the corrections."""
+    language = find_language(store.ir.language)
     user = entry.user
     if corrections:
         user = with_correction(user, correction_block(corrections, user))
@@ -280,7 +296,28 @@ def ask_for_page(
         title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
+        template=partial(write_page, store, entry),
     )
+
+
+def write_page(store: RegenStore, entry: PromptEntry) -> str:
+    """Return a page as its language writes it: what the prompt asks for, without a model.
+
+    Raises:
+        StaleStoreError: ``ir.json`` does not have what the prompt asks for.
+    """
+    type_ = store.ir.type_named(entry.type_name)
+    if type_ is None or not set(entry.fields) <= set(type_.units):
+        raise StaleStoreError(
+            f"{store.path}: the prompt of {entry.type_name}, page {entry.page}, is not about the "
+            "type in ir.json",
+            why="the template writes from ir.json what the prompt asks for",
+            hint=update_command(store),
+        )
+    is_enum = type_.kind == "enum"
+    mode = output_mode(is_enum=is_enum, is_root=type_.is_root, page=entry.page)
+    language = find_language(store.ir.language)
+    return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
 
 
 def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
@@ -367,7 +404,7 @@ def results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, Validatio
     What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
     silent about it is no leave to overwrite it.
     """
-    found = validate_store(store)
+    found = validate_store(store, behaviour=wants_behaviour(store, ignore))
     kept = without_ignored(found, ignore)
     for name, result in found.items():
         if is_edited(result) and not is_edited(kept[name]):
@@ -422,11 +459,17 @@ def find_obstacle(
     return None
 
 
-def _score(store: RegenStore, type_name: str, result: ValidationResult) -> Score:
+def _score(
+    store: RegenStore, type_name: str, result: ValidationResult, *, is_unasked: bool
+) -> Score:
     """Return a type's score; an issue without a page is about all of them."""
+    found = sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
+    ran = Score(
+        len(result.errors), found_by_running=0 if is_unasked else found, is_unasked=is_unasked
+    )
     hiding = [issue for issue in result.errors if issue.code in _HIDING_CODES]
     if not hiding:
-        return Score(len(result.errors))
+        return ran
     named = {issue.page for issue in hiding}
     unreadable = [
         prompt for prompt in store.prompts_of(type_name) if None in named or prompt.page in named
@@ -437,7 +480,8 @@ def _score(store: RegenStore, type_name: str, result: ValidationResult) -> Score
         for prompt in unreadable
         for unit in prompt.fields
     )
-    return Score(len(result.errors) + hidden, frozenset(prompt.page for prompt in unreadable))
+    pages = frozenset(prompt.page for prompt in unreadable)
+    return replace(ran, errors=len(result.errors) + hidden, unreadable=pages)
 
 
 def _stands_in(word: str, page: StoredPage | None) -> bool:

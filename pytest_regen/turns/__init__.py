@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         CallableProvider,
         DryRunProvider,
         ScriptedProvider,
+        TemplateProvider,
         load_provider,
         provider_from_environment,
     )
@@ -51,6 +52,7 @@ __all__ = [
     "Reply",
     "Role",
     "ScriptedProvider",
+    "TemplateProvider",
     "TurnRequest",
     "Usage",
     "agenerate_object_with_repair",

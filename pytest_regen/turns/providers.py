@@ -11,7 +11,14 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from pytest_regen.errors import MissingKeyError, ProviderError, TransportError, UsageError
+from pytest_regen.errors import (
+    MissingKeyError,
+    NoTemplateError,
+    ProviderError,
+    TransportError,
+    UsageError,
+)
+from pytest_regen.modes import TEMPLATE
 from pytest_regen.turns.anthropic import AnthropicProvider
 from pytest_regen.turns.interception import current_interceptor
 from pytest_regen.turns.steps import in_thread
@@ -21,7 +28,9 @@ __all__ = [
     "CallableProvider",
     "DryRunProvider",
     "ScriptedProvider",
+    "TemplateProvider",
     "load_provider",
+    "no_template",
     "provider_from_environment",
     "require_api_key",
 ]
@@ -209,7 +218,41 @@ class DryRunProvider:
         return self.send(request)
 
 
-_FORM = "module:attribute, for example tests.models:my_provider"
+class TemplateProvider:
+    """Stands for no model: types of an API are written by their language, free of charge.
+
+    Whoever asks for a page of a type calls ``Language.write_page`` in its place, for a template
+    needs the type and not the words of a prompt. There is nothing else that it could answer.
+    """
+
+    reference = TEMPLATE
+    """What stands for a model where outputs say who wrote them."""
+    asks_cassettes = True
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Refuse.
+
+        Raises:
+            NoTemplateError: always.
+        """
+        del request
+        raise no_template("this turn")
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Refuse; raises as ``send`` does."""
+        return self.send(request)
+
+
+def no_template(what: str) -> NoTemplateError:
+    """Return the error of something that only a model can write."""
+    return NoTemplateError(
+        f"the template cannot write {what}",
+        why="it writes the types of an API only, as their language spells them",
+        hint="ask a model for it: leave the provider 'template' out, or name another one",
+    )
+
+
+_FORM = "template, or module:attribute, for example tests.models:my_provider"
 
 
 def provider_from_environment(
@@ -241,19 +284,25 @@ def require_api_key() -> None:
         )
 
 
-def load_provider(reference: str) -> Provider:
-    """Return the provider that ``module:attribute`` names.
+def load_provider(reference: str, *, folder: Path | None = None) -> Provider:
+    """Return the provider that ``module:attribute`` names, or ``template``.
 
     The attribute is a provider, a class or function without required parameters that makes one,
     or a function from a list of messages to text.
 
+    Args:
+        reference: the name.
+        folder: importable meanwhile; by default the working directory.
+
     Raises:
         UsageError: the reference is malformed, cannot be imported, or names no provider.
     """
+    if reference == TEMPLATE:
+        return TemplateProvider()
     module_name, colon, path = reference.partition(":")
     if not (module_name and colon and path):
         raise UsageError(f"--provider {reference!r} names no provider", hint=f"write it as {_FORM}")
-    with _import_from_working_directory():
+    with _importable(folder or Path.cwd()):
         found = _attribute(reference, module_name, path)
         return _as_provider(found, reference)
 
@@ -311,9 +360,9 @@ def _required_parameters(found: object) -> int:
 
 
 @contextmanager
-def _import_from_working_directory() -> Iterator[None]:
-    here = str(Path.cwd())
-    if here in sys.path or "" in sys.path:
+def _importable(folder: Path) -> Iterator[None]:
+    here = str(folder)
+    if here in sys.path or ("" in sys.path and folder == Path.cwd()):
         yield
         return
     sys.path.insert(0, here)

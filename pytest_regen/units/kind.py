@@ -69,6 +69,10 @@ class Kind:
     is not its users' names only what they wrote, so that a new release makes nothing stale."""
     settings: Mapping[str, Any] = {}
     """What else every unit was made from; JSON values."""
+    is_imported: bool = False
+    """Whether tests import the files: a candidate is then tried in a process of its own."""
+    trial_seconds: float = 120
+    """After which such a process is killed, and the trial has failed."""
     examples: ClassVar[Iterable[Example]] = ()
     """Texts that ``check`` must accept and refuse; the conformance suite tries them."""
 

@@ -31,6 +31,7 @@ TEST_FILES: Final = ("test_*.py", "*_test.py")
 """What pytest collects as test modules, unless ``python_files`` says otherwise."""
 
 SHIPPED: Final[Mapping[str, str]] = {
+    "functions": "pytest_regen.kinds.functions:function_kinds",
     "translations": "pytest_regen.kinds.translation:translation_kinds",
 }
 """Settings of kinds that ship, and the functions that make kinds of them."""

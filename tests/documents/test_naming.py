@@ -196,10 +196,10 @@ def test_long_names_are_bounded_and_stay_different(tmp_path: Path) -> None:
 def test_names_are_unique_whatever_schemas_are_called(labels: list[str], order: Any) -> None:
     """Any text names a schema; the names differ by case-blind comparison, in every order."""
     places = [Pointer("", ("components", "schemas", label)) for label in labels]
-    first = give_names(places, places[0], None, PlainNames())
+    first = give_names(places, [places[0]], None, PlainNames())
     shuffled = places.copy()
     order.shuffle(shuffled)
-    assert give_names(shuffled, places[0], None, PlainNames()) == first
+    assert give_names(shuffled, [places[0]], None, PlainNames()) == first
     assert len({name.casefold() for name in first.values()}) == len(places)
     assert not set(first.values()) & PlainNames.reserved_type_names
 
@@ -220,6 +220,6 @@ def test_the_root_chooses_before_other_types_that_have_no_name() -> None:
     inline = Pointer("", ("components", "schemas", "Wind", "properties", "kites"))
     named = Pointer("", ("components", "schemas", "Kites"))
 
-    assert give_names([inline, root], root, None, Unmarked())[str(root)] == "Kite"
-    assert give_names([inline, root], root, "Kites", Unmarked())[str(root)] == "Kites"
-    assert give_names([named, root], root, "Kites", Unmarked())[str(named)] == "Kites"
+    assert give_names([inline, root], [root], None, Unmarked())[str(root)] == "Kite"
+    assert give_names([inline, root], [root], "Kites", Unmarked())[str(root)] == "Kites"
+    assert give_names([named, root], [root], "Kites", Unmarked())[str(named)] == "Kites"

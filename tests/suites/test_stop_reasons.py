@@ -37,7 +37,6 @@ from pytest_regen.errors import (
     RejectedRequestError,
     TransportError,
 )
-from pytest_regen.languages import find_language
 from pytest_regen.regeneration import (
     StopReason,
     TurnSettings,
@@ -265,8 +264,7 @@ def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
             return Reply(text[:place] if is_cut else text, "max_tokens" if is_cut else "end_turn")
 
         settings = TurnSettings(ReplyProvider(reply))
-        language = find_language("csharp")
-        ask = ask_for_page(entry, (), settings, model="model-a", language=language)
+        ask = ask_for_page(entry, (), settings, model="model-a", store=good)
         answer = ask_once(ask, settings)
         if answer.output != whole:
             wrong.append(place)

@@ -8,6 +8,9 @@ class PlainNames:
 
     name = "csharp"
 
+    def __init__(self, *, has_unions: bool = False) -> None:
+        self.has_unions = has_unions
+
     reserved_type_names = frozenset({"String", "Object", "List"})
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:

@@ -18,7 +18,10 @@ def ref(name: str, **siblings: Any) -> dict[str, Any]:
 
 
 def spelled(expression: Any) -> str:
-    """Return a type expression in short: ``[]`` an array, ``{}`` a map, ``:`` a format."""
+    """Return a type expression in short.
+
+    ``[]`` is an array, ``{}`` a map, ``|`` a union, ``<x>`` its discriminator, ``:`` a format.
+    """
     data = expression.model_dump()
     match data["kind"]:
         case "ref":
@@ -27,6 +30,9 @@ def spelled(expression: Any) -> str:
             return f"[{spelled(expression.items)}]"
         case "map":
             return f"{{{spelled(expression.values)}}}"
+        case "union":
+            tag = f"<{expression.discriminator}>" if expression.discriminator else ""
+            return tag + " | ".join(map(spelled, expression.options))
         case kind:
             return str(kind) + (f":{data['format']}" if data["format"] else "")
 

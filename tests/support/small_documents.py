@@ -30,10 +30,13 @@ def document_of(
     }
 
 
-def build_file(path: Path, operation: str = "GET /things", **options: Any) -> IRBuild:
+def build_file(
+    path: Path, operation: str = "GET /things", *, has_unions: bool = False, **options: Any
+) -> IRBuild:
     """Return the build of one operation of the file at ``path``."""
     document = read_document(path)
-    return build_ir(document, document.find(operation), language=PlainNames(), **options)
+    language = PlainNames(has_unions=has_unions)
+    return build_ir(document, document.find(operation), language=language, **options)
 
 
 def build(
@@ -42,11 +45,12 @@ def build(
     components: Mapping[str, Any] | None = None,
     *,
     version: str = "3.1.0",
+    has_unions: bool = False,
 ) -> IRBuild:
     """Return the build of a document whose only operation answers with ``schema``."""
     path = folder / "api.json"
     path.write_text(json.dumps(document_of(schema, components, version=version)), "utf-8")
-    return build_file(path)
+    return build_file(path, has_unions=has_unions)
 
 
 def build_field(
@@ -55,10 +59,11 @@ def build_field(
     components: Mapping[str, Any] | None = None,
     *,
     version: str = "3.1.0",
+    has_unions: bool = False,
 ) -> tuple[FieldIR, IRBuild]:
     """Return what ``schema`` becomes as the property ``x`` of the root, and the whole build."""
     root = {"type": "object", "properties": {"x": schema}}
-    made = build(folder, root, components, version=version)
+    made = build(folder, root, components, version=version, has_unions=has_unions)
     assert made.ir.root is not None
     return made.ir.root.fields[0], made
 

@@ -41,6 +41,7 @@ from pytest_regen.languages.typescript.tree import (
     NOTHING,
     Node,
     constant,
+    decode_string,
     is_loose,
     parse,
 )

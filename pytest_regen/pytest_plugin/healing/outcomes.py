@@ -126,6 +126,7 @@ def heal_report(
         why="" if passed else _why(result, following, where),
         next="" if passed else following,
         emulated=result.emulated,
+        by_template=result.by_template,
         cost=cost,
         findings=list(findings),
         has_pages=has_pages,
@@ -137,6 +138,8 @@ def _why(result: HealResult, following: str, where: str) -> str:
     if result.skipped:
         return result.skipped
     failure = result.failure
+    if result.by_template and result.stop_reason == "unfixable":
+        return "the template writes what is asked for, and that has the same fault"
     if failure is None:
         reason = result.stop_reason or ""
         return f"what fails is not in {where}" if reason == "clean" else _WHY.get(reason, reason)

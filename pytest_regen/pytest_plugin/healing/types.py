@@ -100,6 +100,7 @@ def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path
         target: the type, and what is wrong with it.
         cassette: where it would be recorded.
     """
+    by_template = choices_of(check.config).writes_types
     prompts = check.store.prompts_of(target.type_name)
     issues = check.result(target.type_name)
     found = (*fixable(issues), *target.feedback)
@@ -116,8 +117,11 @@ def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path
         f"{check.place}::{target.type_name}",
         "planned",
         pages=pages,
-        estimate=sum(estimate_tokens(prompt.system + prompt.user) for prompt in asked),
+        estimate=0
+        if by_template
+        else sum(estimate_tokens(prompt.system + prompt.user) for prompt in asked),
         next=following,
+        by_template=by_template,
     )
 
 
@@ -125,6 +129,8 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
     """Return what to run or do; never what would end where this run did."""
     config, name = check.config, result.type_name
     page = next((issue.page for issue in result.issues_after if issue.page), None)
+    if result.by_template and result.stop_reason not in {None, "clean"}:
+        return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
@@ -227,7 +233,7 @@ class _Healing:
         calls = ItemCalls(
             item, target.type_name, lambda: forget(item.config, target.store), self._failure
         )
-        with turn_settings(item, _cassette(item, target), item.nodeid) as turns:
+        with turn_settings(item, _cassette(item, target), item.nodeid, of_types=True) as turns:
             result = heal_type(
                 target.store,
                 target.type_name,

@@ -1,0 +1,171 @@
+"""The kind itself: functions of a project, each written by a model between its markers."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_regen.errors import UsageError
+from pytest_regen.kinds.functions.lint import check_code
+from pytest_regen.kinds.functions.project import Project
+from pytest_regen.kinds.functions.prompts import function_prompt, system_prompt
+from pytest_regen.kinds.functions.replies import code_in
+from pytest_regen.kinds.functions.source import (
+    FunctionRegion,
+    ModuleSource,
+    is_stub,
+    read_module,
+)
+from pytest_regen.units.kind import Finding, Kind, Unit, quoted
+
+__all__ = ["Function", "function_kinds"]
+
+_TABLE: Final = "[[tool.pytest-regen.functions]]"
+_KEYS: Final = {"files", "allow", "style", "path", "timeout"}
+_HINT: Final = 'write `functions = ["src/acme/*.py"]` in [tool.pytest-regen]'
+_MARKER: Final = b"[REGEN:BEGIN"
+_TIMEOUT: Final = 10.0
+
+
+class Function(Kind):
+    """Functions whose bodies a model writes, from signature and docstring."""
+
+    region: FunctionRegion = FunctionRegion()
+    is_imported = True
+    system_inputs = ""
+    """Our own wording is no input, nor is what may be imported; ``style`` is, in ``settings``."""
+
+    def __init__(
+        self,
+        root: Path,
+        files: Sequence[str],
+        *,
+        allow: Sequence[str] = (),
+        style: str = "",
+        path: Sequence[str] = (),
+        timeout: float = _TIMEOUT,
+    ) -> None:
+        """Describe the modules of a project that hold such functions.
+
+        Args:
+            root: the root of the project.
+            files: globs of the modules; of those that a glob finds, files with a marker count.
+            allow: modules and builtins that code may use though lint refuses them.
+            style: what the user wants of every function: a sentence or two.
+            path: folders, from the root, that modules are imported from, beside the usual ones.
+            timeout: seconds that the examples of one file may take.
+        """
+        self.files = tuple(files)
+        self.settings: Mapping[str, Any] = {"style": style}
+        self._project = Project(root, path)
+        self.system = system_prompt(self._project, allow=allow, style=style)
+        self._allow = tuple(allow)
+        self._timeout = timeout
+        self._read: dict[Path, tuple[tuple[int, int], ModuleSource]] = {}
+
+    @property
+    def title(self) -> str:
+        """How messages name the kind."""
+        return "the function kind"
+
+    def claims(self, file: Path) -> bool:
+        """Return whether a file holds a marker; one that is named without a glob always counts."""
+        place = file.relative_to(self._project.root).as_posix()
+        try:
+            return place in self.files or _MARKER in file.read_bytes()
+        except OSError:
+            return False
+
+    def inputs(self, unit: Unit) -> Iterable[str | Path]:
+        """Return signature, docstring, the user's own lines of the function, and the imports."""
+        module = self._module(unit.path)
+        return [*module.places[unit.name].inputs, module.import_lines]
+
+    def prompt(self, unit: Unit) -> str:
+        """Return what is asked for."""
+        module = self._module(unit.path)
+        return function_prompt(self._project, unit.path, module, module.places[unit.name])
+
+    def extract(self, reply: str, unit: Unit) -> str:
+        """Return the code in a reply, whether it is the body, the function or a part of it."""
+        module = self._module(unit.path)
+        return code_in(reply, module, module.places[unit.name])
+
+    def is_empty(self, unit: Unit) -> bool:
+        """Return whether the code is a stub: ``...``, ``pass`` or ``raise NotImplementedError``."""
+        return is_stub(unit.text)
+
+    def check(self, unit: Unit) -> Iterator[Finding]:
+        """Yield what is wrong with the code: what can be seen, then what its examples show."""
+        module = read_module(unit.file_text)
+        place = module.places[unit.name]
+        yield from check_code(self._project, unit.path, module, place, allow=self._allow)
+
+    def _module(self, path: Path) -> ModuleSource:
+        """Return a file, read again only if it was written."""
+        stat = path.stat()
+        stamp = stat.st_mtime_ns, stat.st_size
+        known = self._read.get(path)
+        if known is None or known[0] != stamp:
+            known = stamp, read_module(path.read_bytes().decode("utf-8"))
+            self._read[path] = known
+        return known[1]
+
+
+def function_kinds(entries: object, root: Path) -> Sequence[Function]:
+    """Return the kinds that ``functions`` in ``[tool.pytest-regen]`` names.
+
+    Args:
+        entries: a list of globs, or of tables with ``files`` and options.
+        root: the root of the project.
+
+    Raises:
+        UsageError: an entry is wrong.
+    """
+    if not isinstance(entries, list) or not entries:
+        raise _wrong("functions", entries, "a list of globs, or of tables")
+    if all(isinstance(entry, str) and entry for entry in entries):
+        return [Function(root, entries)]
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise _wrong("functions", entries, "a list of globs, or of tables")
+    return [_kind(entry, root) for entry in entries]
+
+
+def _kind(entry: Mapping[str, object], root: Path) -> Function:
+    if unknown := sorted(entry.keys() - _KEYS):
+        raise UsageError(
+            f"{_TABLE} has the key {unknown[0]!r}",
+            why=f"it knows {', '.join(sorted(_KEYS))}",
+            hint="take it out",
+        )
+    style, timeout = entry.get("style", ""), entry.get("timeout", _TIMEOUT)
+    if not isinstance(style, str):
+        raise _wrong("style", style, 'a text such as "Raise ValueError for bad input."')
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
+        raise _wrong("timeout", timeout, "a number of seconds, such as 10")
+    return Function(
+        root,
+        _texts(entry, "files", 'a glob such as "src/acme/*.py", or a list of them'),
+        allow=_texts(entry, "allow", 'a list of names such as ["subprocess", "open"]', least=0),
+        style=style,
+        path=_texts(entry, "path", 'a list of folders such as ["lib"]', least=0),
+        timeout=float(timeout),
+    )
+
+
+def _texts(entry: Mapping[str, object], key: str, form: str, *, least: int = 1) -> tuple[str, ...]:
+    value = entry.get(key, [])
+    texts = [value] if isinstance(value, str) else value
+    if (
+        isinstance(texts, list)
+        and len(texts) >= least
+        and all(isinstance(text, str) and text for text in texts)
+    ):
+        return tuple(texts)
+    raise _wrong(key, value, form)
+
+
+def _wrong(key: str, value: object, form: str) -> UsageError:
+    where = "[tool.pytest-regen]" if key == "functions" else _TABLE
+    return UsageError(
+        f"{where} has {key} = {quoted(value)[:200]}", why=f"{key} is {form}", hint=_HINT
+    )

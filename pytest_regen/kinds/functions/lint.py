@@ -1,0 +1,327 @@
+"""What can be seen in a function without running it: is it legal in its place, are its names known,
+and does it keep to what the project allows. This is lint, and no boundary: the sandbox is one."""
+
+import ast
+import builtins
+import symtable
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from pytest_regen.kinds.functions.project import Project
+from pytest_regen.kinds.functions.source import Marks, ModuleSource, Place, parse
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["check_code"]
+
+_CALLS: Final[Mapping[str, str]] = {
+    "eval": "runs text as code",
+    "exec": "runs text as code",
+    "compile": "makes code of text",
+    "__import__": "imports what no reader can see",
+    "breakpoint": "stops the program",
+    "input": "waits for somebody to type",
+}
+"""Builtins that a body does not call; a module cannot import them, so only ``allow`` lets them."""
+
+_MODULES: Final[Mapping[str, str]] = {
+    "asyncio.subprocess": "starts processes",
+    "ctypes": "reaches into memory",
+    "ftplib": "uses the network",
+    "http.client": "uses the network",
+    "http.server": "uses the network",
+    "imaplib": "uses the network",
+    "importlib": "imports what no reader can see",
+    "marshal": "loads code",
+    "multiprocessing": "starts processes",
+    "os": "reaches files and processes",
+    "pickle": "runs what data says",
+    "poplib": "uses the network",
+    "pty": "starts processes",
+    "runpy": "runs files as code",
+    "shutil": "changes files",
+    "signal": "changes the whole process",
+    "smtplib": "uses the network",
+    "socket": "uses the network",
+    "socketserver": "uses the network",
+    "subprocess": "starts processes",
+    "urllib.request": "uses the network",
+    "webbrowser": "starts processes",
+}
+"""Modules that a body does not import by itself; where the user's module has them, it may."""
+
+_HARMLESS: Final = frozenset(
+    {"os.path", "os.PathLike", "os.fspath", "os.sep", "importlib.resources"}
+)
+_WRITES: Final = frozenset("wax+")
+_READS_ITSELF: Final = frozenset({"__doc__", "__file__"})
+_MODULE_NAMES: Final = frozenset(
+    {
+        "__name__",
+        "__doc__",
+        "__file__",
+        "__package__",
+        "__spec__",
+        "__loader__",
+        "__builtins__",
+        "__path__",
+        "__annotations__",
+        "__dict__",
+    }
+)
+
+
+def check_code(
+    project: Project, path: Path, module: ModuleSource, place: Place, *, allow: Collection[str]
+) -> Iterator[Issue]:
+    """Yield what is wrong with the code at a place; lines count from the first of the code.
+
+    Args:
+        project: what it depends on.
+        path: of the module.
+        module: with the code in it.
+        place: where the code stands.
+        allow: modules and calls that the user lets bodies use.
+    """
+    text = module.with_bodies((place.name,))
+    try:
+        tree = parse(text)
+        _compile(text, path)
+    except SyntaxError as error:
+        yield _issue("SYNTAX", _words(error, place), place, error.lineno)
+        return
+    outside = next(_nodes_outside(tree, place), None)
+    if outside is not None:
+        message = "the code does not stay within its function: it is indented less than its marker"
+        yield _issue("SYNTAX", message, place, outside)
+        return
+    yield from _check_version(project, module, place)
+    yield from _check_names(text, path, tree, place)
+    yield from _Uses(project, path, module, place, allow).check(tree)
+
+
+def _compile(text: str, path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(text, str(path), "exec", dont_inherit=True)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise SyntaxError(str(error) or "nested too deeply") from None
+
+
+def _words(error: SyntaxError, place: Place) -> str:
+    said = error.msg or "invalid syntax"
+    line = error.lineno or 0
+    if place.marks.begin < line < place.marks.end or not line:
+        return said
+    return f"{said}, found on line {line} of the file, after the code"
+
+
+def _issue(code: str, message: str, place: Place, line: int | None) -> Issue:
+    return Issue.of(
+        code, message, type_name=place.name, line=_own_line(place.marks, line) if line else None
+    )
+
+
+def _own_line(marks: Marks, line: int) -> int | None:
+    return line - marks.begin if marks.holds(line) else None
+
+
+def _nodes_outside(tree: ast.AST, place: Place) -> Iterator[int]:
+    """Yield the lines of code between the markers that is not in the function."""
+    function_line, function = place.node.lineno, place.node.name
+    open_: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while open_:
+        node, is_inside = open_.pop()
+        line = getattr(node, "lineno", 0)
+        if not is_inside and place.marks.holds(line):
+            yield line
+            return
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
+            node.lineno,
+            node.name,
+        ) == (function_line, function)
+        open_ += [(child, is_inside or is_function) for child in ast.iter_child_nodes(node)]
+
+
+def _check_version(project: Project, module: ModuleSource, place: Place) -> Iterator[Issue]:
+    """Yield syntax that the oldest Python of the project does not know, and the module has not."""
+    error = _version_error(module.with_bodies((place.name,)), project.python)
+    if error is not None and _version_error(module.skeleton, project.python) is None:
+        major, minor = project.python
+        said = f"{error.msg}; the project supports Python {major}.{minor}"
+        yield _issue("SYNTAX", said, place, error.lineno)
+
+
+def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text, feature_version=version)
+        except SyntaxError as error:
+            return error
+        except (ValueError, RecursionError, MemoryError):
+            return None  # Of a version that the parser knows nothing about, nothing is said.
+    return None
+
+
+# Names
+
+
+def _check_names(text: str, path: Path, tree: ast.Module, place: Place) -> Iterator[Issue]:
+    """Yield each name that nothing defines, once, on the line of its first use."""
+    if any(
+        isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+        for node in ast.walk(tree)
+    ):
+        return
+    top = symtable.symtable(text, str(path), "exec")
+    known = {symbol.get_name() for symbol in top.get_symbols() if _is_bound(symbol)}
+    known |= _MODULE_NAMES | set(dir(builtins)) | _globals_bound(top)
+    function = next(_tables_at(top, place), None)
+    if function is None:
+        return
+    missing = _globals_used(function) - known
+    lines: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in missing and place.marks.holds(node.lineno):
+            lines[node.id] = min(lines.get(node.id, node.lineno), node.lineno)
+    for name, line in sorted(lines.items(), key=lambda item: item[1]):
+        message = f"{name} is not defined: neither the module nor the code defines or imports it"
+        yield _issue("UNDEFINED_NAME", message, place, line)
+
+
+def _is_bound(symbol: symtable.Symbol) -> bool:
+    return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+
+
+def _globals_bound(table: symtable.SymbolTable) -> set[str]:
+    """Return the names that functions bind in the module by ``global``."""
+    found = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if table.get_type() == "function" and symbol.is_declared_global() and symbol.is_assigned()
+    }
+    return found.union(*map(_globals_bound, table.get_children()))
+
+
+def _globals_used(table: symtable.SymbolTable) -> set[str]:
+    found = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_global() and symbol.is_referenced()
+    }
+    return found.union(*map(_globals_used, table.get_children()))
+
+
+def _tables_at(table: symtable.SymbolTable, place: Place) -> Iterator[symtable.SymbolTable]:
+    decorators = [one.lineno for one in place.node.decorator_list]
+    lines = {place.node.lineno, *decorators}
+    for child in table.get_children():
+        if child.get_name() == place.node.name and child.get_lineno() in lines:
+            yield child
+        yield from _tables_at(child, place)
+
+
+# Imports and calls
+
+
+class _Uses:
+    """Looks for imports and calls that the project does not allow."""
+
+    def __init__(
+        self,
+        project: Project,
+        path: Path,
+        module: ModuleSource,
+        place: Place,
+        allow: Collection[str],
+    ) -> None:
+        self._project = project
+        self._path = path
+        self._place = place
+        self._allow = frozenset(allow)
+        self._imported = {name for name, *_ in project.imported(path, _tree_of(module))}
+        self._imported |= {
+            f"{name}.{taken}"
+            for name, taken, _ in project.imported(path, _tree_of(module))
+            if taken
+        }
+        self._aliases: dict[str, str] = {}
+
+    def check(self, tree: ast.Module) -> Iterator[Issue]:
+        """Yield what the code may not do, in the order of its lines."""
+        nodes = [
+            node for node in ast.walk(tree) if self._place.marks.holds(getattr(node, "lineno", 0))
+        ]
+        found = [item for node in nodes for item in self._imports(node)]
+        found += [item for node in nodes for item in self._calls(node)]
+        for line, message in sorted(dict.fromkeys(found)):
+            yield _issue("NOT_ALLOWED", message, self._place, line)
+
+    def _imports(self, node: ast.AST) -> Iterator[tuple[int, str]]:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            return
+        for module, name, file in self._project.imported(self._path, ast.Module([node], [])):
+            whole = f"{module}.{name}" if name else module
+            if file is not None or self._is_let(module) or self._is_let(whole):
+                continue
+            if not self._project.may_import(module, self._path):
+                yield node.lineno, self._foreign(module)
+            elif not {module, whole} & _HARMLESS and (known := self._listed(module, whole)):
+                yield node.lineno, f"imports {known}, which {_MODULES[known]}; {self._way(known)}"
+
+    def _foreign(self, module: str) -> str:
+        top = module.partition(".")[0]
+        return (
+            f"imports {top}, which is neither of the standard library nor of the project nor among "
+            "its dependencies"
+        )
+
+    def _listed(self, module: str, whole: str) -> str:
+        """Return the listed module that an import names or lies in."""
+        return next(
+            (
+                one
+                for name in (whole, module)
+                for one in _MODULES
+                if f"{name}.".startswith(f"{one}.")
+            ),
+            "",
+        )
+
+    def _is_let(self, name: str) -> bool:
+        """Return whether the user's module imports something, or the settings allow it."""
+        parts = name.split(".")
+        prefixes = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
+        return bool(prefixes & (self._imported | self._allow))
+
+    def _way(self, name: str) -> str:
+        return f"neither does the module import {name} nor do the settings allow it"
+
+    def _calls(self, node: ast.AST) -> Iterator[tuple[int, str]]:
+        line = getattr(node, "lineno", 0)
+        match node:
+            case ast.Call(func=ast.Name(id="open")) if _opens_for_writing(node):
+                if "open" not in self._allow:
+                    yield line, "opens a file for writing, which the settings do not allow"
+            case ast.Name(id=name, ctx=ast.Load()) if name in _CALLS and name not in self._allow:
+                yield line, f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
+            case ast.Name(id=name) | ast.Attribute(attr=name) if (
+                name in _READS_ITSELF and name not in self._allow
+            ):
+                yield line, f"reads {name}, where the expected output of its examples stands"
+            case _:
+                return
+
+
+def _tree_of(module: ModuleSource) -> ast.Module:
+    return ast.Module(list(module.imports), [])
+
+
+def _opens_for_writing(call: ast.Call) -> bool:
+    given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "mode")]
+    return any(
+        not isinstance(mode, ast.Constant) or bool(_WRITES & set(str(mode.value))) for mode in given
+    )

@@ -1,0 +1,296 @@
+"""A reply read as the code of one place, whatever form a model gave it.
+
+The prompt asks for the code alone. Models also answer with the whole function, with imports and
+helpers above it, with the class around it, with the marker lines, with indentation kept or lost:
+all of that says the same, and becomes the code that stands between the markers.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pytest_regen.kinds.functions.source import (
+    Function,
+    ModuleSource,
+    Place,
+    canonical,
+    parse,
+)
+from pytest_regen.regions import Marked
+from pytest_regen.text import without_thinking
+
+__all__ = ["code_in"]
+
+_FENCE: Final = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)")
+_PYTHON: Final = frozenset({"", "python", "py", "python3", "py3", "{python}", "{.python}"})
+_MARKER: Final = re.compile(r"[ \t]*#+[ \t]*\[REGEN:(?:BEGIN|END)[ \t]+[^\]\n]+\][ \t]*")
+
+
+def code_in(reply: str, module: ModuleSource, place: Place) -> str:
+    """Return the code for a place that a reply holds, beginning at the first column."""
+    return _trim(_body(_choose(reply, place), module, place))
+
+
+def _choose(reply: str, place: Place) -> str:
+    """Return the block of a reply that answers: the last with the function, or that is code."""
+    text = without_thinking(reply.replace("\r\n", "\n"))
+    blocks = list(_blocks(text))
+    if not blocks:
+        return text
+    python = [code for info, code in blocks if info.lower() in _PYTHON] or [blocks[-1][1]]
+    for is_meant in (
+        lambda code: f"[REGEN:BEGIN {place.name}]" in code,
+        lambda code: _find_function(_parse(_dedent(code)), place) is not None,
+        lambda code: _parse(_dedent(code)) is not None and not _is_example(code, place),
+    ):
+        meant = [code for code in python if is_meant(code)]
+        if meant:
+            return meant[-1]
+    return python[-1]
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the fenced blocks: language, and code; one that is not closed goes to the end."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        opening = _FENCE.fullmatch(lines[at])
+        at += 1
+        if opening is None:
+            continue
+        run = opening["run"]
+        closing = re.compile(rf"[ \t]*{re.escape(run[0])}{{{len(run)},}}[ \t]*")
+        end = next((n for n in range(at, len(lines)) if closing.fullmatch(lines[n])), len(lines))
+        words = opening["info"].split()
+        yield words[0] if words else "", "\n".join(lines[at:end])
+        at = end + 1
+
+
+def _is_example(code: str, place: Place) -> bool:
+    """Return whether code only shows how to call the function."""
+    tree = _parse(code)
+    return (
+        tree is not None
+        and all(
+            isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assert)
+            for node in tree.body
+        )
+        and any(
+            isinstance(node, ast.Name) and node.id == place.node.name for node in ast.walk(tree)
+        )
+    )
+
+
+def _body(code: str, module: ModuleSource, place: Place) -> str:
+    marked = _between_markers(code, place)
+    if marked is not None:
+        return _without_docstring(_dedent(marked), place)
+    text = _dedent(code)
+    tree = _parse(text)
+    if tree is None:
+        mended = _dedent_rest(text)
+        tree, text = (_parse(mended), mended) if _parse(mended) else (None, text)
+    if tree is None:
+        return "\n".join(line for line in text.split("\n") if not _MARKER.fullmatch(line))
+    found = _find_function(tree, place)
+    if found is None:
+        return _without_docstring(text, place)
+    return _from_function(text, tree, found, module, place)
+
+
+def _between_markers(code: str, place: Place) -> str | None:
+    """Return what stands between the markers of a place, where a reply repeats them."""
+    lines = code.split("\n")
+    begin = next((n for n, line in enumerate(lines) if _names(line, "BEGIN", place)), None)
+    if begin is None:
+        return None
+    end = next(
+        (n for n in range(begin + 1, len(lines)) if _names(lines[n], "END", place)), len(lines)
+    )
+    return "\n".join(lines[begin + 1 : end])
+
+
+def _names(line: str, edge: str, place: Place) -> bool:
+    return bool(_MARKER.fullmatch(line)) and f"[REGEN:{edge} {place.name}" in line
+
+
+def _from_function(
+    text: str, tree: ast.Module, function: Function, module: ModuleSource, place: Place
+) -> str:
+    """Return the body of a function, with what the reply has around it and the module has not."""
+    lines = text.split("\n")
+    body = _without_own(function.body[_is_docstring(function.body[0]) :], place)
+    if not body:
+        return ""
+    extras = _extras(tree, function, module, place)
+    parts = [_cut(lines, _first_line(node), node.end_lineno or 0) for node in extras]
+    return "\n\n".join((*parts, _cut_body(lines, function, body)))
+
+
+def _cut_body(lines: Sequence[str], function: Function, body: Sequence[ast.stmt]) -> str:
+    """Return statements of a function, with the comments above them."""
+    last, at = body[-1].end_lineno or 0, function.body.index(body[0])
+    above = (function.body[at - 1].end_lineno or 0) if at else function.lineno
+    first = _first_line(body[0])
+    head = lines[first - 1].encode()
+    if head[: body[0].col_offset].strip():  # def f(): return 1
+        rest = head[body[0].col_offset :].decode()
+        return "\n".join((rest, *lines[first:last]))
+    while first - 1 > above and lines[first - 2].strip()[:1] in {"", "#"}:
+        first -= 1
+    return _cut(lines, first, last)
+
+
+def _cut(lines: Sequence[str], first: int, last: int) -> str:
+    return _dedent("\n".join(lines[first - 1 : last]))
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Return the line on which a statement begins, decorators included."""
+    decorators = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(one.lineno for one in decorators)])
+
+
+def _without_own(body: list[ast.stmt], place: Place) -> list[ast.stmt]:
+    """Return the statements without those that the user wrote before and after the place."""
+    if place.is_whole:
+        return body
+    own = place.node.body
+    at = next((n for n, node in enumerate(own) if _holds(node, place)), None)
+    if at is None:
+        return body
+    before = [canonical(node) for node in own[:at] if not _is_docstring(node)]
+    after = [canonical(node) for node in own[at + 1 :]]
+    said = [canonical(node) for node in body]
+    first = len(before) if said[: len(before)] == before else 0
+    last = len(body) - (len(after) if after and said[-len(after) :] == after else 0)
+    return body[first:last]
+
+
+def _holds(node: ast.AST, place: Place) -> bool:
+    return isinstance(node, ast.Pass) and node.lineno == place.marks.begin
+
+
+def _extras(
+    tree: ast.Module, function: Function, module: ModuleSource, place: Place
+) -> Iterator[ast.stmt]:
+    """Yield imports and helpers of a reply that the module lacks: the body can hold them."""
+    imports = {canonical(node) for node in module.imports}
+    known = {getattr(node, "name", "") for node in ast.walk(module.tree) if hasattr(node, "name")}
+    known |= {
+        node.id
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            if canonical(node) not in imports and not is_future:
+                yield node
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if node is not function and node.name not in known and node.name != place.node.name:
+                yield node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {one.id for one in targets if isinstance(one, ast.Name)}
+            if names and not names & known:
+                yield node
+
+
+def _find_function(tree: ast.Module | None, place: Place) -> Function | None:
+    """Return the function in a reply that is the one asked for, and no helper inside its body."""
+    if tree is None or any(isinstance(node, ast.Return) or _is_yield(node) for node in tree.body):
+        return None
+    names = place.qualname.split(".")
+    for start in range(len(names)):
+        scope: list[ast.stmt] = tree.body
+        for name in names[start:-1]:
+            inner = [
+                node
+                for node in scope
+                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+                and node.name == name
+            ]
+            scope = inner[-1].body if inner else []
+        found = [
+            node
+            for node in scope
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == names[-1]
+        ]
+        if found and not (scope is tree.body and _is_used(tree, found[-1])):
+            return found[-1]
+    return None
+
+
+def _is_used(tree: ast.Module, function: Function) -> bool:
+    """Return whether top-level code goes on with a function: then it is a helper of a body."""
+    after = tree.body[tree.body.index(function) + 1 :]
+    return any(isinstance(node, ast.For | ast.While | ast.With | ast.Raise) for node in after)
+
+
+def _is_yield(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield | ast.YieldFrom)
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _without_docstring(text: str, place: Place) -> str:
+    """Return code without a docstring that repeats the one above the place."""
+    tree = _parse(text)
+    if tree is None or len(tree.body) < 2 or not place.docstring:
+        return text
+    first = tree.body[0]
+    if not _is_docstring(first):
+        return text
+    said = first.value.value  # type: ignore[attr-defined]  # a constant, as _is_docstring found
+    if inspect.cleandoc(said) != inspect.cleandoc(place.docstring):
+        return text
+    return "\n".join(text.split("\n")[first.end_lineno or 0 :])
+
+
+def _dedent(text: str) -> str:
+    """Return code moved to the first column; lines inside strings stay as they are."""
+    lines = text.split("\n")
+    while lines and not lines[0].strip():
+        del lines[0]
+    if not lines:
+        return ""
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    if not indent:
+        return "\n".join(lines)
+    # A region knows how to do that: it takes the indentation of its marker away.
+    block = "\n".join((f"{indent}# [REGEN:BEGIN x #9]", *lines, f"{indent}# [REGEN:END x #9]"))
+    return Marked().find(block)["x"].text
+
+
+def _dedent_rest(text: str) -> str:
+    """Return code whose first line alone lost its indentation."""
+    first, *rest = text.split("\n")
+    widths = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
+    width = min(widths, default=0)
+    return "\n".join((first, *(line[width:] if line.strip() else "" for line in rest)))
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return parse(text)
+    except SyntaxError:
+        return None
+
+
+def _trim(text: str) -> str:
+    """Return code without the blank lines around it."""
+    lines = text.split("\n")
+    while lines and not lines[0].strip():
+        del lines[0]
+    while lines and not lines[-1].strip():
+        del lines[-1]
+    return "\n".join(lines)

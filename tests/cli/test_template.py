@@ -1,0 +1,144 @@
+"""``--provider template``: types without a model, a key, a network or a price."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import command
+from unit_project import KIND, SETTINGS
+from unit_work import ENGLISH, write_json
+
+from pytest_regen.stores import RegenStore
+
+KITES = "GET /kites"
+STORE = Path("generated", "GET_kites")
+FREE = ("--provider", "template")
+TABLE = '[tool.pytest-regen]\nprovider = "template"\n'
+
+
+def test_a_first_command_without_a_key_names_the_way(document: Path) -> None:
+    """What needs no key is the next thing to try; nothing was written."""
+    ran = command("generate", document, KITES)
+
+    assert ran.code == 3
+    assert "ANTHROPIC_API_KEY is not set" in ran.err
+    assert "next: add --provider template, which writes types without a model" in ran.err
+    assert not STORE.exists()
+
+
+def test_a_store_is_written_without_a_key(document: Path) -> None:
+    """It is clean, and every page says who wrote it."""
+    ran = command("generate", document, KITES, *FREE)
+
+    assert ran.code == 0, ran.err
+    assert "1/2 KiteDataObject page 1 of 1: written" in ran.err
+    assert f"{STORE / 'KiteDataObject.cs'}: written by the template, no call" in ran.err
+    assert command("validate", STORE).code == 0
+    store = RegenStore.open(STORE)
+    written = {(page.model, page.provider) for page in store.pages.values()}
+    assert written == {("template", "template")}
+    assert store.envelope.model == "template"
+    told = command("status", STORE, "--json").json["stores"][0]["types"]
+    assert {row["model"] for row in told} == {"template"}
+
+
+def test_json_tells_that_nothing_was_asked(document: Path) -> None:
+    """No call, no token; a plan estimates none."""
+    planned = command("generate", document, KITES, *FREE, "--dry-run", "--json").json
+    told = command("generate", document, KITES, *FREE, "--json").json
+
+    assert {entry["estimated_input_tokens"] for entry in planned["prompts"]} == {0}
+    assert (told["ok"], told["calls"], told["tokens"]) == (True, 0, 0)
+
+
+def test_a_plan_has_no_price(document: Path) -> None:
+    """For people, too: pages are written, and no tokens are estimated."""
+    ran = command("generate", document, KITES, *FREE, "--dry-run")
+
+    assert "2 pages to write by the template, no model to ask; nothing written" in ran.err
+    assert "tokens" not in ran.err
+
+
+def test_a_wrong_page_is_written_anew(broken: Path) -> None:
+    """The misspelt page goes to the history, in favour of the template's."""
+    ran = command("regenerate", broken, "--from-errors", *FREE)
+
+    assert ran.code == 0, ran.err
+    assert "regenerated Owner page 1" in ran.err
+    assert command("validate", broken).code == 0
+    page = next(iter(RegenStore.open(broken).pages_of("Owner")))
+    assert (page.model, page.provider, page.attempt) == ("template", "template", 2)
+    assert "Owner" in command("history", broken).err
+
+
+def test_the_table_makes_it_the_default(document: Path, here: Path) -> None:
+    """``provider = "template"`` holds for all commands but those that name a model."""
+    (here / "pyproject.toml").write_text(TABLE, "utf-8")
+
+    free = command("generate", document, KITES)
+    asked = command("generate", document, KITES, "--force", "--model", "claude-sonnet-5-5")
+
+    assert free.code == 0, free.err
+    assert asked.code == 3
+    assert "ANTHROPIC_API_KEY is not set" in asked.err
+
+
+def test_another_provider_in_the_table(document: Path, here: Path) -> None:
+    """It is found from the folder of the table, wherever the command runs."""
+    (here / "answers.py").write_text("def ask(messages):\n    raise ValueError('asked me')\n")
+    (here / "pyproject.toml").write_text('[tool.pytest-regen]\nprovider = "answers:ask"\n')
+
+    assert "asked me" in command("generate", document, KITES).err
+
+
+@pytest.mark.parametrize("value", ['"templates"', "3", '"answers:"'])
+def test_a_wrong_provider_in_the_table(document: Path, here: Path, value: str) -> None:
+    """The value is shown, and what it may be."""
+    (here / "pyproject.toml").write_text(f"[tool.pytest-regen]\nprovider = {value}\n", "utf-8")
+
+    ran = command("generate", document, KITES)
+
+    assert ran.code == 2
+    assert 'expected "template", or "module:attribute"' in ran.err
+
+
+@pytest.mark.parametrize("option", ["--model", "--cassette"])
+def test_options_of_a_model_contradict_it(document: Path, option: str) -> None:
+    """There is no model to name, and no turn to record."""
+    ran = command("generate", document, KITES, *FREE, option, "x")
+
+    assert ran.code == 2
+    assert f"--provider template and {option} x contradict each other" in ran.err
+
+
+def test_units_of_a_kind_have_no_template(here: Path) -> None:
+    """A translation takes a model: asking the template is refused, the table is about types."""
+    (here / "regen_kinds.py").write_text(KIND, "utf-8")
+    write_json(here / "locales" / "en.json", ENGLISH)
+    settings = SETTINGS + 'provider = "template"\n'
+    (here / "pyproject.toml").write_text(settings, "utf-8")
+
+    refused = command("generate", "locales/de.json", *FREE)
+    asked = command("generate", "locales/de.json")
+
+    assert refused.code == 2
+    assert "the template cannot write units of a kind" in refused.err
+    assert "ask a model for it" in refused.err
+    assert asked.code == 3
+    assert "ANTHROPIC_API_KEY is not set" in asked.err
+    assert "--provider template" not in asked.err
+
+
+def test_prompts_of_another_ir_are_refused(document: Path) -> None:
+    """The template writes from ir.json what prompts.json asks for: both must speak of one type."""
+    command("generate", document, KITES, *FREE)
+    path = STORE / "ir.json"
+    ir = json.loads(path.read_text("utf-8"))
+    ir["types"][0]["fields"].pop()
+    path.write_text(json.dumps(ir), "utf-8")
+
+    ran = command("regenerate", STORE, "--yes", "--ignore-stale", *FREE)
+
+    assert ran.code == 2
+    assert "is not about the type in ir.json" in ran.err
+    assert "Traceback" not in ran.err

@@ -1,0 +1,148 @@
+"""``--regen-provider template``: failing types are written anew without a model."""
+
+import json
+
+import pytest
+from plugin_project import Project
+from unit_project import KIND, SETTINGS
+from unit_work import ENGLISH, write_json
+
+from pytest_regen.stores import RegenStore
+
+FREE = ("--regen", "--regen-provider", "template")
+TABLE = '[tool.pytest-regen]\nprovider = "template"\n'
+
+
+def test_a_failing_type_is_healed_without_a_key(project: Project) -> None:
+    """One page, no call, nothing recorded; the line says who wrote it."""
+    path = project.broken()
+
+    result = project.run(*FREE, "--regen-report", "report.json")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    result.stdout.fnmatch_lines(["regenerated: *::Owner page 1, by the template"])
+    assert not (project.path / "cassettes").exists()
+    assert {page.model for page in RegenStore.open(path).pages_of("Owner")} == {"template"}
+    report = json.loads((project.path / "report.json").read_text("utf-8"))
+    heal = next(heal for item in report["items"] for heal in item["heals"])
+    assert (heal["by_template"], heal["calls"], heal["cost_usd"]) == (True, 0, None)
+    assert report["run"]["provider"] == "template"
+    assert project.run().ret == 0
+
+
+def test_in_ci_it_needs_no_budget(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be spent; that a store was changed fails the run as ever."""
+    monkeypatch.setenv("CI", "true")
+    project.broken()
+
+    result = project.run(*FREE)
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert result.ret == 1
+
+
+def test_the_table_makes_it_the_default(project: Project) -> None:
+    """``provider`` in the project's table: ``--regen`` alone heals, and the advice is that."""
+    project.broken()
+    (project.path / "pyproject.toml").write_text(TABLE, "utf-8")
+
+    gate = project.run()
+    healed = project.run("--regen")
+
+    gate.stdout.fnmatch_lines(["*pytest *::Owner --regen"])
+    assert healed.parseoutcomes() == {"passed": 2, "regenerated": 1}
+
+
+def test_a_hook_comes_before_the_table_and_the_option_before_the_hook(project: Project) -> None:
+    """Who answers is what is said closest to the run."""
+    project.broken()
+    project.answered_by("Stubborn")
+    (project.path / "pyproject.toml").write_text(TABLE, "utf-8")
+
+    hooked = project.run("--regen")
+    free = project.run(*FREE)
+
+    hooked.assert_outcomes(passed=2, failed=1)
+    assert free.parseoutcomes() == {"passed": 2, "regenerated": 1}
+
+
+def test_a_dry_run_says_that_it_costs_nothing(project: Project) -> None:
+    """The page that would be written, without tokens."""
+    project.broken()
+
+    result = project.run(*FREE, "--regen-dry-run")
+
+    result.stdout.fnmatch_lines(["dry run: *::Owner: would write page 1 by the template"])
+
+
+def test_what_a_test_wants_beyond_the_types_is_for_a_model(project: Project) -> None:
+    """The template reads no corrections: it is tried once, and the advice names a model."""
+    project.store()
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.regen(store="generated/GET_v1_projects", types=["Owner"], attempts=5)
+        def test_summary(regen_store):
+            owner = regen_store("generated/GET_v1_projects")["Owner"]
+            assert "/// <summary>" in owner.source, "write a summary"
+        """
+    )
+
+    result = project.run(*FREE)
+
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "still failing: *::Owner [[]unfixable[]], by the template",
+            "  the template writes what is asked for, and that has the same fault",
+            "next: *--regen-model MODEL*",
+        ]
+    )
+
+
+def test_a_model_and_the_template_contradict_each_other(project: Project) -> None:
+    """Both on one command line are a usage error."""
+    project.broken()
+
+    result = project.run(*FREE, "--regen-model", "claude-sonnet-5-5")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--regen-provider template and --regen-model*contradict*"])
+
+
+def test_units_of_a_kind_are_skipped_and_sessions_are_not_its_business(project: Project) -> None:
+    """A unit says that it takes a model; the provider of a test stays who it was."""
+    (project.path / "regen_kinds.py").write_text(KIND, "utf-8")
+    stores = '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]'
+    settings = SETTINGS.replace("[tool.pytest.ini_options]", stores)
+    (project.path / "pyproject.toml").write_text(settings, "utf-8")
+    write_json(project.path / "locales" / "en.json", ENGLISH)
+    write_json(project.path / "locales" / "de.json", {})
+    project.broken()
+    project.pytester.makepyfile(
+        """
+        from pytest_regen.turns import AnthropicProvider
+
+        def test_provider(regen_provider):
+            assert isinstance(regen_provider, AnthropicProvider)
+        """
+    )
+
+    result = project.run(*FREE)
+
+    result.stdout.fnmatch_lines(
+        ["not regenerated: locales/de.json::*", "  the template cannot write units of a kind"]
+    )
+    result.stdout.fnmatch_lines(["regenerated: *::Owner page 1, by the template"])
+    assert result.parseoutcomes()["passed"] == 3
+
+
+def test_a_provider_that_is_none_is_told(project: Project) -> None:
+    """A misspelt name heals nothing, and says how it is written."""
+    project.broken()
+
+    result = project.run("--regen", "--regen-provider", "templates")
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*--provider 'templates' names no provider*"])
