@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
+from pytest_regen.cli.diff import changes_json, show_changes
 from pytest_regen.cli.output import (
     AsJson,
     Attempts,
@@ -343,6 +344,7 @@ def _show_check(result: GenerateResult, turns: TurnOptions) -> None:
         types = getattr(result, name)
         if types:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
+    show_changes(result.changes, "response")
     _show_pages(result, turns)
     pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
     why = "there is no store yet" if result.is_new else "older than the document"
@@ -355,12 +357,13 @@ def _check_json(result: GenerateResult) -> dict[str, Any]:
         "ok": result.is_current,
         "is_new": result.is_new,
         **(
-            {"added": [], "changed": [], "removed": [], "asked": []}
+            {"added": [], "changed": [], "removed": [], "changes": [], "asked": []}
             if result.is_current
             else {
                 "added": list(result.added),
                 "changed": list(result.changed),
                 "removed": list(result.removed),
+                "changes": changes_json(result.changes, "response"),
                 "asked": [key._asdict() for key in result.asked],
             }
         ),

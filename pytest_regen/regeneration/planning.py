@@ -12,16 +12,11 @@ from typing import Final
 from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
 from pytest_regen.documents.ir import (
     IR,
-    ArrayOf,
     DocumentRef,
     FieldIR,
-    MapOf,
-    Ref,
     Review,
-    Scalar,
-    TypeExpr,
     TypeIR,
-    UnionOf,
+    show_expression,
     type_hash,
 )
 from pytest_regen.errors import (
@@ -364,22 +359,8 @@ def _row(field: FieldIR) -> str:
     ]
     notes = " ".join([*(f"*{mark}*" for mark in marks), _cell(field.description or "")])
     required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
-    name, kind = _code(field.json_name), _code(_type_text(field.type))
+    name, kind = _code(field.json_name), _code(show_expression(field.type))
     return f"| {name} | {kind} | {required} | {nullable} | {notes.strip()} |"
-
-
-def _type_text(expression: TypeExpr) -> str:
-    match expression:
-        case Ref(name=name):
-            return name
-        case ArrayOf(items=items):
-            return f"{_type_text(items)}[]"
-        case MapOf(values=values):
-            return f"map<{_type_text(values)}>"
-        case UnionOf(options=options):
-            return " | ".join(map(_type_text, options))
-        case Scalar(kind=kind, format=format_):
-            return f"{kind} ({format_})" if format_ else kind
 
 
 def _cell(text: str) -> str:
