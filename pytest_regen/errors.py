@@ -10,6 +10,7 @@ RegenError
 ├── KindError                     a method of a kind raised
 ├── DocumentError                 the API description cannot serve
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
+│   ├── NoInstanceError           no JSON value can be drawn of a schema
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
 │       └── NothingToGenerateError  its answer is sound, and holds no type to generate
 ├── SourceError                   generated source cannot be taken apart or put together
@@ -41,6 +42,7 @@ RegenError
 │       └── ReaskedError          the model asks again where it has to write
 ├── BudgetError                   the token budget or the number of turns is spent
 ├── NoProgressError               the next turn could only repeat the last
+├── SandboxError                  code that a model wrote cannot be run here
 └── CassetteError                 a recording cannot serve
     ├── CassetteMissError         the cassette has no answer to this request
     └── CassetteUnreadableError   the file is no cassette
@@ -103,6 +105,10 @@ class UnknownOperationError(UsageError):
     """The document has no such operation; the hint lists near matches."""
 
 
+class UnknownSchemaError(UsageError):
+    """The document has no schema of that name; the hint lists near matches."""
+
+
 class UnknownTypeError(UsageError):
     """The store has no such type; the hint lists those it has."""
 
@@ -152,7 +158,11 @@ class DocumentDefectError(DocumentError):
 
 
 class NothingToGenerateError(DocumentDefectError):
-    """The operation has no successful JSON response, or one that holds plain values only."""
+    """The part of the document has no JSON schema, or one of plain values only."""
+
+
+class NoInstanceError(DocumentError):
+    """No JSON value can be drawn of a schema: it allows none, or cannot be read."""
 
 
 class SourceError(RegenError):
@@ -368,6 +378,10 @@ class NoProgressError(RegenError):
     """The next turn could only repeat the last; it was not made."""
 
     exit_code = 1
+
+
+class SandboxError(RegenError):
+    """Code that a model wrote cannot be run here: nothing limits it, or a program is missing."""
 
 
 class CassetteError(RegenError):

@@ -10,7 +10,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "fsync_folder",
     "lock_file",
     "make_folder",
+    "make_ignored_folder",
     "make_lock_folder",
     "observe_effects",
     "refuse_obstacle",
@@ -254,10 +255,18 @@ def make_lock_folder(lock: Path) -> None:
     Raises:
         OSError: it cannot be made.
     """
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    ignore = lock.parent / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", "utf-8")
+    make_ignored_folder(lock.parent)
+
+
+def make_ignored_folder(folder: Path) -> None:
+    """Make a folder whose files git ignores, and so is the one that says so.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+        file.write("*\n")
 
 
 def _is_project(folder: Path) -> bool:

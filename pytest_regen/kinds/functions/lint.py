@@ -96,7 +96,7 @@ def check_code(
         message = "the code does not stay within its function: it is indented less than its marker"
         yield _issue("SYNTAX", message, place, outside)
         return
-    yield from _check_version(project, text, place)
+    yield from _check_version(project, module, place)
     yield from _check_names(text, path, tree, place)
     yield from _Uses(project, path, module, place, allow).check(tree)
 
@@ -145,19 +145,25 @@ def _nodes_outside(tree: ast.AST, place: Place) -> Iterator[int]:
         open_ += [(child, is_inside or is_function) for child in ast.iter_child_nodes(node)]
 
 
-def _check_version(project: Project, text: str, place: Place) -> Iterator[Issue]:
-    """Yield syntax that the oldest Python of the project does not know."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text, feature_version=project.python)
-    except SyntaxError as error:
-        if place.marks.holds(error.lineno or 0):
-            major, minor = project.python
-            said = f"{error.msg}; the project supports Python {major}.{minor}"
-            yield _issue("SYNTAX", said, place, error.lineno)
-    except (ValueError, RecursionError, MemoryError):
-        return
+def _check_version(project: Project, module: ModuleSource, place: Place) -> Iterator[Issue]:
+    """Yield syntax that the oldest Python of the project does not know, and the module has not."""
+    error = _version_error(module.with_bodies((place.name,)), project.python)
+    if error is not None and _version_error(module.skeleton, project.python) is None:
+        major, minor = project.python
+        said = f"{error.msg}; the project supports Python {major}.{minor}"
+        yield _issue("SYNTAX", said, place, error.lineno)
+
+
+def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text, feature_version=version)
+        except SyntaxError as error:
+            return error
+        except (ValueError, RecursionError, MemoryError):
+            return None  # Of a version that the parser knows nothing about, nothing is said.
+    return None
 
 
 # Names
@@ -176,7 +182,7 @@ def _check_names(text: str, path: Path, tree: ast.Module, place: Place) -> Itera
     function = next(_tables_at(top, place), None)
     if function is None:
         return
-    missing = {name for name in _globals_used(function) if _unmangled(name) - known}
+    missing = _globals_used(function) - known
     lines: dict[str, int] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in missing and place.marks.holds(node.lineno):
@@ -188,10 +194,6 @@ def _check_names(text: str, path: Path, tree: ast.Module, place: Place) -> Itera
 
 def _is_bound(symbol: symtable.Symbol) -> bool:
     return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
-
-
-def _unmangled(name: str) -> set[str]:
-    return {name}
 
 
 def _globals_bound(table: symtable.SymbolTable) -> set[str]:
@@ -267,7 +269,7 @@ class _Uses:
                 continue
             if not self._project.may_import(module, self._path):
                 yield node.lineno, self._foreign(module)
-            elif whole not in _HARMLESS and (known := self._listed(module, whole)):
+            elif not {module, whole} & _HARMLESS and (known := self._listed(module, whole)):
                 yield node.lineno, f"imports {known}, which {_MODULES[known]}; {self._way(known)}"
 
     def _foreign(self, module: str) -> str:

@@ -5,147 +5,36 @@ reply as a declaration that is wrong. They are looked for by what a writer does,
 where undoing them makes the code more legal. Lines never move.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
 from pytest_regen.languages.base import SyntaxFault
-from pytest_regen.languages.csharp.tree import Node, parse, text_of
+from pytest_regen.languages.csharp.tree import parse
+from pytest_regen.languages.diagnosis import SlipRepair
+from pytest_regen.languages.leftovers import Leftovers, out_of_json, without_entities
 from pytest_regen.text import in_quotes
 
 __all__ = [
     "Cut",
-    "SlipRepair",
     "comment_faults",
     "cut_end",
-    "is_elision",
-    "is_fence",
-    "is_prose",
     "leftover",
     "slip_repairs",
 ]
 
 
-_SUSPECT: Final = tuple(
-    word.encode()
-    for word in (
-        *("...", "…", "%{", "_fields", "description}", "elided", "existing", "for brevity", "here"),
-        *("name}", "omitted", "other ", "previous", "remain", "rest of", "review", "same as"),
-        *("truncated", "type}", "unchanged", "more ", "additional "),
-    )
+_LEFTOVERS: Final = Leftovers(
+    code_start=re.compile(
+        r"[\[{}/*#)(;,<@\"]|(?:public|internal|private|protected|sealed|partial|abstract|static|class"
+        r"|record|struct|enum|interface|namespace|using|required|readonly)\b"
+    ),
+    code_end=(";", "{", "}", ",", "]", "(", "=>"),
+    documentation=("///", "/**"),
 )
-"""Words without one of which no comment can be at fault; searching them is cheap."""
-_SUSPECTS = re.compile(b"|".join(map(re.escape, _SUSPECT)))
-_THINGS = r"(?:class|code|enum|fields?|members?|properties|property|types?|values?)"
-_ELISION: Final = re.compile(
-    r"(?:\.\.\.|…)"
-    rf"|(?:and |plus )?(?:the )?(?:rest|remainder)(?: of (?:the |this |its )?(?:\w+ )?{_THINGS})\b"
-    rf"|(?:the )?(?:all )?(?:other|remaining|additional|more|existing|previous) (?:\w+ )?{_THINGS}"
-    r"\b.*\b(?:omitted|here|unchanged|elided|truncated|as before|the same|follow|not shown)\b"
-    rf"|(?:existing|previous) {_THINGS}(?: here)?\W*$"
-    r"|.*\b(?:omitted|elided|truncated) for brevity"
-    rf"|{_THINGS} (?:omitted|elided|truncated|unchanged)\b"
-    r"|same as (?:above|before)\W*$",
-    re.IGNORECASE,
-)
-_DELIMITER = re.compile(r"(?:BEGIN|END)_FIELDS\W*$")
-_TEMPLATE = re.compile(
-    r"%\{[^}\n]*\}$|\{(?:Class|Enum|Property|Field|Member|Type)?(?:Name|Description|Type)\}$"
-)
-_REVIEW = re.compile(r"\[REVIEW\b[^\]]*\]|REVIEW:")
-_CODE_START = re.compile(
-    r"[\[{}/*#)(;,<@\"]|(?:public|internal|private|protected|sealed|partial|abstract|static|class"
-    r"|record|struct|enum|interface|namespace|using|required|readonly)\b"
-)
-_WORDS = re.compile(r"[A-Za-z\u2019'`*_-]+[,.:;!?]?(?:\s|$)")
-_CODE_END = (";", "{", "}", ",", "]", "(", "=>")
-_PHRASE: Final = 3
-_THINKING = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
-_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[\w#+. -]*\s*$")
-_PLACEHOLDER = re.compile(r"(?<![${])\{[A-Z]\w*\}|%\{")
-_MARKDOWN = re.compile(r"(?:#{1,6} \w|[-*+] \S|\*\*|> |\d+\. |\|.*\|$|-{3,}$)")
-
-
-def comment_faults(code: bytes, root: Node) -> Iterator[SyntaxFault]:
-    """Yield a fault per comment that stands for code, and one per comment that asks for review.
-
-    Only real comments count: the same words inside a string are data.
-    """
-    lowered = code.lower()
-    if not any(word in lowered for word in _SUSPECT):
-        return
-    seen: set[int] = set()
-    for match in _SUSPECTS.finditer(lowered):
-        node = root.descendant_for_byte_range(match.start(), match.end())
-        if node is None or node.type != "comment" or node.start_byte in seen:
-            continue
-        seen.add(node.start_byte)
-        fault = _comment_fault(text_of(node), node.start_point.row + 1)
-        if fault:
-            yield fault
-
-
-def _comment_fault(comment: str, line: int) -> SyntaxFault | None:
-    is_documentation = comment.startswith(("///", "/**"))
-    body = comment.strip("/*").strip()
-    shown = " ".join(comment.split())[:100]
-    if _REVIEW.search(body) and not is_documentation:
-        return SyntaxFault(line, f"a comment asks for review: {shown}", "REVIEW")
-    if _DELIMITER.match(body):
-        return SyntaxFault(
-            line, f"the page delimiter {in_quotes(shown)} was left in the code", "ARTIFACT"
-        )
-    if _TEMPLATE.match(body):
-        return SyntaxFault(
-            line, f"the placeholder {in_quotes(shown)} was left in a comment", "ARTIFACT"
-        )
-    if not is_documentation and is_elision(body):
-        message = f"the comment {in_quotes(shown)} stands where code was left out; write that code"
-        return SyntaxFault(line, message, "ARTIFACT")
-    return None
-
-
-def is_elision(body: str) -> bool:
-    """Return whether the text of a comment stands for code that was left out."""
-    return bool(_ELISION.match(body.strip(" -\u2013\u2014([<{")))
-
-
-def is_fence(line: str) -> bool:
-    """Return whether a line is the fence of a Markdown code block."""
-    return bool(_FENCE.match(line))
-
-
-def is_prose(line: str) -> bool:
-    """Return whether a line that is no legal code reads as words to a person."""
-    text = line.strip()
-    if _MARKDOWN.match(text):
-        return True
-    if not text or _CODE_START.match(text) or text.endswith(_CODE_END):
-        return False
-    words = _WORDS.findall(text + " ")
-    return len(words) >= _PHRASE or (bool(words) and text.endswith((":", "!", ".")))
-
-
-def leftover(line: str) -> str | None:
-    """Return what is wrong with a line of illegal code that no compiler would ever take."""
-    text = line.strip()
-    if _THINKING.search(text):
-        return "thinking was left in the answer; write the code alone"
-    if is_fence(line) or "```" in text:
-        return (
-            "a second code fence was opened inside the first; "
-            "write one fenced block with the code alone"
-        )
-    if text and is_elision(text):
-        return f"{in_quotes(text[:80])} stands where code was left out; write that code"
-    if is_prose(line):
-        return f"this is prose, not code: {in_quotes(text[:80])}"
-    if _PLACEHOLDER.search(text):
-        return f"a template placeholder was left in the code: {in_quotes(text[:80])}"
-    return None
-
+comment_faults = _LEFTOVERS.comment_faults
+leftover = _LEFTOVERS.leftover
 
 _SHOWN: Final = 60
 _DEEP: Final = 40
@@ -167,17 +56,6 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _CLOSERS: Final = {"{": "}", "(": ")", "[": "]"}
-_ENTITY: Final = re.compile(r"&(?:lt|gt|amp|quot|apos|#39|#34);")
-_ENTITIES: Final = {
-    "&lt;": "<",
-    "&gt;": ">",
-    "&amp;": "&",
-    "&quot;": '"',
-    "&#34;": '"',
-    "&apos;": "'",
-    "&#39;": "'",
-}
-_JSON: Final = re.compile(r'\s*(?:\{\s*"[^"\n]{1,60}"\s*:|\[\s*(?:"|\{\s*"))')
 _LITERAL: Final = re.compile(r'(?<![$@"\\])"(?:\\.|[^"\\\n])*"(?!")')
 _ESCAPE: Final = re.compile(
     r"(\\(?:[\"'\\0abefnrtv]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]))|(\\.)"
@@ -196,23 +74,14 @@ class Cut(NamedTuple):
     """The reply without its unfinished end, every declaration closed."""
 
 
-class SlipRepair(NamedTuple):
-    """Code without a kind of slip, and the faults that were undone."""
-
-    code: bytes
-    faults: tuple[SyntaxFault, ...]
-
-
 def slip_repairs(code: bytes) -> Iterator[Callable[[bytes], SlipRepair | None]]:
     """Yield what undoes each kind of slip, to be tried one after the other.
 
     Args:
         code: the illegal code, which tells what need not be tried.
     """
-    if _JSON.match(code[:200].decode("utf-8", "replace")):
-        yield _out_of_json
-    if b"&" in code:
-        yield _without_entities
+    yield out_of_json
+    yield without_entities
     if b'"' in code:
         yield _literals_on_one_line
         yield _with_legal_escapes
@@ -283,39 +152,6 @@ def _close_cut_reply(code: bytes) -> SlipRepair | None:
     if found is None or b"{" not in code:
         return None
     return SlipRepair(found.code, (SyntaxFault(found.line, found.message, in_member=False),))
-
-
-def _out_of_json(code: bytes) -> SlipRepair | None:
-    """Return blanks for a JSON value: whatever it holds is text, not code."""
-    text = code.decode("utf-8", "replace")
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        if not re.search(r'\\n|\\"', text):
-            return None
-    message = (
-        "the answer is a JSON value that holds the code as a string; answer with the code itself, "
-        "not wrapped in JSON"
-    )
-    return SlipRepair(
-        re.sub(rb"[^\r\n]", b" ", code), (SyntaxFault(1, message, "ARTIFACT", in_member=False),)
-    )
-
-
-def _without_entities(code: bytes) -> SlipRepair | None:
-    lines = code.decode("utf-8", "surrogateescape").split("\n")
-    at: list[int] = []
-    for row, line in enumerate(lines):
-        if _ENTITY.search(line) and not line.lstrip().startswith("//"):
-            at.append(row)
-            lines[row] = _ENTITY.sub(lambda match: _ENTITIES[match[0]], line)
-    if not at:
-        return None
-    found = " and ".join(dict.fromkeys(_ENTITY.findall(code.decode("utf-8", "replace"))))
-    meant = " and ".join(dict.fromkeys(_ENTITIES[entity] for entity in found.split(" and ")))
-    message = f"the code is HTML-escaped: write {meant} where the answer has {found}"
-    faults = (SyntaxFault(at[0] + 1, message, in_member=False),)
-    return SlipRepair("\n".join(lines).encode("utf-8", "surrogateescape"), faults)
 
 
 def _lines_of(code: bytes) -> list[str]:

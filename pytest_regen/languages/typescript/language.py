@@ -1,28 +1,20 @@
 """TypeScript, as the rest of the package asks for it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
+from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
 from pytest_regen.languages.base import (
-    AbsenceFault,
     Comment,
-    Declaration,
-    HeaderLine,
-    Member,
     Nouns,
-    RuleSubject,
-    SourceFacts,
-    StitchedType,
     Syntax,
-    TypeRef,
     Wording,
 )
+from pytest_regen.languages.runner import Runner
 from pytest_regen.languages.typescript import names, spelling
 from pytest_regen.languages.typescript.wording import NOUNS, check_profile, wording
 from pytest_regen.languages.typescript.writer import write_page
 from pytest_regen.prompts.values import OutputMode
-from pytest_regen.validation.issues import Issue
 
 __all__ = ["TypeScript"]
 
@@ -87,6 +79,12 @@ class TypeScript:
         del namespace
         check_profile(profile)
         return 'import { z } from "zod";' if profile == "zod" else ""
+
+    def runner(self, profile: str) -> Runner | None:
+        """Return what runs the code of a profile."""
+        from pytest_regen.languages.typescript.runner import TypeScriptRunner
+
+        return TypeScriptRunner(profile)
 
     def wording(self, profile: str) -> Wording:
         """Return what prompts say about TypeScript.

@@ -1,0 +1,251 @@
+"""Results that are dear to compute, kept between runs in ``.regen/cache/``.
+
+A repository may come from anywhere, with such a folder in it: a result counts only if it carries a
+seal made with a key that lies outside of the repository, with the user, or in ``REGEN_CACHE_KEY``.
+Whatever is wrong with the folder, a file or the key is a miss, never an error.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_regen.files import make_ignored_folder
+from pytest_regen.strict_json import json_bytes, strict_loads
+
+__all__ = ["VARIABLE", "Cache"]
+
+VARIABLE: Final = "REGEN_CACHE_KEY"
+"""The environment variable with a secret of one's own, for caches that machines share."""
+
+_FORMAT: Final = 1
+_SHORTEST: Final = 16
+"""Characters of a secret from the environment; a shorter one is none."""
+_LARGEST: Final = 16 << 20
+"""Bytes of one entry."""
+_SECTION: Final = re.compile(r"[a-z][a-z_]{0,39}")
+_ENTRY: Final = re.compile(r"[0-9a-f]{64}\.json")
+_LEFT_BEHIND: Final = 3600.0
+"""Seconds after which a file that is only half written belongs to a process that was killed."""
+_FRESH: Final = 86400.0
+"""Seconds that an entry is not marked as used again."""
+
+
+class Cache:
+    """A folder of sealed JSON values by section and key.
+
+    Processes may share it, and be killed at any moment. Entries that were not used for longest are
+    dropped where it grows too large.
+    """
+
+    def __init__(self, root: Path, *, limit: int = 64 << 20) -> None:
+        """Take the folder, usually ``.regen/cache`` of a project; it is made when needed.
+
+        Args:
+            root: the folder. It ignores itself for git.
+            limit: bytes it may hold, about.
+        """
+        self.root = root
+        self.limit = limit
+        self._written: int | None = None
+        self._is_closed = False
+
+    def get(self, section: str, key: str) -> Any | None:
+        """Return what was put there, or ``None``.
+
+        Args:
+            section: what sort of result, in lower-case letters.
+            key: names all that the result depends on.
+        """
+        path = self._path(section, key)
+        body = _read(path)
+        if body is None:
+            return None
+        seal, _, value = body.partition(b"\n")
+        wanted = self._seal(section, key, value)
+        if wanted is None or not hmac.compare_digest(seal, wanted):
+            return None
+        try:
+            found = strict_loads(value)
+        except ValueError:
+            return None
+        _mark_as_used(path)
+        return found
+
+    def put(self, section: str, key: str, value: Any) -> None:
+        """Keep a JSON value; where that is impossible, nothing happens.
+
+        Raises:
+            TypeError: the value is not JSON.
+        """
+        body = json_bytes(value)
+        seal = self._seal(section, key, body)
+        if seal is None or self._is_closed or len(body) > _LARGEST:
+            return
+        try:
+            self._write(self._path(section, key), seal + b"\n" + body)
+        except OSError:
+            # Read-only, full, or not a folder: not tried again for each result of this run.
+            self._is_closed = True
+            return
+        is_first = self._written is None
+        self._written = (self._written or 0) + len(body)
+        if is_first or self._written > self.limit // 8:
+            self._written = 0
+            self.trim()
+
+    def trim(self) -> None:
+        """Drop what was not used for longest, until the rest is well below the limit."""
+        now = time.time()
+        entries = []
+        for path, found in _files(self.root):
+            if _ENTRY.fullmatch(path.name):
+                entries.append((found.st_mtime, found.st_size, path))
+            elif path.suffix == ".tmp" and now - found.st_mtime > _LEFT_BEHIND:
+                _drop(path)
+        total = sum(size for _, size, _ in entries)
+        if total <= self.limit:
+            return
+        for _, size, path in sorted(entries):
+            if total <= self.limit * 3 // 4:
+                return
+            _drop(path)
+            total -= size
+
+    def _path(self, section: str, key: str) -> Path:
+        if not _SECTION.fullmatch(section):
+            raise ValueError(f"{section!r} is no name of a section")
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.root / section / f"{digest}.json"
+
+    def _seal(self, section: str, key: str, body: bytes) -> bytes | None:
+        secret = _secret(os.environ.get(VARIABLE, ""), self.root.absolute().parent.parent)
+        if secret is None:
+            return None
+        sealed = hmac.new(secret, json_bytes([_FORMAT, section, key]), "sha256")
+        sealed.update(b"\n" + body)
+        return sealed.hexdigest().encode()
+
+    def _write(self, path: Path, content: bytes) -> None:
+        for folder in (self.root, path.parent):
+            if folder.is_symlink():
+                raise OSError(f"{folder} leads elsewhere")
+        make_ignored_folder(self.root)
+        path.parent.mkdir(exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            # Not synced: half a file has no valid seal.
+            Path(name).replace(path)
+        except BaseException:
+            _drop(Path(name))
+            raise
+
+
+def _read(path: Path) -> bytes | None:
+    """Return a file's bytes; ``None`` for links, pipes, large files and what is not there."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        if path.parent.is_symlink():
+            return None
+        handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST + 100:
+                return None
+            return file.read()
+    except (OSError, ValueError):
+        return None
+
+
+def _mark_as_used(path: Path) -> None:
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > _FRESH:
+            os.utime(path)
+
+
+def _files(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the files of all sections; links are left alone."""
+    for section in _entries(root):
+        for path in _entries(section):
+            with suppress(OSError):
+                found = path.stat(follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
+                    yield path, found
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return [] if folder.is_symlink() else [*folder.iterdir()]
+    except OSError:
+        return []
+
+
+def _drop(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+@cache
+def _secret(given: str, project: Path) -> bytes | None:
+    """Return the key of seals: from the environment, else the user's, which is made once.
+
+    Args:
+        given: what the environment says.
+        project: a key from within is no secret.
+    """
+    if len(given) >= _SHORTEST:
+        return given.encode("utf-8", "surrogatepass")
+    try:
+        path = _user_folder() / "pytest-regen" / "cache.key"
+        if project.resolve() in path.resolve().parents:
+            return None
+        return _known(path) or _make(path)
+    except (OSError, RuntimeError):  # no home, or none that can be written
+        return None
+
+
+def _user_folder() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
+
+
+def _known(path: Path) -> bytes | None:
+    """Return the key of a file that only its user, who is us, can have written."""
+    content = _read(path)
+    if content is None or not re.fullmatch(rb"[0-9a-f]{64}", content):
+        return None
+    if os.name == "posix":
+        found = path.stat(follow_symlinks=False)
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return None
+    return content
+
+
+def _make(path: Path) -> bytes | None:
+    """Make the key, unless another process was faster; return the one that is there then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".key-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_hex(32).encode())
+        with suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        _drop(Path(name))
+    return _known(path)

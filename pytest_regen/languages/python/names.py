@@ -1,0 +1,212 @@
+"""Names of the wire as Python identifiers: legal, different, and safe where annotations are read.
+
+An annotation of a class is read in the namespace of that class. A field that is called as a name
+that annotations use (``str``, ``list``, ``dt``) would be found there in its place, so that fields
+never are; other builtins (``id``, ``type``) are fine.
+"""
+
+import builtins
+import hashlib
+import keyword
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Final
+
+from pytest_regen.documents.ir import TypeIR
+
+__all__ = [
+    "BASE_MODEL",
+    "HEADER_NAMES",
+    "RESERVED_TYPE_NAMES",
+    "is_field_name",
+    "is_identifier",
+    "member_name",
+    "member_names",
+    "type_name",
+]
+
+BASE_MODEL: Final = "ApiModel"
+"""The base class of all models; it stands in the header."""
+
+HEADER_NAMES: Final = frozenset(
+    """
+    Annotated Any ApiModel BaseModel ConfigDict Decimal DecimalNumber Enum Field Final IntEnum
+    Literal NotRequired PlainSerializer StrEnum TypeAlias TypedDict UNSET UUID Unset
+    """.split()
+)
+"""What the headers of all profiles import or declare."""
+
+_TYPING: Final = frozenset(
+    """
+    Callable ClassVar Dict FrozenSet Generic Iterable Iterator List Mapping MutableMapping Optional
+    Protocol Required Self Sequence Set Tuple Type TypeVar Union
+    """.split()
+)
+
+RESERVED_TYPE_NAMES: Final = (
+    HEADER_NAMES
+    | _TYPING
+    | frozenset(name for name in dir(builtins) if name[:1].isupper())
+    | frozenset(name for name in keyword.kwlist if name[:1].isupper())
+)
+"""Names a generated type must not take: code that means the standard one would mean it instead."""
+
+_IN_ANNOTATIONS: Final = frozenset({"bool", "dataclasses", "dict", "dt", "float", "int", "list"}) | {
+    "str"
+}
+_OF_MODELS: Final = frozenset(
+    """
+    construct copy dict from_orm json model_computed_fields model_config model_construct model_copy
+    model_dump model_dump_json model_extra model_fields model_fields_set model_json_schema
+    model_parametrized_name model_post_init model_rebuild model_validate model_validate_json
+    model_validate_strings parse_file parse_obj parse_raw schema schema_json update_forward_refs
+    validate
+    """.split()
+)
+"""What pydantic's ``BaseModel`` has already: a field of that name would hide it."""
+
+_RESERVED: Final = frozenset(keyword.kwlist) | _IN_ANNOTATIONS | _OF_MODELS | {"self"}
+_MAX_LENGTH: Final = 100
+"""Longer names are cut and told apart by a hash."""
+_SYMBOLS: Final[Mapping[str, str]] = {
+    "!": "not",
+    "#": "hash",
+    "$": "dollar",
+    "%": "percent",
+    "&": "and",
+    "*": "star",
+    "+": "plus",
+    ",": "comma",
+    "-": "minus",
+    ".": "dot",
+    "/": "slash",
+    ":": "colon",
+    ";": "semicolon",
+    "<": "less",
+    "=": "equal",
+    ">": "greater",
+    "?": "question",
+    "@": "at",
+    "\\": "backslash",
+    "^": "caret",
+    "_": "underscore",
+    "|": "or",
+    "~": "tilde",
+    " ": "space",
+}
+_LEADING_SIGN: Final = re.compile(r"[+-](?=\w)")
+_PLAIN: Final = re.compile(r"[a-z][a-z0-9_]*")
+_PASCAL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
+_WORD: Final = re.compile(
+    r"[A-Z]{2,}s(?![a-z])"  # the URLs of URLsSeen
+    r"|[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader
+    r"|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+"
+)
+
+
+def type_name(schema_name: str, *, is_root: bool) -> str:
+    """Return a legal name for the type of a schema, in PascalCase; a root is called like others."""
+    del is_root
+    text = unicodedata.normalize("NFKC", schema_name)
+    if not _PASCAL.fullmatch(text):
+        words = [_capitalise(word) for word in _words(text)]
+        text = "".join(words) or "".join(map(_capitalise, map(_symbol, text))) or "Empty"
+    text = _shorten(text if text[0].isidentifier() else f"Type{text}", schema_name)
+    if not text[0].isupper():
+        text = f"Type{text}"  # of a script without capitals: a field could be called so, too
+    return f"{text}Model" if text in RESERVED_TYPE_NAMES else text
+
+
+def member_names(type_: TypeIR) -> dict[str | int, str]:
+    """Return an identifier for each field or enum value of ``type_``, all of them different.
+
+    What is a good name as it stands keeps it, whatever the others are called: with
+    ``populate_by_name`` a field is found by its identifier, so that no field may have the JSON name
+    of another for its own. Where several would be called the same, the later ones are numbered.
+    """
+    if type_.kind == "enum":
+        return _value_names(type_)
+    taken = set(map(str, type_.units))
+    wanted = {unit: member_name(unit) for unit in type_.units}
+    return {unit: name if name == unit else _free(name, taken) for unit, name in wanted.items()}
+
+
+def _value_names(type_: TypeIR) -> dict[str | int, str]:
+    labels: dict[str | int, str | int] = {unit: unit for unit in type_.units}
+    if type_.enum_names and len(type_.enum_names) == len(type_.enum_values):
+        labels.update(zip(type_.enum_values, type_.enum_names, strict=True))
+    taken: set[str] = set()
+    return {unit: _free(_constant(label), taken) for unit, label in labels.items()}
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return ``name``, with a number where it is taken, and take it."""
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name.rstrip('_')}_{number}", number + 1
+    taken.add(free)
+    return free
+
+
+def member_name(wire_name: str | int) -> str:
+    """Return a legal identifier for a field: ``tail_colour`` for ``tail-colour``."""
+    text = str(wire_name)
+    if is_field_name(text):
+        return text
+    name = _snake(text)
+    if not name[0].isidentifier():
+        name = f"field_{name}"
+    return f"{name}_" if name in _RESERVED else name
+
+
+def _constant(wire_name: str | int) -> str:
+    """Return a legal identifier for a value: ``SKY_BLUE`` for ``sky-blue``."""
+    if isinstance(wire_name, int):
+        return f"VALUE_MINUS_{-wire_name}" if wire_name < 0 else f"VALUE_{wire_name}"
+    name = unicodedata.normalize("NFKC", _snake(wire_name).upper())
+    return name if name[0].isidentifier() else f"VALUE_{name}"
+
+
+def is_field_name(text: str) -> bool:
+    """Return whether a JSON name can be the identifier as it stands, without an alias."""
+    return bool(_PLAIN.fullmatch(text)) and text not in _RESERVED and len(text) <= _MAX_LENGTH
+
+
+def is_identifier(text: str) -> bool:
+    """Return whether ``text`` is an identifier and no keyword."""
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _snake(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text)
+    words = ["minus" if text[0] == "-" else "plus"] if _LEADING_SIGN.match(text) else []
+    words += [word.lower() for word in _words(text)]
+    words = words or [_symbol(char) for char in text] or ["empty"]
+    # A lower-case form may have marks that stand for themselves: only what is legal is kept.
+    name = unicodedata.normalize("NFKC", "_".join(words))
+    return _shorten("".join(char for char in name if f"a{char}".isidentifier()), text) or "empty"
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of ``text``, without a character that identifiers do not have."""
+    legal = "".join(char if char != "_" and f"a{char}".isidentifier() else " " for char in text)
+    # Capitals tell words apart only in ASCII; elsewhere a word is a run of letters.
+    return [w for run in legal.split() for w in (_WORD.findall(run) if run.isascii() else [run])]
+
+
+def _capitalise(word: str) -> str:
+    """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
+    is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
+    return word[:1].upper() + (word[1:].lower() if is_acronym else word[1:])
+
+
+def _symbol(char: str) -> str:
+    return _SYMBOLS.get(char) or f"u{ord(char):04x}"
+
+
+def _shorten(name: str, original: str) -> str:
+    if len(name) <= _MAX_LENGTH:
+        return name
+    digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{name[: _MAX_LENGTH - 9]}_{digest}"

@@ -1,0 +1,159 @@
+"""One page of Python, as its prompt asks for it and as ``ruff format`` leaves it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
+from pytest_regen.languages.python.literals import comment_text, docstring, literal, sentence
+from pytest_regen.languages.python.names import BASE_MODEL, is_identifier, member_names
+from pytest_regen.languages.python.spelling import constraint_arguments, spell
+from pytest_regen.prompts.values import OutputMode
+
+__all__ = ["BEGIN", "END", "has_plain_keys", "write_page"]
+
+BEGIN: Final = "# BEGIN_FIELDS"
+END: Final = "# END_FIELDS"
+_INDENT: Final = "    "
+_WIDTH: Final = 88
+"""Of a line, where formatters break it by default."""
+_HEADS: Final = {
+    "default": "class {name}({base}):",
+    "dataclass": "@dataclasses.dataclass(slots=True, kw_only=True)\nclass {name}:",
+    "typeddict": "class {name}(TypedDict):",
+}
+
+
+def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
+    """Return the code of one page; see ``Language.write_page``."""
+    members = list(_members(type_, units, profile))
+    if mode in {"fields_only", "enum_values_only"}:
+        return "\n".join((BEGIN, *members, END))
+    return "\n".join(_declaration(type_, members, profile))
+
+
+def has_plain_keys(type_: TypeIR) -> bool:
+    """Return whether a ``TypedDict`` of the type can be a class: its keys are identifiers.
+
+    A name that begins with two underscores is none there: a class would mangle it.
+    """
+    return all(
+        is_identifier(field.json_name) and not field.json_name.startswith("__")
+        for field in type_.fields
+    )
+
+
+def _declaration(type_: TypeIR, members: Sequence[str], profile: str) -> Iterator[str]:
+    about = sentence(type_.description)
+    shown = [f"{_INDENT}{docstring(about)}"] if comment_text(about) else []
+    if type_.kind == "enum" and profile == "typeddict":
+        yield from (f"# {comment_text(about)}" for _ in shown)
+        yield f"{type_.name}: TypeAlias = Literal["
+        yield from members
+        yield "]"
+    elif type_.kind == "object" and profile == "typeddict" and not has_plain_keys(type_):
+        yield from (f"# {comment_text(about)}" for _ in shown)
+        yield f"{type_.name} = TypedDict("
+        yield f'{_INDENT}"{type_.name}",'
+        yield f"{_INDENT}{{"
+        yield from members
+        yield f"{_INDENT}}},"
+        yield ")"
+    else:
+        base = _enum_base(type_) if type_.kind == "enum" else BASE_MODEL
+        head = _HEADS["default" if type_.kind == "enum" else profile]
+        yield head.format(name=type_.name, base=base)
+        yield from shown
+        yield from ("" for _ in shown if members)
+        yield from members or ([] if shown else [f"{_INDENT}pass"])
+
+
+def _enum_base(type_: TypeIR) -> str:
+    kinds = {type(value) for value in type_.enum_values}
+    if kinds == {int}:
+        return "IntEnum"
+    return "StrEnum" if kinds <= {str} else "Enum"
+
+
+def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterator[str]:
+    if type_.kind == "enum" and profile == "typeddict":
+        yield from (f"{_INDENT}{literal(value)}," for value in units)
+        return
+    names = member_names(type_)
+    if type_.kind == "enum":
+        for value in units:
+            yield from _assignment(names[value], "", literal(value))
+        return
+    fields = {field.json_name: field for field in type_.fields}
+    is_class = profile != "typeddict" or has_plain_keys(type_)
+    for unit in units:
+        field = fields[str(unit)]
+        spelled = spell(field, profile=profile)
+        about = sentence(field.description)
+        if not is_class:
+            yield from (f"{_INDENT * 2}# {comment_text(about)}" for _ in [1] if about)
+            yield f"{_INDENT * 2}{literal(field.json_name)}: {literal(spelled)},"
+            continue
+        if profile == "default":
+            yield from _model_field(field, names[unit], spelled, about)
+            continue
+        if profile == "dataclass":
+            yield from _dataclass_field(field, names[unit], spelled)
+        else:
+            yield f"{_INDENT}{field.json_name}: {spelled}"
+        if comment_text(about):
+            yield f"{_INDENT}{docstring(about)}"
+
+
+def _model_field(field: FieldIR, name: str, spelled: str, about: str) -> Iterator[str]:
+    arguments = [] if field.required else ["default=None"]
+    if name != field.json_name:
+        arguments.append(f"alias={literal(field.json_name)}")
+    if about:
+        arguments.append(f"description={literal(about)}")
+    for key, value in constraint_arguments(field, profile="default").items():
+        arguments.append(f"{key}={_pattern(value) if key == 'pattern' else literal(value)}")
+    if not arguments or arguments == ["default=None"]:
+        value = "" if field.required else "None"
+        yield from _assignment(name, spelled, value)
+    else:
+        yield from _assignment(name, spelled, "Field", arguments)
+
+
+def _pattern(pattern: str) -> str:
+    if "\\" not in pattern or pattern.endswith("\\"):
+        return literal(pattern)
+    mark = "'" if '"' in pattern else '"'
+    return literal(pattern) if mark in pattern else f"r{mark}{pattern}{mark}"
+
+
+def _dataclass_field(field: FieldIR, name: str, spelled: str) -> Iterator[str]:
+    if name == field.json_name:
+        yield from _assignment(name, spelled, "" if field.required else "UNSET")
+        return
+    arguments = [] if field.required else ["default=UNSET"]
+    arguments.append(f'metadata={{"alias": {literal(field.json_name)}}}')
+    yield from _assignment(name, spelled, "dataclasses.field", arguments)
+
+
+def _assignment(
+    name: str, spelled: str, value: str, arguments: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the lines of ``name: spelled = value(arguments)``, broken as formatters break it."""
+    target = f"{_INDENT}{name}: {spelled}" if spelled else f"{_INDENT}{name}"
+    if not value:
+        yield target
+        return
+    if not arguments:
+        yield f"{target} = {value}"
+        return
+    whole = f"{target} = {value}({', '.join(arguments)})"
+    if len(whole) <= _WIDTH:
+        yield whole
+        return
+    yield f"{target} = {value}("
+    inner = _INDENT * 2 + ", ".join(arguments)
+    if len(inner) <= _WIDTH:
+        yield inner
+    else:
+        yield from (f"{_INDENT * 2}{argument}," for argument in arguments)
+    yield f"{_INDENT})"

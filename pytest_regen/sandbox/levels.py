@@ -1,0 +1,147 @@
+"""How far a child process is kept apart, and the command line that does it.
+
+Three levels: ``bwrap`` (bubblewrap: files are read-only, nothing but what the child needs can be
+seen, no network, no other process), ``namespace`` (``unshare``: no network, no other process) and
+``process`` (limits only). A level counts as working only after a child has tried it here.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pytest_regen.errors import SandboxError, UsageError
+from pytest_regen.sandbox.mounts import Mounts, bwrap_options
+from pytest_regen.strict_json import json_or_none
+
+__all__ = ["LEVELS", "VARIABLE", "Level", "command", "describe_level", "missing", "strongest_level"]
+
+Level = Literal["bwrap", "namespace", "process"]
+
+LEVELS: Final[Mapping[Level, str]] = {
+    "bwrap": "files read-only and only those it needs, no network, no other processes",
+    "namespace": "no network, no other processes, but your files; no security boundary",
+    "process": "limits only; no security boundary",
+}
+"""What each level means, strongest first."""
+
+VARIABLE: Final = "REGEN_SANDBOX"
+"""The environment variable that asks for one level."""
+
+_SECONDS: Final = 20.0
+"""For trying a level; only a machine under great load takes as long."""
+
+_UNSHARE: Final = (
+    *("--user", "--map-current-user", "--net", "--ipc", "--uts", "--mount"),
+    *("--pid", "--fork", "--kill-child", "--mount-proc"),
+)
+
+
+def missing() -> str | None:
+    """Return why nothing can be run here, or ``None``."""
+    if os.name != "posix":
+        return f"code that a model wrote is not run on {sys.platform}: nothing limits it there"
+    return None
+
+
+def describe_level() -> str:
+    """Return one line for header and report: the level in force here, and what it means.
+
+    Raises:
+        UsageError: a level is asked for that does not work here, or that there is not.
+    """
+    if reason := missing():
+        return f"sandbox: none ({reason})"
+    level = strongest_level()
+    return f"sandbox: {level} ({LEVELS[level]})"
+
+
+def strongest_level() -> Level:
+    """Return the strongest level that works here, or the one that is asked for.
+
+    Raises:
+        SandboxError: nothing can be run here.
+        UsageError: a level is asked for that does not work here, or that there is not.
+    """
+    if reason := missing():
+        raise SandboxError(reason, hint="run it on Linux or macOS")
+    wanted = os.environ.get(VARIABLE, "")
+    for level in LEVELS:
+        if wanted in {"", level} and (level == "process" or _works(level)):
+            return level
+    names = ", ".join(LEVELS)
+    if wanted not in LEVELS:
+        raise UsageError(f"{VARIABLE}={wanted} is no level of the sandbox", hint=f"one of {names}")
+    raise UsageError(
+        f"{VARIABLE}={wanted}: this level of the sandbox does not work here",
+        why="its program is not installed, or this system lets nobody make a namespace",
+        hint=f"unset {VARIABLE}, or install bubblewrap (bwrap)",
+    )
+
+
+def command(level: Level, argv: Sequence[str], mounts: Mounts) -> list[str] | None:
+    """Return the command line that runs ``argv`` at a level; ``None``: its program is not there."""
+    if level == "bwrap":
+        program = shutil.which("bwrap")
+        return [program, *bwrap_options(program, mounts), "--", *argv] if program else None
+    if level == "namespace":
+        program = shutil.which("unshare")
+        return [*_dying_with_us(), program, *_UNSHARE, "--", *argv] if program else None
+    return [*_dying_with_us(), *argv]
+
+
+_TRIAL: Final = """
+import json, os, socket, sys
+try:
+    open(os.path.join(sys.argv[1], "written"), "w").close()
+except OSError:
+    pass
+spaces = [os.readlink("/proc/self/ns/" + name) for name in ("pid", "net", "ipc")]
+print(json.dumps([spaces, [name for _, name in socket.if_nameindex()]]))
+"""
+"""Tries what the levels above ``process`` keep a child from."""
+
+
+@cache
+def _works(level: Level) -> bool:
+    """Return whether a child at that level is really kept from what the level promises."""
+    with tempfile.TemporaryDirectory(prefix="regen-") as folder:
+        mounts = Mounts(Path(folder).resolve())
+        mounts.work.mkdir()
+        mounts.empty.touch()
+        trial = [sys.executable, "-I", "-S", "-c", _TRIAL, str(mounts.holder)]
+        argv = command(level, trial, mounts)
+        done = _run_quietly(argv, mounts.work) if argv else None
+        writes = (mounts.holder / "written").exists()
+    found = json_or_none(done.stdout) if done and done.returncode == 0 else None
+    match found:
+        case [list(spaces), ["lo"] | []]:
+            ours = [str(Path("/proc/self/ns", name).readlink()) for name in ("pid", "net", "ipc")]
+            is_apart = len(spaces) == len(ours) and not {*spaces} & {*ours}
+            return is_apart and not (level == "bwrap" and writes)
+        case _:
+            return False
+
+
+def _run_quietly(argv: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[bytes] | None":
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "cwd": folder, "env": {}}
+    try:
+        return subprocess.run(  # noqa: S603 - a command line made here
+            argv, capture_output=True, timeout=_SECONDS, check=False, **options
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+@cache
+def _dying_with_us() -> tuple[str, ...]:
+    """Return what stands before a command line so that the kernel ends it when we end."""
+    program = shutil.which("setpriv") if sys.platform == "linux" else None
+    words = (str(program), "--pdeathsig", "KILL", "--no-new-privs")
+    done = _run_quietly([*words, "true"], Path("/")) if program else None
+    return words if done and done.returncode == 0 else ()

@@ -1,0 +1,149 @@
+"""A reply read as the code of its place: body, function, excerpt, with or without a fence."""
+
+import textwrap
+
+import pytest
+
+from pytest_regen.kinds.functions.replies import code_in
+from pytest_regen.kinds.functions.source import read_module
+
+MODULE = '''\
+import re
+
+
+class Clock:
+    def tell(self, text: str) -> str:
+        """Return the time.
+
+        >>> Clock().tell("x")
+        'x'
+        """
+        # [REGEN:BEGIN Clock.tell]
+        raise NotImplementedError
+        # [REGEN:END Clock.tell]
+
+
+def tell(text: str, *, width: int = 3) -> str:
+    """Return the time.
+
+    >>> tell("x")
+    'x'
+    """
+    # [REGEN:BEGIN tell]
+    raise NotImplementedError
+    # [REGEN:END tell]
+
+
+def part(text: str) -> str:
+    """Return a part."""
+    text = text.strip()
+    # [REGEN:BEGIN part]
+    # [REGEN:END part]
+    return text
+'''
+BODY = 'if not text:\n    # nothing said\n    return """a\n  b"""\nreturn text[:width]'
+HEAD = "def tell(text: str, *, width: int = 3) -> str:\n"
+DOCSTRING = '    """Return the time.\n\n    >>> tell("x")\n    \'x\'\n    """\n'
+
+
+def code(reply: str, name: str = "tell") -> str:
+    """Return the code that a reply gives for a unit."""
+    module = read_module(MODULE)
+    return code_in(reply, module, module.places[name])
+
+
+def indented(text: str = BODY, by: str = "    ") -> str:
+    """Return code indented, but for the lines inside its string."""
+    return "\n".join(
+        line if line.startswith("  b") else f"{by}{line}" for line in text.split("\n")
+    )
+
+
+def fenced(text: str, language: str = "python") -> str:
+    """Return a fenced block."""
+    return f"```{language}\n{text}\n```"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        BODY,
+        fenced(BODY),
+        fenced(BODY, ""),
+        fenced(indented()),
+        indented(),
+        f"Here it is:\n\n{fenced(BODY)}\n\nIt cuts the text.",
+        f"{fenced(BODY)}\n\nUse it so:\n\n{fenced('print(tell(chr(65)))')}",
+        f"{fenced(BODY)}\n\nIt prints:\n\n{fenced('x', 'text')}",
+        fenced(HEAD + DOCSTRING + indented()),
+        fenced(HEAD + indented()),
+        fenced(MODULE.replace("    raise NotImplementedError\n    # [REGEN:END tell]", f"{indented()}\n    # [REGEN:END tell]")),
+        fenced(f"# [REGEN:BEGIN tell]\n{BODY}\n# [REGEN:END tell]"),
+        fenced(f"    # [REGEN:BEGIN tell]\n{indented()}\n    # [REGEN:END tell]"),
+        fenced(textwrap.dedent(DOCSTRING) + BODY),
+        fenced("import re\n\n\n" + HEAD + DOCSTRING + indented()),
+        f"<thinking>\n```python\nreturn 0\n```\n</thinking>\n{fenced(BODY)}",
+        fenced(BODY).replace("\n", "\r\n"),
+        fenced(BODY).removesuffix("```"),
+        "~~~py\n" + BODY + "\n~~~",
+    ],
+)
+def test_every_form_gives_the_same_code(reply: str) -> None:
+    """What a model puts around its code does not reach the file."""
+    assert code(reply) == BODY
+
+
+def test_a_first_line_that_lost_its_indentation() -> None:
+    """Only the first line stands at the margin, as where a model goes on after the marker."""
+    assert code(fenced("x = 1\n    return x")) == "x = 1\nreturn x"
+
+
+def test_imports_and_helpers_move_into_the_body() -> None:
+    """The module's own are left out; what it lacks comes along."""
+    reply = "import json\nimport re\n\n_WORD = 3\n\n\ndef _helper(x):\n    return json.dumps(x)\n\n\n"
+    reply += f"{HEAD}    return _helper(text)[:_WORD]\n"
+
+    assert code(fenced(reply)) == (
+        "import json\n\n_WORD = 3\n\ndef _helper(x):\n    return json.dumps(x)\n\n"
+        "return _helper(text)[:_WORD]"
+    )
+
+
+def test_a_method_is_found_in_its_class_and_alone() -> None:
+    """Both forms give its body, whatever the indentation."""
+    method = 'def tell(self, text):\n    """Return the time."""\n    return text'
+    whole = "class Clock:\n" + indented(method)
+
+    assert code(fenced(method), "Clock.tell") == code(fenced(whole), "Clock.tell") == "return text"
+
+
+def test_the_own_lines_of_a_function_are_not_repeated() -> None:
+    """A reply with the whole function gives the marked part of it."""
+    whole = 'def part(text):\n    """Return a part."""\n    text = text.strip()\n'
+    whole += "    # the first word\n    text = text.split()[0]\n    return text"
+
+    assert code(fenced(whole), "part") == "# the first word\ntext = text.split()[0]"
+
+
+def test_a_helper_of_the_same_name_stays() -> None:
+    """A body may define a function that is called like its own."""
+    body = "def tell(n):\n    return n or tell(n - 1)\n\nreturn str(tell(len(text)))"
+
+    assert code(fenced(body)) == body
+
+
+def test_one_line() -> None:
+    """A function on one line has a body, too."""
+    assert code("def tell(text, *, width=3): return text[:width]") == "return text[:width]"
+
+
+def test_what_is_no_code_stays_to_be_reported() -> None:
+    """An apology is no code, and no reason to stop."""
+    assert code("I cannot write this.") == "I cannot write this."
+
+
+def test_comments_of_the_body_stay() -> None:
+    """Those above the first statement, too."""
+    assert code(fenced(HEAD + "    # first\n\n    # second\n    return text  # last")) == (
+        "# first\n\n# second\nreturn text  # last"
+    )

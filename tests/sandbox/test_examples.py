@@ -1,0 +1,172 @@
+"""Doctests in the sandbox come out as Python's own doctest decides them."""
+
+import ast
+import doctest
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.sandbox import Limits, Module, run_examples, without_examples
+
+SOURCE = '''
+"""About lengths.
+
+>>> 1 + 1
+2
+"""
+from __future__ import annotations
+
+
+def twice(x: unknown):
+    """Return it twice.
+
+    >>> twice(2)
+    4
+    >>> twice(3)
+    7
+    >>> twice("a") ; print("b")
+    'aa'
+    b
+    >>> twice(1 / 0)
+    Traceback (most recent call last):
+    ZeroDivisionError: division by zero
+    >>> twice(None)
+    Traceback (most recent call last):
+    KeyError
+    >>> twice(None)    # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    TypeError: whatever
+    >>> twice(x := [1, 2])  # doctest: +ELLIPSIS
+    [1, ..., 2]
+    >>> x
+    [1, 2]
+    >>> twice(0)  # doctest: +SKIP
+    'never'
+    >>> def inner():
+    ...     return 1
+    >>> inner()
+    1
+    """
+    return x * 2
+
+
+class Quiet:
+    """Nothing is said of
+
+    >>> Quiet()
+    <BLANKLINE>
+    quiet
+    >>> undefined
+    1
+    """
+
+    def __repr__(self):
+        return "\\nquiet"
+'''
+
+
+def examples_of(source: str, folder: Path) -> list[doctest.DocTest]:
+    """Return the doctests of a module, found by Python's own finder."""
+    path = folder / "lengths.py"
+    path.write_text(source, "utf-8")
+    spec = spec_from_file_location("lengths", path)
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return [test for test in doctest.DocTestFinder().find(module) if test.examples]
+
+
+def own_verdict(tests: list[doctest.DocTest]) -> list[tuple[str, str]]:
+    """Return name and source of the examples that Python's own runner calls wrong."""
+    failed: list[tuple[str, str]] = []
+
+    class Runner(doctest.DocTestRunner):
+        def report_failure(
+            self, out: object, test: doctest.DocTest, example: doctest.Example, got: str
+        ) -> None:
+            failed.append((test.name, example.source))
+
+        def report_unexpected_exception(
+            self, out: object, test: doctest.DocTest, example: doctest.Example, exc_info: object
+        ) -> None:
+            failed.append((test.name, example.source))
+
+    for test in tests:
+        Runner().run(test, out=lambda _: None, clear_globs=False)
+    return failed
+
+
+def test_the_verdict_is_that_of_doctest(tmp_path: Path) -> None:
+    """The same examples fail, in the same order, with the line each stands on."""
+    tests = examples_of(SOURCE, tmp_path)
+
+    [result] = run_examples([(Module("lengths", SOURCE), tests)])
+
+    assert [(failure.name, failure.example.source) for failure in result.failures] == own_verdict(
+        examples_of(SOURCE, tmp_path)
+    )
+    lines = SOURCE.splitlines()
+    assert all(
+        failure.example.source.splitlines()[0] in lines[(failure.line or 0) - 1]
+        for failure in result.failures
+    )
+    assert not result.has_passed
+    assert result.attempted == 13
+
+
+def test_what_was_raised_is_told_with_its_line(tmp_path: Path) -> None:
+    """An exception that no docstring asks for says what and where."""
+    source = 'def f():\n    """\n    >>> f()\n    1\n    """\n    return {}["a"]\n'
+
+    [result] = run_examples(
+        [(Module("faulty", source, "src/faulty.py"), examples_of(source, tmp_path))]
+    )
+
+    [failure] = result.failures
+    assert failure.got == "KeyError: 'a'\n"
+    assert failure.raised
+    assert (failure.raised.type, failure.raised.line) == ("KeyError", 6)
+
+
+def test_it_is_told_which_example_did_not_come_back(tmp_path: Path) -> None:
+    """Examples before an endless one have answers; it is named."""
+    examples = ">>> 1\n    1\n    >>> f()\n    >>> 2\n    2\n"
+    source = f'def f():\n    """\n    {examples}    """\n    while 1: 0\n'
+
+    [result] = run_examples(
+        [(Module("endless", source), examples_of(source, tmp_path))], limits=Limits(seconds=0.3)
+    )
+
+    assert result.stopped == "seconds"
+    assert result.reached == (0, 1)
+    assert [failure.example.source for failure in result.failures] == ["f()\n", "2\n"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        SOURCE,
+        'def f(): "x\\n>>> 1\\n1"; return 2\n',
+        'def f():\r\n    r"""\u00e4\r\n    >>> "\\n"\r\n    "x" """\r\n    return 1\r\n',
+        '"""é\n>>> 1\n2"""; x = 1\n',
+        "class A:\n    \"a\" '''\n    >>> 1\n    1\n    \n    after'''\n    x = 1\n",
+        'def f():\n    """\n    >>>1\n    """\n',
+    ],
+)
+def test_examples_are_taken_out_and_nothing_else(source: str) -> None:
+    """The code stays the same, line by line; what a docstring says beside examples stays too."""
+
+    def places(text: str) -> list[tuple[str, int]]:
+        return [
+            (type(node).__name__, getattr(node, "lineno", 0))
+            for node in ast.walk(ast.parse(text))
+            if not isinstance(node, ast.Constant | ast.Expr)
+        ]
+
+    blind = without_examples(source)
+
+    assert places(blind) == places(source)
+    assert ">>>" not in blind
+    assert ("after" in blind) == ("after" in source)
