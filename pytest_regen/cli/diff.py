@@ -10,8 +10,10 @@ import typer
 
 from pytest_regen.cli.output import AsJson, emit_json, say
 from pytest_regen.cli.revisions import at_revision
-from pytest_regen.documents import IR, Document, build_ir, read_document
-from pytest_regen.documents.changes import Change, Direction, compare_types
+from pytest_regen.documents import IR, Document, build_ir, read_document, rebuild_ir
+from pytest_regen.documents.changes import Change, Direction, compare_types, direction_of
+from pytest_regen.documents.ir import REQUEST, SCHEMAS, Endpoint
+from pytest_regen.documents.parts import Components, Part, Request
 from pytest_regen.errors import (
     NothingToGenerateError,
     RegenError,
@@ -61,20 +63,48 @@ def diff(
 
 # --- what is compared ----------------------------------------------------------------------------
 
-_Key = tuple[str, str]
-"""Method and path."""
+_Read = Callable[[IR | None, Language], IR]
+"""Returns the types of a part; given those of the other side's store, where it is one."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Key:
+    """A part of an API: the response or the request of an operation, or its schemas."""
+
+    method: str
+    path: str
+    kind: str = ""
+    """``REQUEST`` or ``SCHEMAS``; empty for a response."""
+
+    @classmethod
+    def of(cls, endpoint: Endpoint) -> "_Key":
+        kind = endpoint.status if endpoint.status in {REQUEST, SCHEMAS} else ""
+        return cls(endpoint.method, endpoint.path, kind)
+
+    @property
+    def operation(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def __str__(self) -> str:
+        if self.kind == SCHEMAS:
+            return "the schemas"
+        return f"{self.operation}{', the request' if self.kind else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One version: the operations it has, each with the way to its types."""
+    """One version: the parts it has, each with the way to its types."""
 
-    text: str
-    """As it was named."""
-    types_of: Mapping[_Key, Callable[[str | None, Language], IR]]
-    """Takes the status and the language; a store has its own."""
+    parts: Mapping[_Key, _Read]
     stores: Mapping[_Key, IR]
-    """What is stored of them; nothing of a description."""
+    """What is stored; nothing of a description."""
+    document: Document | None = None
+
+    def reader(self, key: _Key) -> _Read | None:
+        """Return how to read a part; a description has schemas whether or not they are a part."""
+        if key.kind == SCHEMAS and self.document is not None:
+            return _reader(self.document, Components())
+        return self.parts.get(key)
 
 
 def _read(text: str, path: Path) -> _Side:
@@ -85,34 +115,38 @@ def _read(text: str, path: Path) -> _Side:
     """
     if not path.is_dir():
         document = read_document(path)
-        readers = {
-            (operation.method, operation.path): _reader(document, str(operation))
-            for operation in document.operations
-            if operation.schemas or operation.broken
-        }
-        return _Side(text, readers, {})
+        return _Side(dict(_parts(document)), {}, document)
     folders = [path] if is_store(path) else sorted(filter(is_store, path.iterdir()))
     if not folders:
         raise UsageError(
             f"{text} is a folder without stores",
             hint="name a store, the folder that holds stores, or an API description",
         )
-    stores: dict[_Key, IR] = {}
-    for folder in folders:
-        ir = RegenStore.open(folder).ir
-        stores[ir.endpoint.method, ir.endpoint.path] = ir
-    return _Side(text, {key: _stored(ir) for key, ir in stores.items()}, stores)
+    irs = [RegenStore.open(folder).ir for folder in folders]
+    stores = {_Key.of(ir.endpoint): ir for ir in irs}
+    return _Side({key: _stored(ir) for key, ir in stores.items()}, stores)
 
 
-def _reader(document: Document, operation: str) -> Callable[[str | None, Language], IR]:
-    def read(status: str | None, language: Language) -> IR:
-        return build_ir(document, document.find(operation), language=language, status=status).ir
+def _parts(document: Document) -> Iterator[tuple[_Key, _Read]]:
+    for operation in document.operations:
+        if operation.schemas or operation.broken:
+            yield _Key(operation.method, operation.path), _reader(document, operation)
+        if operation.request is not None or operation.broken_request is not None:
+            key = _Key(operation.method, operation.path, REQUEST)
+            yield key, _reader(document, Request(operation))
+
+
+def _reader(document: Document, part: Part) -> _Read:
+    def read(stored: IR | None, language: Language) -> IR:
+        if stored is not None:
+            return rebuild_ir(stored, document, language=language).ir
+        return build_ir(document, part, language=language).ir
 
     return read
 
 
-def _stored(ir: IR) -> Callable[[str | None, Language], IR]:
-    return lambda _status, _language: ir
+def _stored(ir: IR) -> _Read:
+    return lambda _stored, _language: ir
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,64 +180,62 @@ class _Compared:
 
 
 def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_Compared]:
-    """Yield the operations that either version has, or those that were named.
+    """Yield the parts that either version has, or those of operations that were named.
 
-    Where one side is stores and the other a description, only operations with a store count.
+    Where one side is stores and the other a description, only what has a store counts.
 
     Raises:
         UnknownOperationError: neither has an operation that is named.
     """
-    keys = dict.fromkeys((*old.types_of, *new.types_of))
+    keys = dict.fromkeys((*old.parts, *new.parts))
     if bool(old.stores) != bool(new.stores):
         keys = dict.fromkeys(old.stores or new.stores)
     for key in _chosen(list(keys), names):
-        name = " ".join(key)
-        if key not in new.types_of:
-            yield _Compared(name, "removed")
-        elif key not in old.types_of:
-            yield _Compared(name, "added")
+        before, after = old.reader(key), new.reader(key)
+        if before is None or after is None:
+            yield _Compared(str(key), "removed" if after is None else "added")
         else:
-            yield _compare_one(name, key, old, new)
+            stored = old.stores.get(key) or new.stores.get(key)
+            yield _compare_one(str(key), before, after, stored)
 
 
 def _chosen(keys: Sequence[_Key], names: Sequence[str] | None) -> Iterator[_Key]:
     if not names:
         yield from keys
         return
-    known = {" ".join(key).upper(): key for key in keys}
     for name in names:
-        key = known.get(" ".join(name.split()).upper())
-        if key is None:
-            listed = ", ".join(in_quotes(" ".join(key)) for key in keys[:8])
+        wanted = " ".join(name.split()).upper()
+        found = [key for key in keys if key.operation.upper() == wanted]
+        if not found:
+            known = dict.fromkeys(key.operation for key in keys)
+            listed = ", ".join(map(in_quotes, list(known)[:8]))
             raise UnknownOperationError(
                 f"neither version has an operation {name!r}", hint=f"there are {listed or 'none'}"
             )
-        yield key
+        yield from found
 
 
-def _compare_one(name: str, key: _Key, old: _Side, new: _Side) -> _Compared:
-    stored = old.stores.get(key) or new.stores.get(key)
+def _compare_one(name: str, old: _Read, new: _Read, stored: IR | None) -> _Compared:
     language = find_language(stored.language) if stored else _language_of_documents()
-    status = stored.endpoint.status if stored else None
     try:
-        before, after = (_types(side.types_of[key], status, language) for side in (old, new))
+        before, after = (_types(read, stored, language) for read in (old, new))
     except RegenError as error:
         return _Compared(name, "unread", error=error)
-    changes: tuple[Change, ...] = ()
+    known = after or before
+    if known is None:
+        return _Compared(name, "same")
     if before is not None and after is not None:
         changes = compare_types(before, after)
-    elif (known := before or after) is not None:
-        message = "has no types any more" if after is None else "has types now"
-        changes = (Change("answer", known.types[0].name, None, f"the answer {message}", "other"),)
-    return _Compared(name, "changed" if changes else "same", changes)
+    else:
+        message = "it has no types any more" if after is None else "it has types now"
+        changes = (Change("answer", known.types[0].name, None, message, "other"),)
+    return _Compared(name, "changed" if changes else "same", changes, direction_of(known))
 
 
-def _types(
-    read: Callable[[str | None, Language], IR], status: str | None, language: Language
-) -> IR | None:
-    """Return the types of an operation; ``None`` where it is answered with plain values, or not."""
+def _types(read: _Read, stored: IR | None, language: Language) -> IR | None:
+    """Return the types of a part; ``None`` where it holds plain values, or nothing."""
     try:
-        return read(status, language)
+        return read(stored, language)
     except NothingToGenerateError:
         return None
 

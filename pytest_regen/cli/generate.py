@@ -44,6 +44,7 @@ from pytest_regen.cli.selection import (
 )
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
+from pytest_regen.documents.changes import direction_of
 from pytest_regen.documents.parts import endpoint_of
 from pytest_regen.errors import (
     DocumentDefectError,
@@ -250,7 +251,7 @@ def _show_check(result: GenerateResult, turns: TurnOptions) -> None:
         types = getattr(result, name)
         if types:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
-    show_changes(result.changes, "response")
+    show_changes(result.changes, direction_of(result.ir))
     _show_pages(result, turns)
     pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
     why = "there is no store yet" if result.is_new else "older than the document"
@@ -269,7 +270,7 @@ def _check_json(result: GenerateResult) -> dict[str, Any]:
                 "added": list(result.added),
                 "changed": list(result.changed),
                 "removed": list(result.removed),
-                "changes": changes_json(result.changes, "response"),
+                "changes": changes_json(result.changes, direction_of(result.ir)),
                 "asked": [key._asdict() for key in result.asked],
             }
         ),

@@ -14,6 +14,8 @@ from typing import Any, Final, Literal
 
 from pytest_regen.documents.ir import (
     IR,
+    REQUEST,
+    SCHEMAS,
     ArrayOf,
     EnumValue,
     FieldIR,
@@ -27,7 +29,7 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.text import quote
 
-__all__ = ["Change", "Direction", "Effect", "compare_types"]
+__all__ = ["Change", "Direction", "Effect", "compare_types", "direction_of"]
 
 Direction = Literal["response", "request"]
 """Who is asked for: the reader of a response, or the writer of a request."""
@@ -67,12 +69,18 @@ def compare_types(old: IR, new: IR) -> tuple[Change, ...]:
     return tuple(_Comparison(old, new).run())
 
 
+def direction_of(ir: IR) -> Direction:
+    """Return for whom types are compared; of schemas nobody says, and readers are the rule."""
+    return "request" if ir.endpoint.status == REQUEST else "response"
+
+
 class _Comparison:
     """Two IRs side by side."""
 
     def __init__(self, old: IR, new: IR) -> None:
         self._old = {type_.name: type_ for type_ in old.types}
         self._new = {type_.name: type_ for type_ in new.types}
+        self._are_named = new.endpoint.status == SCHEMAS
         self._waiting: deque[tuple[str, str]] = deque()
         self._seen: set[tuple[str, str]] = set()
 
@@ -83,12 +91,14 @@ class _Comparison:
             yield from self._pair(*self._waiting.popleft())
 
     def _roots(self) -> Iterator[Change]:
-        """Meet the types of the answer itself: one as a rule, several where it is a union."""
+        """Meet the types to begin with: one as a rule, several for a union, or schemas by name."""
         old, new = (
-            [name for name, type_ in types.items() if type_.is_root]
+            [name for name, type_ in types.items() if type_.is_root or self._are_named]
             for types in (self._old, self._new)
         )
-        if len(old) == len(new) == 1:
+        message: str
+        effect: Effect
+        if len(old) == len(new) == 1 and not self._are_named:
             self._meet(old[0], new[0])
             return
         matched = [pair for pair in product(old, new) if self._is_same(*pair)]
@@ -96,10 +106,16 @@ class _Comparison:
             self._meet(*pair)
         for name in old:
             if name not in {before for before, _ in matched}:
-                yield Change("root_removed", name, None, "is no longer an answer", "narrower")
+                message, effect = "is no longer one of the types", "narrower"
+                if self._are_named:
+                    message, effect = "was removed", "gone"
+                yield Change("root_removed", name, None, message, effect)
         for name in new:
             if name not in {after for _, after in matched}:
-                yield Change("root_added", name, None, "may be the answer now", "wider")
+                message, effect = "is one of the types now", "wider"
+                if self._are_named:
+                    message, effect = "was added", "none"
+                yield Change("root_added", name, None, message, effect)
 
     def _meet(self, old: str, new: str) -> None:
         if (old, new) not in self._seen:

@@ -208,3 +208,49 @@ def test_generate_check_shows_the_changes() -> None:
     assert "  breaking  KiteDataObject.span: was number, is string\n" in ran.err
     (change,) = as_json.json["changes"]
     assert (change["kind"], change["breaking"]) == ("type", True)
+
+
+def with_request(name: str, **properties: Any) -> Path:
+    """Write a description whose operation takes a maker, too."""
+    path = write(name)
+    made = json.loads(path.read_text("utf-8"))
+    taken = {"type": "object", "required": ["name"], "properties": {"name": {}, **properties}}
+    body = {"content": {"application/json": {"schema": taken}}}
+    made["paths"]["/things"]["post"] = {
+        "requestBody": body,
+        "responses": {"204": {"description": "done"}},
+    }
+    path.write_text(json.dumps(made), "utf-8")
+    return path
+
+
+def test_requests_are_looked_at_by_who_writes_them() -> None:
+    """What may be sent no longer breaks; what may be sent as well does not."""
+    old = with_request("a.json", note={"type": "string", "maxLength": 9})
+    new = with_request("b.json", note={"type": "string", "maxLength": 3, "nullable": True})
+    command("generate", old, "POST /things", "--request", "--provider", "template")
+
+    documents = command("diff", old, new, "--json").json["operations"]
+    stored = command("diff", "generated", new, "--json").json["operations"]
+
+    (entry,) = [each for each in documents if each["state"] == "changed"]
+    assert entry["operation"] == "POST /things, the request"
+    found = {change["kind"]: change["breaking"] for change in entry["changes"]}
+    assert found == {"constraint": True, "nullable": False}
+    assert stored == [entry]
+
+
+def test_schemas_by_name() -> None:
+    """A store of schemas beside its description: one that is gone breaks."""
+    old = write("a.json")
+    made = json.loads(old.read_text("utf-8"))
+    command("generate", old, "--schemas", "--provider", "template")
+    del made["components"]["schemas"]["Maker"]
+    del made["components"]["schemas"]["Kite"]["properties"]["maker"]
+    Path("b.json").write_text(json.dumps(made), "utf-8")
+
+    ran = command("diff", "generated", "b.json")
+
+    assert ran.code == 1
+    assert "the schemas\n" in ran.err
+    assert "  breaking  Maker: was removed\n" in ran.err
