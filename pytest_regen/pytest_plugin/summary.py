@@ -12,7 +12,7 @@ import pytest
 
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.selection import from_here, id_from_here, text_from_here
-from pytest_regen.pytest_plugin.stash import RECORD_KEY
+from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class Record:
     """Shown once per run, however many items have it."""
     next: str = ""
     """The command that ends the warnings."""
+    sandbox: str = ""
+    """The level at which code was run, if any was."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -157,8 +159,12 @@ def _properties(heals: list[HealReport]) -> list[tuple[str, object]]:
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
+    if report.when != "call":
+        return
+    if level := used_sandbox():
+        _record_of(item).sandbox = level
     record = item.stash.get(_RECORD, None)
-    if record is not None and report.when == "call":
+    if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()
 
 
@@ -189,6 +195,8 @@ class RunLog:
         """What ends the warnings, or brings stale types up to date."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
+        self.sandbox = ""
+        """The level at which code was run, if any was."""
         self.report = ""
         """What became of the report that was asked for."""
         self.report_failed = False
@@ -204,6 +212,7 @@ class RunLog:
         self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
+        self.sandbox = record.sandbox or self.sandbox
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -217,7 +226,8 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        if not (self._heals or self._warnings or self._commands or self.notes or self.report):
+        shown = (self._heals, self._warnings, self._commands, self.notes, self.sandbox, self.report)
+        if not any(shown):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -262,6 +272,10 @@ class RunLog:
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
+        if self.sandbox:
+            from pytest_regen.sandbox.levels import level_line
+
+            yield level_line(self.sandbox), ()
         if self.report:
             yield self.report, ("red",) if self.report_failed else ()
         following = self.next_command
