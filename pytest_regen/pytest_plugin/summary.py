@@ -325,6 +325,9 @@ class RunLog:
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
+        yield from self._last_lines()
+
+    def _last_lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         if self.sandbox:
             from pytest_regen.sandbox.levels import level_line
 
