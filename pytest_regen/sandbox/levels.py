@@ -71,7 +71,8 @@ def describe_level() -> str:
 
 def level_line(level: str) -> str:
     """Return the line that names a level and what it means."""
-    return f"sandbox: {level} ({dict(LEVELS).get(level, 'unknown')})"
+    meaning = next((text for name, text in LEVELS.items() if name == level), "")
+    return f"sandbox: {level} ({meaning})"
 
 
 def strongest_level() -> Level:
