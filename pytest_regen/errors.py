@@ -105,6 +105,10 @@ class UnknownOperationError(UsageError):
     """The document has no such operation; the hint lists near matches."""
 
 
+class UnknownSchemaError(UsageError):
+    """The document has no schema of that name; the hint lists near matches."""
+
+
 class UnknownTypeError(UsageError):
     """The store has no such type; the hint lists those it has."""
 
@@ -154,7 +158,7 @@ class DocumentDefectError(DocumentError):
 
 
 class NothingToGenerateError(DocumentDefectError):
-    """The operation has no successful JSON response, or one that holds plain values only."""
+    """The part of the document has no JSON schema, or one of plain values only."""
 
 
 class NoInstanceError(DocumentError):

@@ -162,6 +162,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         units, config.args = select_units(config, config.args)
         config.stash[_UNITS] = units
+        if config.option.regen_heal:
+            from pytest_regen.pytest_plugin.loaded import watch_modules
+            from pytest_regen.pytest_plugin.units import kinds_of
+
+            watch_modules(config, kinds_of(config).files)
         refuse_unmatched(choices.only, selection, config, lambda: ids_of(units, config))
     else:
         refuse_unmatched(choices.only, selection, config)
@@ -302,7 +307,7 @@ def pytest_runtest_makereport(
             report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
-    if is_regen_item(item):
+    if is_regen_item(item) or _ran_on_old_module(item, report):
         from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
@@ -312,6 +317,15 @@ def pytest_runtest_makereport(
 
         describe(item, report, error)
     return report
+
+
+def _ran_on_old_module(item: pytest.Item, report: pytest.TestReport) -> bool:
+    """Whether a test used a module as it was before it was healed; noted for the summary."""
+    if report.when != "call" or not item.config.option.regen_heal or _UNITS not in item.config.stash:
+        return False
+    from pytest_regen.pytest_plugin.loaded import note_old
+
+    return note_old(item)
 
 
 @pytest.hookimpl(tryfirst=True)

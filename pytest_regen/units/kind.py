@@ -71,6 +71,8 @@ class Kind:
     """What else every unit was made from; JSON values."""
     is_imported: bool = False
     """Whether tests import the files: a candidate is then tried in a process of its own."""
+    trial_seconds: float = 120
+    """After which such a process is killed, and the trial has failed."""
     examples: ClassVar[Iterable[Example]] = ()
     """Texts that ``check`` must accept and refuse; the conformance suite tries them."""
 

@@ -18,6 +18,7 @@ VALUES = {
     "units.kind": 2,
 }
 LEVELS = {
+    "behaviour": 3,
     "errors": 0,
     "facade": 0,
     "canonical": 0,
@@ -55,12 +56,15 @@ LEVELS = {
     "__main__": 7,
 }
 DRAWN = {
+    ("behaviour", "strategies"),
     ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
     ("strategies", "stores"),
     ("units", "regeneration"),
+    ("validation", "behaviour"),
     ("validation", "stores"),
+    ("validation", "strategies"),
 }
 DOORS = {
     "pytest": ("pytest_plugin", "testing"),
@@ -77,7 +81,7 @@ DOORS = {
     "referencing": ("documents.reading",),
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
-    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
+    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units", "validation.behaviour"),
     "hypothesis": ("strategies", "testing"),
     "jsonschema": ("strategies.dialects", "strategies.violations"),
     "starlette": ("server",),

@@ -166,4 +166,6 @@ def _texts(entry: Mapping[str, object], key: str, form: str, *, least: int = 1) 
 
 def _wrong(key: str, value: object, form: str) -> UsageError:
     where = "[tool.pytest-regen]" if key == "functions" else _TABLE
-    return UsageError(f"{where} has {key} = {quoted(value)[:200]}", why=f"{key} is {form}", hint=_HINT)
+    return UsageError(
+        f"{where} has {key} = {quoted(value)[:200]}", why=f"{key} is {form}", hint=_HINT
+    )

@@ -51,12 +51,24 @@ _MODULES: Final[Mapping[str, str]] = {
 }
 """Modules that a body does not import by itself; where the user's module has them, it may."""
 
-_HARMLESS: Final = frozenset({"os.path", "os.PathLike", "os.fspath", "os.sep", "importlib.resources"})
+_HARMLESS: Final = frozenset(
+    {"os.path", "os.PathLike", "os.fspath", "os.sep", "importlib.resources"}
+)
 _WRITES: Final = frozenset("wax+")
 _READS_ITSELF: Final = frozenset({"__doc__", "__file__"})
 _MODULE_NAMES: Final = frozenset(
-    {"__name__", "__doc__", "__file__", "__package__", "__spec__", "__loader__", "__builtins__",
-     "__path__", "__annotations__", "__dict__"}
+    {
+        "__name__",
+        "__doc__",
+        "__file__",
+        "__package__",
+        "__spec__",
+        "__loader__",
+        "__builtins__",
+        "__path__",
+        "__annotations__",
+        "__dict__",
+    }
 )
 
 
@@ -126,10 +138,10 @@ def _nodes_outside(tree: ast.AST, place: Place) -> Iterator[int]:
         if not is_inside and place.marks.holds(line):
             yield line
             return
-        is_function = (
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and (node.lineno, node.name) == (function_line, function)
-        )
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
+            node.lineno,
+            node.name,
+        ) == (function_line, function)
         open_ += [(child, is_inside or is_function) for child in ast.iter_child_nodes(node)]
 
 
@@ -270,7 +282,12 @@ class _Uses:
     def _listed(self, module: str, whole: str) -> str:
         """Return the listed module that an import names or lies in."""
         return next(
-            (one for name in (whole, module) for one in _MODULES if f"{name}.".startswith(f"{one}.")),
+            (
+                one
+                for name in (whole, module)
+                for one in _MODULES
+                if f"{name}.".startswith(f"{one}.")
+            ),
             "",
         )
 
