@@ -1,13 +1,11 @@
 """``generate``: stores from an API description, or the missing units of a file."""
 
-import difflib
-import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -35,8 +33,17 @@ from pytest_regen.cli.output import (
     show_issues,
 )
 from pytest_regen.cli.project import Project, short_path
+from pytest_regen.cli.selection import (
+    PLAIN_REQUEST,
+    PLAIN_VALUES,
+    UNREADABLE,
+    PartSelection,
+    Skipped,
+    select_parts,
+)
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
+from pytest_regen.documents.parts import endpoint_of
 from pytest_regen.errors import (
     DocumentDefectError,
     NothingToGenerateError,
@@ -46,129 +53,9 @@ from pytest_regen.errors import (
 )
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration import GenerateResult, generate_store
-from pytest_regen.stores import store_slug
 from pytest_regen.text import plural
 
-__all__ = [
-    "NO_ANSWER",
-    "PLAIN_VALUES",
-    "UNREADABLE",
-    "OperationSelection",
-    "Skipped",
-    "generate",
-    "select_operations",
-]
-
-
-NO_ANSWER: Final = "without a successful JSON response"
-PLAIN_VALUES: Final = "answered with plain values, which need no type"
-UNREADABLE: Final = "that cannot be read"
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """An operation of which there is nothing to generate."""
-
-    operation: str
-    kind: str
-    """One of a few reasons, worded to stand behind the noun: people see them grouped."""
-    reason: str
-    """Why this one, in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class OperationSelection:
-    """The operations to generate, and the others."""
-
-    chosen: Sequence[Operation]
-    skipped: Sequence[Skipped] = ()
-    excluded: Sequence[Operation] = field(default=())
-
-
-def select_operations(
-    document: Document, *, tag: str | None, exclude: Sequence[str], status: str | None
-) -> OperationSelection:
-    """Return the operations of a document that a command is about.
-
-    Args:
-        document: as it was read.
-        tag: only operations with this tag; by default all.
-        exclude: patterns of operations to leave out: ``GET /internal/*``, ``* /admin/*``, or the
-            path alone. ``*`` stands for any text, slashes too, and ``?`` for one character.
-        status: the response that is to be generated; by default the successful one.
-
-    Raises:
-        UsageError: the tag or a pattern fits no operation; nothing is left to generate.
-    """
-    named = [found for found in document.operations if tag is None or tag in found.tags]
-    if tag is not None and not named:
-        known = sorted({name for found in document.operations for name in found.tags})
-        raise UsageError(
-            f"no operation has the tag {tag!r}",
-            hint=f"the tags are: {', '.join(known) or 'none at all'}",
-        )
-    left_out = {operation for text in exclude for operation in _matching(text, document)}
-    chosen, skipped, excluded = [], [], []
-    for operation in named:
-        if operation in left_out:
-            excluded.append(operation)
-        elif _is_answered(operation, status):
-            chosen.append(operation)
-        else:
-            kind = NO_ANSWER if status is None else f"without a JSON response {status}"
-            declared = ", ".join(operation.statuses) or "none"
-            reason = f"it is {kind}; its responses are: {declared}"
-            skipped.append(Skipped(str(operation), kind, reason))
-    if not chosen and not document.lost_operations:
-        raise UsageError(
-            f"no operation of {document.path} is left to generate",
-            why=f"{plural(len(named), 'operation')}{f' with the tag {tag!r}' if tag else ''}: "
-            f"{len(skipped):,} without a JSON response, {len(excluded):,} excluded",
-            hint="name a document, a tag or patterns that leave operations with a JSON schema",
-        )
-    return OperationSelection(chosen, skipped, excluded)
-
-
-def _is_answered(operation: Operation, status: str | None) -> bool:
-    if status is None:
-        return operation.is_answered_in_json
-    readable = (*operation.json_statuses, *(known for known, _ in operation.broken))
-    return status.lower() in map(str.lower, readable)
-
-
-def _matching(text: str, document: Document) -> list[Operation]:
-    """Return the operations that a pattern stands for.
-
-    Raises:
-        UsageError: it matches none; if a misspelt pattern were ignored, the operations it was to
-            exclude would be generated and paid for.
-    """
-    method, _, path = text.strip().partition(" ")
-    if not path:
-        method, path = "*", method
-    fits_method = _glob(method.upper())
-    fits_path = _glob(path.strip())
-    found = [
-        operation
-        for operation in document.operations
-        if fits_method.fullmatch(operation.method) and fits_path.fullmatch(operation.path)
-    ]
-    if not found:
-        names = [str(operation) for operation in document.operations]
-        near = difflib.get_close_matches(text, [*names, *(n.split(" ", 1)[1] for n in names)], n=5)
-        raise UsageError(
-            f"--exclude {text!r} matches no operation of {document.path}",
-            hint=f"near matches: {', '.join(map(repr, near))}"
-            if near
-            else "a pattern is a path, or a method and a path: '/admin/*', 'GET /internal/*'",
-        )
-    return found
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    """Return a pattern in which only ``*`` and ``?`` are special: paths hold brackets, braces."""
-    escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.compile(escaped, re.DOTALL)
+__all__ = ["generate"]
 
 
 def generate(
@@ -178,8 +65,13 @@ def generate(
             metavar="PATH", help="OpenAPI or Swagger document, JSON or YAML; or a file with units."
         ),
     ],
-    operation: Annotated[
-        str | None, typer.Argument(help='Method and path, for example "GET /v1/projects".')
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[OPERATION]",
+            help='Method and path, for example "GET /v1/projects"; with --schemas, names of '
+            "schemas.",
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder that holds a folder per operation.")
@@ -200,6 +92,15 @@ def generate(
     language: Annotated[
         str, typer.Option("--language", help="Target language.")
     ] = DEFAULT_LANGUAGE,
+    schemas: Annotated[
+        bool,
+        typer.Option(
+            "--schemas", help="The schemas with names, or those that are named, as one store."
+        ),
+    ] = False,
+    request: Annotated[
+        bool, typer.Option("--request", help="Read what operations take, not what they answer.")
+    ] = False,
     status: Annotated[
         str | None, typer.Option("--status", help="Response to read, exactly.")
     ] = None,
@@ -243,28 +144,32 @@ def generate(
     if file := project.unit_file(spec, units):
         from pytest_regen.cli.units import generate_file, refuse_types
 
-        refuse_types(file, operation=operation, all=every, tag=tag, exclude=exclude)
+        refuse_types(
+            file,
+            operation=names,
+            all=every,
+            tag=tag,
+            exclude=exclude,
+            schemas=schemas,
+            request=request,
+        )
         code = generate_file(
             file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
         )
         raise typer.Exit(code)
-    _refuse_unclaimed(project, spec, names_operations=bool(operation or tag or every))
+    _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
-    if (operation is not None) + (tag is not None) + every != 1:
-        raise UsageError(
-            "generate takes one operation, --tag or --all",
-            hint=f"for example: pytest-regen generate {shlex.quote(str(document.path))} "
-            '"GET /path" --out DIR',
-        )
-    if operation is not None:
-        if exclude:
-            raise UsageError(
-                "--exclude goes with --all or --tag", hint="leave it out: one operation is named"
-            )
-        selection = OperationSelection([document.find(operation)])
-    else:
-        selection = select_operations(document, tag=tag, exclude=exclude or (), status=status)
+    selection = select_parts(
+        document,
+        names or (),
+        every=every,
+        tag=tag,
+        exclude=exclude or (),
+        status=status,
+        schemas=schemas,
+        request=request,
+    )
     work = _Work(
         project,
         document,
@@ -281,7 +186,8 @@ def generate(
         },
     )
     if check:
-        words = [operation] if operation else ["--all"] if every else ["--tag", tag or ""]
+        words = ["--all"] if every else ["--tag", tag] if tag else list(names or ())
+        words += [*["--schemas"] * schemas, *["--request"] * request]
         words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
         words += ["--allow-defects"] if allow_defects else []
         again = shlex.join(["pytest-regen", "generate", str(spec), *words, "--out", str(out)])
@@ -404,7 +310,7 @@ class _Work:
 
     project: Project
     document: Document
-    selection: OperationSelection
+    selection: PartSelection
     out: Path
     options: dict[str, Any]
 
@@ -425,7 +331,7 @@ class _Work:
         for number, operation in enumerate(operations, 1):
             if goes_on and "dry_run" not in options:
                 say(f"{number}/{len(operations)} {operation}")
-            path = self.out / store_slug(operation.method, operation.path)
+            path = self.out / endpoint_of(operation, self.document).folder
             ignore = self.project.ignored_in(path)
             try:
                 one = generate_store(
@@ -434,7 +340,8 @@ class _Work:
             except NothingToGenerateError as error:
                 if not goes_on:
                     raise
-                skipped.append(Skipped(str(operation), PLAIN_VALUES, error.what))
+                kind = PLAIN_VALUES if isinstance(operation, Operation) else PLAIN_REQUEST
+                skipped.append(Skipped(str(operation), kind, error.what))
                 continue
             except (DocumentDefectError, StoreError) as error:
                 if not goes_on:
@@ -448,9 +355,9 @@ class _Work:
                 rest = len(operations) - number
                 break
         if not done and not failed:
+            verb = "is answered with" if isinstance(operations[0], Operation) else "takes"
             raise UsageError(
-                f"none of the operations is answered with a type to generate: {len(operations):,}"
-                " tried",
+                f"none of the operations {verb} a type to generate: {len(operations):,} tried",
                 why=skipped[-1].reason,
                 hint="name another document or tag, or --status",
             )
@@ -551,6 +458,7 @@ def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> 
         types = getattr(result, name)
         if types:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
+    _show_skipped(result)
     source = result.path / result.source_file
     if namespace and source.is_file() and not _header_has(source, namespace):
         fact(
@@ -565,6 +473,13 @@ def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> 
         show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
         next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")
+
+
+def _show_skipped(result: GenerateResult) -> None:
+    """Tell which schemas are read where they are used, and have no type by themselves."""
+    if result.skipped:
+        names = [f"{name} ({what})" for name, what in result.skipped.items()]
+        fact("skipped", f"{plural(len(names), 'schema')} without a type: {shorten(names)}")
 
 
 def _show_uncollected(project: Project, results: Sequence[GenerateResult]) -> None:

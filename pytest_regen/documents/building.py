@@ -1,4 +1,4 @@
-"""From one operation of a document to the IR of its response."""
+"""From one part of a document, such as the response of an operation, to its IR."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,6 @@ from pytest_regen.documents.ir import (
     IR,
     ArrayOf,
     DocumentRef,
-    Endpoint,
     MapOf,
     Ref,
     Review,
@@ -23,10 +22,18 @@ from pytest_regen.documents.ir import (
     referenced_names,
 )
 from pytest_regen.documents.naming import NamingRules, give_names
+from pytest_regen.documents.parts import (
+    Components,
+    Part,
+    Request,
+    endpoint_of,
+    find_schemas,
+    part_of,
+)
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import Schemas
 from pytest_regen.documents.settling import Found, settle, tag_names
-from pytest_regen.errors import DocumentDefectError, NothingToGenerateError, UsageError
+from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
 
 __all__ = ["IRBuild", "build_ir", "rebuild_ir"]
 
@@ -45,48 +52,43 @@ class IRBuild:
     """The response that was chosen, as the document writes it."""
     schemas: Mapping[str, JsonNode]
     """The schema of each type by the type's name; where several were merged, a node of nodes."""
+    skipped: Mapping[str, str]
+    """Schemas with names that are no types by themselves, and what they are."""
 
 
 def rebuild_ir(ir: IR, document: Document, *, language: NamingRules) -> IRBuild:
     """Return the build of what ``ir`` was built from, as the document has it now.
 
     Raises:
-        UnknownOperationError: the document no longer has the operation.
+        UnknownOperationError, UnknownSchemaError: the document no longer has the part.
         UsageError, NothingToGenerateError, DocumentDefectError: as ``build_ir`` does.
     """
-    endpoint = ir.endpoint
-    return build_ir(
-        document,
-        document.find(f"{endpoint.method} {endpoint.path}"),
-        language=language,
-        status=endpoint.status,
-    )
+    part = part_of(ir, document)
+    status = ir.endpoint.status if isinstance(part, Operation) else None
+    return build_ir(document, part, language=language, status=status)
 
 
 def build_ir(
-    document: Document,
-    operation: Operation,
-    *,
-    language: NamingRules,
-    status: str | None = None,
+    document: Document, part: Part, *, language: NamingRules, status: str | None = None
 ) -> IRBuild:
-    """Return the IR of one response of ``operation``: its root and every type the root uses.
+    """Return the IR of one part of a document: its roots, and every type that they use.
 
     Args:
         document: as read by ``read_document``.
-        operation: one of ``document.operations``.
+        part: one of ``document.operations``, whose response is read; its ``Request``; or
+            ``Components``, the schemas with names, none of which is a root.
         language: the target language, which makes names of types legal.
         status: the response, exactly; default 200, else the lowest 2xx that is JSON, else
             ``default`` where no success is declared.
 
     Raises:
-        UsageError: the operation declares no response of that status.
-        NothingToGenerateError: the response has no JSON schema, or holds plain values only.
-        DocumentDefectError: the response cannot be read, or its root is a value of which no type
-            can be made.
+        UsageError: the operation declares no response of that status, or there is no such schema.
+        NothingToGenerateError: there is no JSON schema, or it holds plain values only.
+        DocumentDefectError: the part cannot be read, or its root is a value of which no type can
+            be made.
     """
     log = DefectLog()
-    chosen, schema = _response(operation, status, log)
+    chosen, starts = find_schemas(part, document, status, log)
     schemas = Schemas(
         document.references,
         log,
@@ -94,100 +96,50 @@ def build_ir(
         has_unions=language.has_unions,
         subtypes=document.subtypes.places if language.has_unions else (),
     )
-    expressions = Expressions(schemas, log, document.subtypes, language)
+    expressions = Expressions(
+        schemas, log, document.subtypes, language, is_request=isinstance(part, Request)
+    )
     closure = _Closure(expressions, schemas, log)
-    roots, is_wrapped = closure.roots(schema, operation, chosen)
-    closure.close(roots)
+    begun, is_wrapped, skipped = closure.begin(starts, is_whole=isinstance(part, Components))
+    closure.close(begun)
+    roots = {} if isinstance(part, Components) else begun
     if language.has_unions:
-        closure.found = settle(closure.found, list(roots), expressions.tags)
-    title = text_in(schemas.shape(next(iter(roots.values()))).notes, "title")
+        closure.found = settle(closure.found, list(begun), expressions.tags)
+    titles = [text_in(schemas.shape(root).notes, "title") for root in roots.values()]
     places = {key: expressions.types[key][0].place for key in closure.found}
     names = give_names(
         places.values(),
         [root.place for root in roots.values()],
-        title if len(roots) == 1 else None,
+        titles[0] if len(titles) == 1 else None,
         language,
-        tag_names(closure.found) | expressions.option_names,
+        {"#": document.name} | tag_names(closure.found) | expressions.option_names,
     )
     keys = [*roots, *sorted(closure.found.keys() - roots.keys(), key=names.__getitem__)]
     types = [closure.found[key].with_names(names, is_root=key in roots) for key in keys]
     for number, root in enumerate(roots.values()):
         notes = schemas.shape(root).notes
-        key_field = _primary_key(types[number], notes, root, operation, log, is_wrapped=is_wrapped)
+        key_field = _primary_key(types[number], notes, root, part, log, is_wrapped=is_wrapped)
         types[number] = types[number].model_copy(update={"primary_key": key_field})
     of_files = document.references.log.in_order()
     reviews: list[Review] = []
     if of_files or log.in_order():
-        first = next(iter(roots.values()))
-        reached = _Origins(schema.place, first.place, places, expressions, schemas)
+        first = expressions.types[keys[0]][0]
+        begins = [schema.place for schema in starts.values()]
+        reached = _Origins(begins, first.place, places, expressions, schemas)
         log.extend(filter(reached.has, of_files))
         reviews = [review for each in log.in_order() for review in reached.reviews(each, names)]
     order = {type_.name: number for number, type_ in enumerate(types)}
     ir = IR(
-        endpoint=Endpoint(method=operation.method, path=operation.path, status=chosen),
+        endpoint=endpoint_of(part, document, chosen),
         language=language.name,
         document=DocumentRef(path=document.path.name, sha256=document.sha256),
+        schemas=part.names or None if isinstance(part, Components) else None,
         types=tuple(types),
         reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
         format=FORMAT,
     )
     read_from = {names[key]: expressions.types[key][0] for key in keys}
-    return IRBuild(ir, log.in_order(), chosen, read_from)
-
-
-def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, JsonNode]:
-    """Return the status and the schema of the response to generate."""
-    schemas = dict(operation.schemas)
-    broken = dict(operation.broken)
-    if status is not None:
-        return _exact_response(operation, status)
-    for candidate in operation.successes:
-        if candidate in schemas:
-            return candidate, schemas[candidate]
-        if candidate in broken:
-            log.extend([broken[candidate]])
-    defects = log.in_order()
-    if defects:
-        raise DocumentDefectError(
-            f"the successful response of {operation} cannot be read",
-            why=str(defects[0]),
-            hint="correct the document at that place",
-        )
-    raise NothingToGenerateError(
-        f"{operation} has no successful response with a JSON schema",
-        why=f"its responses are: {', '.join(operation.statuses) or 'none'}",
-        hint=_choices(operation),
-    )
-
-
-def _exact_response(operation: Operation, status: str) -> tuple[str, JsonNode]:
-    exact = next((known for known in operation.statuses if known.lower() == status.lower()), None)
-    if exact is None:
-        raise UsageError(
-            f"{operation} has no response {status!r}",
-            hint="choose one of its responses with --status: "
-            f"{', '.join(operation.statuses) or 'none'}",
-        )
-    schemas, broken = dict(operation.schemas), dict(operation.broken)
-    if exact in broken:
-        raise DocumentDefectError(
-            f"response {exact} of {operation} cannot be read",
-            why=str(broken[exact]),
-            hint="correct the document at that place",
-        )
-    if exact not in schemas:
-        raise NothingToGenerateError(
-            f"response {exact} of {operation} has no JSON schema", hint=_choices(operation)
-        )
-    return exact, schemas[exact]
-
-
-def _choices(operation: Operation) -> str:
-    if not operation.json_statuses:
-        return "choose another operation, or give its response a schema under application/json"
-    return (
-        f"responses with a JSON schema: {', '.join(operation.json_statuses)}; choose with --status"
-    )
+    return IRBuild(ir, log.in_order(), chosen, read_from, skipped)
 
 
 class _Closure:
@@ -199,21 +151,35 @@ class _Closure:
         self._log = log
         self.found: dict[str, Found] = {}
 
-    def roots(
-        self, schema: JsonNode, operation: Operation, status: str
-    ) -> tuple[dict[str, JsonNode], bool]:
-        """Return the schemas of the root types, and whether arrays or maps stand around them.
+    def begin(
+        self, starts: Mapping[str, JsonNode], *, is_whole: bool
+    ) -> tuple[dict[str, JsonNode], bool, dict[str, str]]:
+        """Return the types to begin with, and whether arrays or maps stand around them.
 
-        There are several where the response is a union.
+        There are several where a response is a union.
+
+        Args:
+            starts: schemas, under what they are called in messages.
+            is_whole: whether each of them is to be a type by itself; what else they are is
+                returned as well, by name.
         """
-        whole = self.expressions.type_of(schema).expression
-        expression = _unwrapped(whole)
-        names = _root_names(expression)
-        if names:
+        begun: dict[str, JsonNode] = {}
+        others: dict[str, str] = {}
+        is_wrapped = False
+        for title, schema in starts.items():
+            whole = self.expressions.type_of(schema).expression
+            expression = _unwrapped(whole)
+            is_wrapped |= whole is not expression
             types = self.expressions.types
-            return {name: types[name][0] for name in names}, whole is not expression
+            begun.update((name, types[name][0]) for name in _root_names(expression))
+            if not isinstance(whole, Ref):
+                others[title] = _describe(whole)
+        if begun:
+            return begun, is_wrapped, others if is_whole else {}
+        first, described = next(iter(others.items()))
+        expression = _unwrapped(self.expressions.type_of(starts[first]).expression)
         defects = self._log.in_order()
-        what = f"response {status} of {operation} is {_describe(whole)}"
+        what = f"{first} is {described}"
         if expression.kind in {"any", "union"} and defects:
             raise DocumentDefectError(
                 what,
@@ -275,6 +241,10 @@ def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
             word, rest = "map", f" of {_describe(inner, is_plural=True)}"
         case Scalar(kind="any"):
             return "any values" if is_plural else "any value"
+        case Ref():
+            word, rest = "type", ""
+        case UnionOf(options=options) if _root_names(expression):
+            word, rest = "union", f" of {len(options)}"
         case UnionOf(options=options):
             return " or ".join(_describe(option, is_plural=is_plural) for option in options)
         case _:
@@ -289,7 +259,7 @@ class _Origins:
 
     def __init__(
         self,
-        schema: Pointer,
+        begins: Iterable[Pointer],
         root: Pointer,
         types: Mapping[str, Pointer],
         expressions: Expressions,
@@ -298,7 +268,7 @@ class _Origins:
         self._root = str(root)
         cores = frozenset(types.values())
         owners: dict[Pointer, list[tuple[str, str | None]]] = {
-            place: [] for place in schemas.places_read(schema, stop=cores)
+            place: [] for begin in begins for place in schemas.places_read(begin, stop=cores)
         }
         for key, core in types.items():
             for place in schemas.places_read(core):
@@ -343,7 +313,7 @@ def _primary_key(
     root: TypeIR,
     notes: tuple[Mapping[str, Any], ...],
     node: JsonNode,
-    operation: Operation,
+    part: Part,
     log: DefectLog,
     *,
     is_wrapped: bool,
@@ -363,7 +333,9 @@ def _primary_key(
         if isinstance(declared, str) and declared in known:
             return declared
         log.review(node.place, f"x-primary-key {declared!r:.60} is no single property of the root")
-    last = operation.path.rstrip("/").rpartition("/")[2]
+    operation = part.operation if isinstance(part, Request) else part
+    path = operation.path if isinstance(operation, Operation) else ""
+    last = path.rstrip("/").rpartition("/")[2]
     match = _PARAMETER.fullmatch(last)
     field = known.get(match[1]) if match and not is_wrapped else None
     if field is None or not field.required or field.nullable:

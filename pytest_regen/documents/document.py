@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_regen.documents.naming import words
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.reading import BrokenReference, References, load_file
 from pytest_regen.documents.schemas import Schemas
@@ -17,8 +18,17 @@ from pytest_regen.text import plural
 __all__ = ["Document", "Operation", "SubtypeMap", "Subtypes", "read_document"]
 
 
-_HOMES: Final = (("components", "schemas"), ("definitions",))
-"""Where a document keeps its named schemas: OpenAPI, Swagger."""
+_HOMES: Final = (("components", "schemas"), ("definitions",), ("$defs",))
+"""Where a document keeps its named schemas: OpenAPI, Swagger, JSON Schema."""
+_PLAIN: Final = "JSON Schema"
+"""What stands for the version of a document that is no API description but a schema."""
+_OLD_DRAFT: Final = re.compile(r"draft-0[1-7]\b")
+_SCHEMA_WORDS: Final = frozenset(
+    {"$schema", "$id", "$defs", "definitions", "properties", "$ref", "allOf", "oneOf", "anyOf"}
+)
+"""Keys of which a schema has one, where it is more than a few words about a value."""
+_BESIDE_SCHEMAS: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "$comment"})
+"""Keys of a document that holds schemas and is none."""
 _NAME: Final = re.compile(r"[\w-]+")
 """What can only be the name of a schema: a file has a dot, and a reference more than that."""
 
@@ -104,16 +114,7 @@ class Subtypes:
     @cached_property
     def _schemas_by_name(self) -> dict[str, JsonNode]:
         """The schemas that have a name in the document."""
-        for home in _HOMES:
-            node = self._references.root
-            for part in home:
-                if not isinstance(node.value, dict) or part not in node.value:
-                    break
-                node = node.child(part)
-            else:
-                if isinstance(node.value, dict):
-                    return {name: node.child(name) for name in node.value}
-        return {}
+        return named_schemas(self._references.root)[1]
 
     @cached_property
     def _extensions(self) -> dict[Pointer, list[JsonNode]]:
@@ -126,6 +127,23 @@ class Subtypes:
                     if isinstance(base, JsonNode):
                         found.setdefault(base.place, []).append(schema)
         return found
+
+
+def named_schemas(root: JsonNode) -> tuple[str, dict[str, JsonNode]]:
+    """Return where the schemas of a document stand that have names, and the schemas."""
+    found: dict[str, JsonNode] = {}
+    home = ""
+    for path in _HOMES:
+        node = root
+        for part in path:
+            if not isinstance(node.value, dict) or part not in node.value:
+                break
+            node = node.child(part)
+        else:
+            if isinstance(node.value, dict):
+                home = home or str(node.place)
+                found = {name: node.child(name) for name in node.value} | found
+    return home, found
 
 
 def _parts(schema: JsonNode) -> Iterator[JsonNode]:
@@ -178,6 +196,10 @@ class Operation:
     """The statuses whose response is JSON, each with its schema."""
     broken: tuple[tuple[str, Defect], ...] = field(repr=False, compare=False, default=())
     """The statuses whose response cannot be read, each with the reason."""
+    request: JsonNode | None = field(repr=False, compare=False, default=None)
+    """The schema of the JSON body that it takes."""
+    broken_request: Defect | None = field(repr=False, compare=False, default=None)
+    """Why that body cannot be read."""
 
     @property
     def json_statuses(self) -> tuple[str, ...]:
@@ -224,8 +246,34 @@ class Document:
         self._listing = DefectLog()
 
     @property
+    def name(self) -> str:
+        """The title of a document that is a schema itself, else the file's name without suffix."""
+        value = self.references.root.value
+        title = value.get("title") if self.version == _PLAIN else None
+        return title if isinstance(title, str) and words(title) else self.path.stem
+
+    @property
+    def home(self) -> str:
+        """Where the schemas with names stand: a JSON pointer."""
+        return self._named[0] or "#"
+
+    @property
+    def named_schemas(self) -> dict[str, JsonNode]:
+        """The schemas with names; a document that is a schema is one of them itself."""
+        return self._named[1]
+
+    @cached_property
+    def _named(self) -> tuple[str, dict[str, JsonNode]]:
+        home, found = named_schemas(self.references.root)
+        if self.version == _PLAIN and self.references.root.value.keys() - _BESIDE_SCHEMAS:
+            found = {self.name: self.references.root} | found
+        return home, found
+
+    @property
     def has_ref_siblings(self) -> bool:
-        """Whether keywords beside a ``$ref`` count: since OpenAPI 3.1."""
+        """Whether keywords beside a ``$ref`` count: since OpenAPI 3.1, and draft 2019-09."""
+        if self.version == _PLAIN:
+            return not _OLD_DRAFT.search(str(self.references.root.value.get("$schema", "")))
         return self.version.startswith("3.") and not self.version.startswith("3.0")
 
     @cached_property
@@ -300,7 +348,7 @@ def read_document(path: Path) -> Document:
 
 def _version(value: Any, path: Path) -> str:
     """Return the version the document declares, if it is one that is read here."""
-    hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document"
+    hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document, or a JSON Schema"
     if not isinstance(value, dict):
         kind = "a list" if isinstance(value, list) else "a single value"
         raise DocumentUnreadableError(
@@ -309,10 +357,12 @@ def _version(value: Any, path: Path) -> str:
             hint=hint,
         )
     declared = value.get("openapi", value.get("swagger"))
+    if declared is None and "paths" not in value and value.keys() & _SCHEMA_WORDS:
+        return _PLAIN
     if declared is None:
         raise DocumentUnreadableError(
             f"{str(path)!r} is no OpenAPI document",
-            why="it has neither the key 'openapi' nor 'swagger'",
+            why="it has neither the key 'openapi' nor 'swagger', and is no JSON Schema",
             hint=hint,
         )
     version = str(declared)
@@ -356,9 +406,9 @@ class _Lister:
                     if isinstance(operation, Defect):
                         self._log.extend([operation])
                     else:
-                        yield self._operation(key, path, operation)
+                        yield self._operation(key, path, operation, item)
 
-    def _operation(self, method: str, path: str, node: JsonNode) -> Operation:
+    def _operation(self, method: str, path: str, node: JsonNode, item: JsonNode) -> Operation:
         statuses, schemas, broken = [], [], []
         produces = node.value.get("produces", self._references.root.value.get("produces"))
         for status, response in self._responses(node):
@@ -373,6 +423,7 @@ class _Lister:
             if schema is not None:
                 schemas.append((status, schema))
         tags = node.value.get("tags")
+        request = self._swagger_request(node, item) if self._is_swagger else self._request(node)
         return Operation(
             method.upper(),
             path,
@@ -380,7 +431,31 @@ class _Lister:
             tuple(statuses),
             tuple(schemas),
             tuple(broken),
+            None if isinstance(request, Defect) else request,
+            request if isinstance(request, Defect) else None,
         )
+
+    def _request(self, operation: JsonNode) -> JsonNode | Defect | None:
+        """Return the schema of the JSON body that an operation takes."""
+        if "requestBody" not in operation.value:
+            return None
+        body = self._follow(operation.child("requestBody"))
+        return body if isinstance(body, Defect) else _json_schema(body)
+
+    def _swagger_request(self, operation: JsonNode, item: JsonNode) -> JsonNode | Defect | None:
+        """Return the schema of the parameter that is the body, of the operation or of its path."""
+        consumes = operation.value.get("consumes", self._references.root.value.get("consumes"))
+        around = self._follow(item)
+        for holder in (operation, around):
+            if isinstance(holder, Defect):
+                continue
+            for entry in holder.entries("parameters"):
+                parameter = self._follow(entry)
+                if isinstance(parameter, Defect):
+                    return parameter
+                if parameter.value.get("in") == "body":
+                    return _swagger_schema(parameter, consumes)
+        return None
 
     def _responses(self, operation: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         if "responses" not in operation.value:

@@ -74,12 +74,20 @@ class Expressions:
     """Turns schemas into expressions; remembers which schemas became types."""
 
     def __init__(
-        self, schemas: Schemas, log: DefectLog, subtypes: Subtypes, language: NamingRules
+        self,
+        schemas: Schemas,
+        log: DefectLog,
+        subtypes: Subtypes,
+        language: NamingRules,
+        *,
+        is_request: bool = False,
     ) -> None:
         self._schemas = schemas
         self._log = log
         self._subtypes = subtypes
         self._language = language
+        self._absent = "readOnly" if is_request else "writeOnly"
+        """The word for fields that never occur, required or not."""
         self._open: list[Pointer] = []
         self._merged: dict[Makeup, JsonNode] = {}
         """The first schema of each makeup."""
@@ -433,15 +441,13 @@ class Expressions:
         self, name: str, field_type: FieldType, where: Pointer, *, is_required: bool
     ) -> FieldIR:
         notes = field_type.notes
-        is_write_only = _flag(notes, "writeOnly")
         return FieldIR(
             json_name=name,
             type=field_type.expression,
-            # A response lacks what is only written, required or not.
-            required=is_required and not is_write_only,
+            required=is_required and not _flag(notes, self._absent),
             nullable=field_type.nullable,
             read_only=_flag(notes, "readOnly"),
-            write_only=is_write_only,
+            write_only=_flag(notes, "writeOnly"),
             deprecated=_flag(notes, "deprecated"),
             description=text_in(notes, "description"),
             constraints=self._constraints(field_type, where),

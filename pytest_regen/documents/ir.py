@@ -4,16 +4,19 @@ Values only. Other programs read the file, so that names and shapes change with 
 ``enum_names``, ``primary_key`` and ``reviews`` are present only where the document gives cause.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from pytest_regen.canonical import canonical_hash
+from pytest_regen.files import store_slug
 
 __all__ = [
     "FORMAT",
     "IR",
+    "REQUEST",
+    "SCHEMAS",
     "ArrayOf",
     "DocumentRef",
     "Endpoint",
@@ -166,12 +169,46 @@ class Review(_Node):
     """More lines, where the message alone does not say it all."""
 
 
+REQUEST = "request"
+SCHEMAS = "schemas"
+
+
 class Endpoint(_Node):
-    """The operation a store belongs to."""
+    """The part of a document a store belongs to: in most cases the response of an operation."""
 
     method: str
+    """Of the operation, in capitals; ``SCHEMAS`` for schemas with names."""
     path: str
+    """Of the operation; for schemas with names the JSON pointer to where they stand."""
     status: str = "200"
+    """Of the response; ``request`` for what an operation takes, ``schemas`` for schemas."""
+
+    @property
+    def folder(self) -> str:
+        """The name of its store's folder: ``GET_v1_ships``, ``POST-request_v1_ships``."""
+        if self.status == SCHEMAS:
+            return SCHEMAS
+        slug = store_slug(self.method, self.path)
+        if self.status == REQUEST:
+            # No method has a hyphen: no operation has a folder of that name.
+            return f"{self.method}-{REQUEST}{slug.removeprefix(self.method)}"
+        return slug
+
+    def words(self, schemas: Iterable[str] | None = None) -> list[str]:
+        """Return the words of a command that name this part of a document.
+
+        Args:
+            schemas: names of those that were chosen; all by default.
+        """
+        if self.status == SCHEMAS:
+            return ["--schemas", *(schemas or ())]
+        words = [f"{self.method} {self.path}"]
+        return [*words, "--request"] if self.status == REQUEST else words
+
+    def __str__(self) -> str:
+        if self.status == SCHEMAS:
+            return f"schemas of {self.path}"
+        return f"{self.method} {self.path} ({self.status})"
 
 
 class DocumentRef(_Node):
@@ -196,6 +233,9 @@ class IR(_Node):
     endpoint: Endpoint
     language: str
     document: DocumentRef | None = None
+    schemas: tuple[StrictStr, ...] | None = None
+    """Names of the schemas that a store of schemas was asked for; ``None`` for all of them.
+    Present only where there are any."""
     types: tuple[TypeIR, ...]
     reviews: tuple[Review, ...] = ()
     """Present only where there are any. Not part of ``ir_hash``: no code depends on them."""
@@ -221,6 +261,7 @@ class IR(_Node):
             "endpoint": self.endpoint.model_dump(mode="json"),
             "language": self.language,
             "document": self.document.to_json() if self.document else None,
+            **({"schemas": list(self.schemas)} if self.schemas is not None else {}),
             "types": [type_.to_json() for type_ in self.types],
         }
         if self.reviews:

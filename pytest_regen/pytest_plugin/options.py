@@ -79,6 +79,13 @@ def add_options(parser: pytest.Parser) -> None:
         "",
     )
     parser.addini(
+        "regen_behaviour",
+        "whether generated types are run with JSON of the document: auto (where what it takes is "
+        "there) or off",
+        "string",
+        "",
+    )
+    parser.addini(
         "regen_fail_on",
         "when a run without failures exits with 1: auto (in CI, if it changed a store), "
         "regenerated (anywhere, if a test passed only after regeneration), never",

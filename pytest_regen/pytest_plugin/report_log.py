@@ -274,7 +274,7 @@ class _ReportLog:
             "exit_code": int(session.exitstatus),
             "stopped": str(stopped or _STOPPED.get(int(session.exitstatus), "")),
             "why_failed": self._summary.gate,
-            "notes": sorted(self._summary.notes),
+            "notes": sorted(self._summary.all_notes),
             "next": self._summary.next_command,
         }
 

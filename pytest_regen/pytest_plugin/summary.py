@@ -89,6 +89,8 @@ class Record:
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """Shown once per run, however many items have it."""
+    not_run: list[str] = field(default_factory=list)
+    """A store whose code was not run, and why."""
     next: str = ""
     """The command that ends the warnings."""
     old_modules: list[str] = field(default_factory=list)
@@ -117,20 +119,29 @@ def _record_of(item: pytest.Item) -> Record:
 
 
 def add_warnings(
-    item: pytest.Item, issues: "Iterable[Issue]", *, note: str = "", command: str = ""
+    item: pytest.Item,
+    issues: "Iterable[Issue]",
+    *,
+    notes: Iterable[str] = (),
+    not_run: tuple[str, str] | None = None,
+    command: str = "",
 ) -> None:
     """Remember the warnings of a type; a later validation of it replaces them.
 
     Args:
         item: the type.
         issues: its warnings.
-        note: about its store, shown once per run.
+        notes: about its store, each shown once per run.
+        not_run: the place of its store and why its code was not run, where it was not.
         command: what ends the warnings, or the failure, of a stale type.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
-    if warnings or note or command or _RECORD in item.stash:  # Most items have none.
+    notes = list(notes)
+    # Most items have none.
+    if warnings or notes or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
-        record.warnings, record.notes, record.next = warnings, [note] if note else [], command
+        record.warnings, record.notes, record.next = warnings, notes, command
+        record.not_run = list(not_run or ())
 
 
 def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
@@ -213,6 +224,8 @@ class RunLog:
         a process of their own."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
+        self._not_run: dict[str, set[str]] = {}
+        """Why code was not run, and the stores it is of."""
         self.report = ""
         """What became of the report that was asked for."""
         self.report_failed = False
@@ -228,6 +241,9 @@ class RunLog:
         self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
+        if record.not_run:
+            place, reason = record.not_run
+            self._not_run.setdefault(reason, set()).add(place)
         for place in record.old_modules:
             self._old_modules.setdefault((place, record.passed_apart), []).append(here)
 
@@ -243,12 +259,21 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        parts = self._heals, self._warnings, self._commands, self.notes, self._old_modules
+        parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
         if not (any(parts) or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
             terminalreporter.write_line(line, **dict.fromkeys(colour, True))
+
+    @property
+    def all_notes(self) -> list[str]:
+        """What is said once per run."""
+        not_run = [
+            f"behaviour: not run for {plural(len(stores), 'store')}: {reason}"
+            for reason, stores in sorted(self._not_run.items())
+        ]
+        return [*self.notes, *not_run]
 
     @property
     def _heals(self) -> list[HealReport]:
@@ -276,7 +301,7 @@ class RunLog:
         return "a file with units was changed" if self._changed_paths else ""
 
     def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        for note in self.notes:
+        for note in self.all_notes:
             yield note, ("yellow",)
         for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_regen.documents import Document, Operation
+from pytest_regen.documents import Document, Part
 from pytest_regen.errors import HandEditError, StoreWriteError
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration.flow import source_diff, work
@@ -40,7 +40,7 @@ __all__ = ["generate_store"]
 
 def generate_store(
     document: Document | Path | str,
-    operation: Operation | str,
+    part: Part | str,
     out: Path | str,
     *,
     provider: Provider | None = None,
@@ -57,14 +57,15 @@ def generate_store(
     dry_run: bool = False,
     ignore: Ignore = (),
 ) -> GenerateResult:
-    """Generate the types of one operation's response into a folder below ``out``.
+    """Generate the types of a part of a document into a folder below ``out``.
 
     A folder that holds a store already is updated: pages whose fields are unchanged are kept, the
     others asked, vanished types go to the history. A run that was stopped is resumed the same way.
 
     Args:
         document: an API description, or the path of one.
-        operation: one of its operations, or its method and path: ``GET /v1/projects``.
+        part: an operation, whose response is read, or its method and path: ``GET /v1/projects``;
+            ``Request`` of an operation; ``Components``, the schemas with names.
         out: the folder in which each store has a folder of its own.
         provider: answers instead of the Anthropic API.
         settings: provider, model, budget, jobs and hooks in one; wins over ``provider``.
@@ -86,7 +87,7 @@ def generate_store(
     """
     plan = plan_store(
         document,
-        operation,
+        part,
         out,
         language=language,
         status=status,
@@ -125,7 +126,7 @@ def _refuse_edits(plan: StorePlan) -> None:
     if plan.previous is None:
         return
     touched = {*plan.changed, *plan.removed}
-    for name, result in validate_store(plan.previous).items():
+    for name, result in validate_store(plan.previous, behaviour=False).items():
         if name in touched and is_edited(result):
             raise HandEditError(
                 f"{name} in {plan.previous.source_path} was edited by hand",
@@ -272,6 +273,7 @@ def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResu
         is_new=plan.previous is None,
         is_current=plan.is_current,
         note=_note(plan),
+        skipped=plan.skipped,
         stop_reasons={
             result.type_name: result.stop_reason
             for result in results

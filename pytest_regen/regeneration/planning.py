@@ -5,15 +5,18 @@ Reads, plans, and writes nothing; a dry run ends here.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
+from pytest_regen.documents import Defect, Document, build_ir, read_document
 from pytest_regen.documents.ir import (
     IR,
+    REQUEST,
+    SCHEMAS,
     ArrayOf,
     DocumentRef,
+    Endpoint,
     FieldIR,
     MapOf,
     Ref,
@@ -24,6 +27,7 @@ from pytest_regen.documents.ir import (
     UnionOf,
     type_hash,
 )
+from pytest_regen.documents.parts import Components, Part, endpoint_of, find_part
 from pytest_regen.errors import (
     DocumentDefectError,
     StoreCorruptError,
@@ -40,9 +44,8 @@ from pytest_regen.stores import (
     StoredPage,
     resolve_conflicts,
     safe_file_name,
-    store_slug,
 )
-from pytest_regen.text import plural
+from pytest_regen.text import join_names, plural
 
 __all__ = ["StorePlan", "plan_store", "schema_markdown"]
 
@@ -68,6 +71,8 @@ class StorePlan:
     source_file: str
     joined: tuple[str, ...] = ()
     """Artifacts that git could not merge and whose two versions were joined."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Schemas with names that are no types by themselves, and what they are."""
 
     def carry_over(self, store: RegenStore) -> Mapping[PageKey, StoredPage]:
         """Return the pages to keep as ``store`` has them, which others may have written since."""
@@ -133,7 +138,7 @@ class StorePlan:
 
 def plan_store(
     document: Document | Path | str,
-    operation: Operation | str,
+    part: Part | str,
     out: Path | str,
     *,
     language: str = DEFAULT_LANGUAGE,
@@ -145,11 +150,12 @@ def plan_store(
     allow_defects: bool = False,
     resolve: bool = False,
 ) -> StorePlan:
-    """Return what generating ``operation`` into the folder ``out`` comes to.
+    """Return what generating a part of a document into the folder ``out`` comes to.
 
     Args:
         document: an API description, or the path of one.
-        operation: one of its operations, or its method and path: ``GET /v1/projects``.
+        part: an operation, whose response is read, or its method and path: ``GET /v1/projects``;
+            ``Request`` of an operation; ``Components``, the schemas with names.
         out: the folder in which each store has a folder of its own.
         language: name of the target language.
         status: of the response to read; by default 200, else the lowest 2xx with JSON.
@@ -168,18 +174,20 @@ def plan_store(
     """
     if not isinstance(document, Document):
         document = read_document(Path(document))
-    if isinstance(operation, str):
-        operation = document.find(operation)
+    part = find_part(document, part)
     target = find_language(language)
-    path = Path(out) / store_slug(operation.method, operation.path)
+    endpoint = endpoint_of(part, document)
+    path = Path(out) / endpoint.folder
     resolved = _resolve(path) if resolve else None
     previous = _previous(path, language)
-    build = build_ir(document, operation, language=target, status=status)
+    build = build_ir(document, part, language=target, status=status)
+    if previous is not None and isinstance(part, Components):
+        _refuse_others(previous, document, part)
     if not allow_defects:
-        _refuse_defects(operation, build.defects)
+        _refuse_defects(part, build.defects)
     ir = build.ir.model_copy(update={"document": _document_ref(document, path)})
     profile = profile or (previous.envelope.profile if previous else "default")
-    namespace = namespace or _namespace(previous, operation, target)
+    namespace = namespace or _namespace(previous, endpoint, target)
     target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
     base = None if force else previous
     prompts = build_prompts(
@@ -200,17 +208,42 @@ def plan_store(
         profile=profile,
         source_file=_source_file(ir, target),
         joined=resolved.files if resolved else (),
+        skipped=build.skipped,
     )
 
 
-def _refuse_defects(operation: Operation, defects: Sequence[Defect]) -> None:
+def _refuse_others(previous: RegenStore, document: Document, part: Components) -> None:
+    """Refuse to take schemas from a store because a command does not name them.
+
+    Raises:
+        UsageError: the store holds others of the document, or those of another document.
+    """
+    reference = previous.ir.document
+    if reference is not None:
+        known = (previous.path / reference.path).resolve()
+        if known.is_file() and known != document.path.resolve():
+            raise UsageError(
+                f"{previous.path} holds the schemas of {known.name}, not of {document.path.name}",
+                hint="give each document a folder of its own with --out",
+            )
+    there = previous.ir.schemas or tuple(document.named_schemas)
+    lost = [name for name in there if name in document.named_schemas and name not in part.names]
+    if part.names and lost:
+        raise UsageError(
+            f"{previous.path} holds schemas that are not named: {join_names(lost, 'and')}",
+            why="they would be taken out of the store",
+            hint="name them as well, name none for all, or give another folder with --out",
+        )
+
+
+def _refuse_defects(part: Part, defects: Sequence[Defect]) -> None:
     broken = [defect for defect in defects if defect.severity == "error"]
     if broken:
         shown = [str(defect) for defect in broken[:_MAX_SHOWN]]
         if len(broken) > _MAX_SHOWN:
             shown.append(f"and {plural(len(broken) - _MAX_SHOWN, 'other place')}")
         raise DocumentDefectError(
-            f"the document is broken where {operation} needs it, in {plural(len(broken), 'place')}",
+            f"the document is broken where {part} needs it, in {plural(len(broken), 'place')}",
             why="; ".join(shown),
             hint="correct the document, or take what can be read with --allow-defects",
         )
@@ -258,16 +291,23 @@ def _same_files(old: DocumentRef | None, new: DocumentRef | None) -> bool:
     )
 
 
-def _namespace(previous: RegenStore | None, operation: Operation, language: Language) -> str:
+def _namespace(previous: RegenStore | None, endpoint: Endpoint, language: Language) -> str:
     """Return one namespace per store, so that forty endpoints can each have an ``Address``."""
     if previous and previous.envelope.namespace:
         return previous.envelope.namespace
-    name = language.type_name(f"{operation.method.lower()} {operation.path}", is_root=False)
-    return f"Generated.{name}"
+    words = f"{endpoint.method.lower()} {endpoint.path}"
+    if endpoint.status == SCHEMAS:
+        words = SCHEMAS
+    elif endpoint.status == REQUEST:
+        words += f" {REQUEST}"
+    return f"Generated.{language.type_name(words, is_root=False)}"
 
 
 def _source_file(ir: IR, language: Language) -> str:
-    name = ir.root.name if ir.root else ir.types[0].name
+    if ir.endpoint.status == SCHEMAS:
+        name = language.type_name(SCHEMAS, is_root=False)
+    else:
+        name = ir.root.name if ir.root else ir.types[0].name
     return safe_file_name(name) + language.suffix
 
 
@@ -315,8 +355,7 @@ def _by_content(store: RegenStore) -> dict[tuple[str, str], StoredPage]:
 
 def schema_markdown(ir: IR) -> str:
     """Return every type with its fields: wire names, types, required, nullable, description."""
-    endpoint = ir.endpoint
-    lines = [f"# {_cell(f'{endpoint.method} {endpoint.path}')} ({_cell(endpoint.status)})", ""]
+    lines = [f"# {_cell(str(ir.endpoint))}", ""]
     for type_ in ir.types:
         lines += _section(type_, [each for each in ir.reviews if each.type_name == type_.name])
     return "\n".join(lines).rstrip() + "\n"

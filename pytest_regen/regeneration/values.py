@@ -162,10 +162,25 @@ class Score:
     """Its errors, and one for each field or value that could be hidden by one of them."""
     unreadable: frozenset[int] = frozenset()
     """Its pages that were not read in full."""
+    found_by_running: int = 0
+    """How many of its errors only show where its code is run."""
+    is_unasked: bool = False
+    """Whether its code could not be run, or not because of other code."""
+
+    def errors_beside(self, other: "Score") -> int:
+        """Return the errors that count beside those of another state of the piece.
+
+        What only running shows was there before as well, where that could not be run.
+        """
+        return self.errors - (self.found_by_running if other.is_unasked else 0)
+
+    def is_as_readable_as(self, other: "Score") -> bool:
+        """Return whether every page that could be read, and code that could be run, still can."""
+        return self.unreadable <= other.unreadable and self.is_unasked <= other.is_unasked
 
     def is_no_worse_than(self, other: "Score") -> bool:
-        """Return whether errors have not risen and every page that could be read still can."""
-        return self.errors <= other.errors and self.unreadable <= other.unreadable
+        """Return whether errors have not risen, and nothing hides more of them."""
+        return self.errors_beside(other) <= other.errors and self.is_as_readable_as(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +281,8 @@ class GenerateResult:
     """Whether there was no store before."""
     is_current: bool = False
     """Whether the store was what the document asks for, so that there was nothing to do."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Schemas with names that are no types by themselves, and what they are."""
     note: str = ""
     """What is to be known of the store that was there."""
     validation: Mapping[str, ValidationResult] = field(default_factory=dict)

@@ -142,24 +142,26 @@ def _way_out(store: Path) -> str:
     if endpoint is None:
         return f"pytest-regen rebuild {shlex.quote(str(store))} {joins}"
     out = shlex.quote(str(store.parent))
-    return f"pytest-regen generate SPEC {shlex.quote(endpoint)} --out {out} {joins}"
+    return f"pytest-regen generate SPEC {shlex.join(endpoint)} --out {out} {joins}"
 
 
-def _moved_endpoint(store: Path) -> str | None:
-    """Return the operation of a store whose branches were made from different documents."""
+def _moved_endpoint(store: Path) -> list[str] | None:
+    """Return the words for the part of a store whose branches follow different documents."""
     try:
         both = versions((store / "ir.json").read_bytes()) or ()
         ours, theirs = (json.loads(version) for version in both)
         prompts = (store / "prompts.json").read_bytes()
         if ours["types"] == theirs["types"] and ours["document"] == theirs["document"]:
-            return None if conflict_line(prompts) is None else _operation(ours)
-        return _operation(ours)
+            return None if conflict_line(prompts) is None else _part(ours)
+        return _part(ours)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
-def _operation(ir: Any) -> str:
-    return f"{ir['endpoint']['method']} {ir['endpoint']['path']}"
+def _part(ir: Any) -> list[str]:
+    from pytest_regen.documents.ir import Endpoint
+
+    return Endpoint.model_validate(ir["endpoint"]).words(ir.get("schemas"))
 
 
 def _show(value: object) -> str:

@@ -9,7 +9,7 @@ from command_line import command
 from small_documents import document_of
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.cli.generate import select_operations
+from pytest_regen.cli.selection import select_operations
 from pytest_regen.documents import read_document
 from pytest_regen.documents.ir import ir_hash
 from pytest_regen.emulator import Emulator

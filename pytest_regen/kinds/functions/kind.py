@@ -117,7 +117,9 @@ class Function(Kind):
             module = read_module(unit.file_text)
             # A file as it stands is judged as a whole, a candidate by itself.
             is_stored = module is self._module(unit.path)
-            self._judge([_Work(unit.path, module, tuple(module.places) if is_stored else (unit.name,), key)])
+            self._judge(
+                [_Work(unit.path, module, tuple(module.places) if is_stored else (unit.name,), key)]
+            )
             found = self._verdicts.get(key, unit.name) or ()
         yield from found
 
@@ -140,9 +142,7 @@ class Function(Kind):
     def _judge(self, work: "Sequence[_Work]") -> None:
         """Find out what is wrong with units of modules, and keep it."""
         seen = [self._check_code(one) for one in work]
-        examples = [
-            self._examples(one, found) for one, found in zip(work, seen, strict=True)
-        ]
+        examples = [self._examples(one, found) for one, found in zip(work, seen, strict=True)]
         run_all(examples, self._project, seconds=self._timeout)
         for one, found, ran in zip(work, seen, examples, strict=True):
             judged = {name: found[name] for name in one.names} | ran.found
@@ -150,22 +150,16 @@ class Function(Kind):
 
     def _check_code(self, work: "_Work") -> dict[str, tuple[Issue, ...]]:
         return {
-            name: tuple(
-                check_code(self._project, work.path, work.module, place, allow=self._allow)
-            )
+            name: tuple(check_code(self._project, work.path, work.module, place, allow=self._allow))
             for name, place in work.module.places.items()
         }
 
     def _examples(self, work: "_Work", seen: Mapping[str, Sequence[Issue]]) -> Examples:
         # What is not legal would spoil the whole module; what lint refuses is not run.
-        legal = [
-            name for name, found in seen.items() if all(one.code != "SYNTAX" for one in found)
-        ]
+        legal = [name for name, found in seen.items() if all(one.code != "SYNTAX" for one in found)]
         spans = work.module.spans
         names = [name for name in work.names if not (seen[name] or is_stub(spans[name].text))]
-        return Examples(
-            self._project, work.path, work.module, names, legal, seconds=self._timeout
-        )
+        return Examples(self._project, work.path, work.module, names, legal, seconds=self._timeout)
 
     def _module(self, path: Path) -> ModuleSource:
         """Return a file, read again only if it was written."""
@@ -233,4 +227,6 @@ def _texts(entry: Mapping[str, object], key: str, form: str, *, least: int = 1) 
 
 def _wrong(key: str, value: object, form: str) -> UsageError:
     where = "[tool.pytest-regen]" if key == "functions" else _TABLE
-    return UsageError(f"{where} has {key} = {quoted(value)[:200]}", why=f"{key} is {form}", hint=_HINT)
+    return UsageError(
+        f"{where} has {key} = {quoted(value)[:200]}", why=f"{key} is {form}", hint=_HINT
+    )

@@ -53,12 +53,24 @@ _MODULES: Final[Mapping[str, str]] = {
 }
 """Modules that a body does not import by itself; where the user's module has them, it may."""
 
-_HARMLESS: Final = frozenset({"os.path", "os.PathLike", "os.fspath", "os.sep", "importlib.resources"})
+_HARMLESS: Final = frozenset(
+    {"os.path", "os.PathLike", "os.fspath", "os.sep", "importlib.resources"}
+)
 _WRITES: Final = frozenset("wax+")
 _READS_ITSELF: Final = frozenset({"__doc__", "__file__"})
 _MODULE_NAMES: Final = frozenset(
-    {"__name__", "__doc__", "__file__", "__package__", "__spec__", "__loader__", "__builtins__",
-     "__path__", "__annotations__", "__dict__"}
+    {
+        "__name__",
+        "__doc__",
+        "__file__",
+        "__package__",
+        "__spec__",
+        "__loader__",
+        "__builtins__",
+        "__path__",
+        "__annotations__",
+        "__dict__",
+    }
 )
 
 
@@ -119,9 +131,7 @@ class _Code:
         )
 
     def _sort(self, places: Mapping[Marks, Place]) -> None:
-        owners = {
-            line: place for marks, place in places.items() for line in range(*marks) if line
-        }
+        owners = {line: place for marks, place in places.items() for line in range(*marks) if line}
         functions = {(one.node.lineno, one.node.name): one.name for one in places.values()}
         open_: list[tuple[ast.AST, frozenset[str]]] = [(self.tree, frozenset())]
         while open_:
@@ -309,7 +319,12 @@ class _Uses:
     def _listed(self, module: str, whole: str) -> str:
         """Return the listed module that an import names or lies in."""
         return next(
-            (one for name in (whole, module) for one in _MODULES if f"{name}.".startswith(f"{one}.")),
+            (
+                one
+                for name in (whole, module)
+                for one in _MODULES
+                if f"{name}.".startswith(f"{one}.")
+            ),
             "",
         )
 

@@ -140,8 +140,10 @@ class Project:
             text: of the module, which may be another than the file holds.
         """
         known = self._states.get(path)
-        if known is None or known[0] != text or any(
-            _stamp(file) != stamp for file, stamp in known[1].items()
+        if (
+            known is None
+            or known[0] != text
+            or any(_stamp(file) != stamp for file, stamp in known[1].items())
         ):
             stamps: dict[Path, _Stamp] = {}
             known = text, stamps, self._hash_state(path, text, stamps)

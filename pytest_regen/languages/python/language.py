@@ -186,4 +186,6 @@ class Python:
 
     def runner(self, profile: str) -> Runner | None:
         """Return what runs the code of a profile."""
-        return None
+        from pytest_regen.languages.python.runner import PythonRunner
+
+        return PythonRunner(profile)

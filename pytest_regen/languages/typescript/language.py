@@ -10,6 +10,7 @@ from pytest_regen.languages.base import (
     Syntax,
     Wording,
 )
+from pytest_regen.languages.runner import Runner
 from pytest_regen.languages.typescript import names, spelling
 from pytest_regen.languages.typescript.wording import NOUNS, check_profile, wording
 from pytest_regen.languages.typescript.writer import write_page
@@ -78,6 +79,12 @@ class TypeScript:
         del namespace
         check_profile(profile)
         return 'import { z } from "zod";' if profile == "zod" else ""
+
+    def runner(self, profile: str) -> Runner | None:
+        """Return what runs the code of a profile."""
+        from pytest_regen.languages.typescript.runner import TypeScriptRunner
+
+        return TypeScriptRunner(profile)
 
     def wording(self, profile: str) -> Wording:
         """Return what prompts say about TypeScript.

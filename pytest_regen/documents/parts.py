@@ -1,0 +1,198 @@
+"""The parts of a document that stores are made from: responses, requests, schemas with names."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_regen.documents.document import Document, Operation
+from pytest_regen.documents.ir import IR, REQUEST, SCHEMAS, Endpoint
+from pytest_regen.documents.places import DefectLog, JsonNode
+from pytest_regen.errors import (
+    DocumentDefectError,
+    NothingToGenerateError,
+    UnknownSchemaError,
+    UsageError,
+)
+from pytest_regen.text import join_names
+
+__all__ = ["Components", "Part", "Request", "endpoint_of", "find_part", "find_schemas", "part_of"]
+
+_MOST_NEAR: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The JSON body that an operation takes."""
+
+    operation: Operation
+
+    def __str__(self) -> str:
+        return f"the request of {self.operation}"
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The schemas that have names in a document, or some of them, and what they use."""
+
+    names: tuple[str, ...] = ()
+    """As the document has them; all where there are none."""
+
+    def __str__(self) -> str:
+        return f"the schemas {join_names(self.names, 'and')}" if self.names else "the schemas"
+
+
+Part = Operation | Request | Components
+"""An operation stands for its response."""
+
+
+def find_part(document: Document, part: Part | str) -> Part:
+    """Return a part of ``document``; a text is the name of an operation, ``GET /v1/projects``.
+
+    Raises:
+        UnknownOperationError: the document has no such operation.
+    """
+    return document.find(part) if isinstance(part, str) else part
+
+
+def endpoint_of(part: Part, document: Document, status: str = "") -> Endpoint:
+    """Return what ``ir.json`` calls a part; ``status`` is that of a response."""
+    match part:
+        case Operation():
+            return Endpoint(method=part.method, path=part.path, status=status)
+        case Request(operation=operation):
+            return Endpoint(method=operation.method, path=operation.path, status=REQUEST)
+        case Components():
+            return Endpoint(method=SCHEMAS.upper(), path=document.home, status=SCHEMAS)
+
+
+def part_of(ir: IR, document: Document) -> Part:
+    """Return the part of ``document`` that ``ir`` was made from.
+
+    Of schemas that were chosen by name, those that are still there.
+
+    Raises:
+        UnknownOperationError, UnknownSchemaError: the document no longer has it.
+    """
+    endpoint = ir.endpoint
+    if endpoint.status == SCHEMAS:
+        names = ir.schemas or ()
+        left = tuple(name for name in names if name in document.named_schemas)
+        if names and not left:
+            raise _unknown(document, names[0])
+        return Components(left)
+    operation = document.find(f"{endpoint.method} {endpoint.path}")
+    return Request(operation) if endpoint.status == REQUEST else operation
+
+
+def find_schemas(
+    part: Part, document: Document, status: str | None, log: DefectLog
+) -> tuple[str, dict[str, JsonNode]]:
+    """Return the schemas that a part begins with, by name, and the status of a response.
+
+    Raises:
+        UsageError: the operation has no response of that status, or the document no such schema.
+        NothingToGenerateError: there is no JSON schema.
+        DocumentDefectError: it cannot be read.
+    """
+    match part:
+        case Operation():
+            chosen, schema = _response(part, status, log)
+            return chosen, {f"response {chosen} of {part}": schema}
+        case Request(operation=operation):
+            return REQUEST, {str(part): _request(operation)}
+        case Components(names=names):
+            return SCHEMAS, _named(document, names)
+
+
+def _named(document: Document, names: Sequence[str]) -> dict[str, JsonNode]:
+    known = document.named_schemas
+    if not known:
+        raise NothingToGenerateError(
+            f"{document.path.name} has no schemas with names",
+            why=f"they stand under {document.home}",
+            hint="name an operation in place of --schemas",
+        )
+    for name in names:
+        if name not in known:
+            raise _unknown(document, name)
+    return {name: known[name] for name in names or known}
+
+
+def _unknown(document: Document, name: str) -> UnknownSchemaError:
+    near = difflib.get_close_matches(name, document.named_schemas, n=_MOST_NEAR, cutoff=0.5)
+    near = near or list(document.named_schemas)[:_MOST_NEAR]
+    return UnknownSchemaError(
+        f"{document.path.name} has no schema {name!r}",
+        hint=f"near matches: {', '.join(near)}" if near else f"look under {document.home}",
+    )
+
+
+def _request(operation: Operation) -> JsonNode:
+    if operation.broken_request is not None:
+        raise DocumentDefectError(
+            f"the request of {operation} cannot be read",
+            why=str(operation.broken_request),
+            hint="correct the document at that place",
+        )
+    if operation.request is None:
+        raise NothingToGenerateError(
+            f"{operation} takes no request with a JSON schema",
+            hint="choose an operation with a JSON body, or leave --request out for its response",
+        )
+    return operation.request
+
+
+def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, JsonNode]:
+    """Return the status and the schema of the response to generate."""
+    schemas = dict(operation.schemas)
+    broken = dict(operation.broken)
+    if status is not None:
+        return _exact_response(operation, status)
+    for candidate in operation.successes:
+        if candidate in schemas:
+            return candidate, schemas[candidate]
+        if candidate in broken:
+            log.extend([broken[candidate]])
+    defects = log.in_order()
+    if defects:
+        raise DocumentDefectError(
+            f"the successful response of {operation} cannot be read",
+            why=str(defects[0]),
+            hint="correct the document at that place",
+        )
+    raise NothingToGenerateError(
+        f"{operation} has no successful response with a JSON schema",
+        why=f"its responses are: {', '.join(operation.statuses) or 'none'}",
+        hint=_choices(operation),
+    )
+
+
+def _exact_response(operation: Operation, status: str) -> tuple[str, JsonNode]:
+    exact = next((known for known in operation.statuses if known.lower() == status.lower()), None)
+    if exact is None:
+        raise UsageError(
+            f"{operation} has no response {status!r}",
+            hint="choose one of its responses with --status: "
+            f"{', '.join(operation.statuses) or 'none'}",
+        )
+    schemas, broken = dict(operation.schemas), dict(operation.broken)
+    if exact in broken:
+        raise DocumentDefectError(
+            f"response {exact} of {operation} cannot be read",
+            why=str(broken[exact]),
+            hint="correct the document at that place",
+        )
+    if exact not in schemas:
+        raise NothingToGenerateError(
+            f"response {exact} of {operation} has no JSON schema", hint=_choices(operation)
+        )
+    return exact, schemas[exact]
+
+
+def _choices(operation: Operation) -> str:
+    if not operation.json_statuses:
+        return "choose another operation, or give its response a schema under application/json"
+    return (
+        f"responses with a JSON schema: {', '.join(operation.json_statuses)}; choose with --status"
+    )
