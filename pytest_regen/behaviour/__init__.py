@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.behaviour.check import Behaviour, Block, Subject, check
+    from pytest_regen.behaviour.check import Behaviour, Block, Known, Subject, Verdict, check
     from pytest_regen.behaviour.findings import Finding, to_issue
 else:
     __getattr__, __dir__ = lazy(__name__)
 
-__all__ = ["Behaviour", "Block", "Finding", "Subject", "check", "to_issue"]
+__all__ = ["Behaviour", "Block", "Finding", "Known", "Subject", "Verdict", "check", "to_issue"]
