@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen import regions
+    from pytest_regen import regions, strategies
     from pytest_regen.cassettes import CassetteRun, ReplayProvider, use_cassette
     from pytest_regen.context import ClarifyingAgent, ConversationContext
     from pytest_regen.documents import read_document
@@ -90,6 +90,7 @@ __all__ = [
     "quoted",
     "read_document",
     "regions",
+    "strategies",
     "use_cassette",
     "validate_generated_code",
     "validate_store",

@@ -10,6 +10,7 @@ RegenError
 ├── KindError                     a method of a kind raised
 ├── DocumentError                 the API description cannot serve
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
+│   ├── NoInstanceError           no JSON value can be drawn of a schema
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
 │       └── NothingToGenerateError  its answer is sound, and holds no type to generate
 ├── SourceError                   generated source cannot be taken apart or put together
@@ -158,6 +159,10 @@ class DocumentDefectError(DocumentError):
 
 class NothingToGenerateError(DocumentDefectError):
     """The part of the document has no JSON schema, or one of plain values only."""
+
+
+class NoInstanceError(DocumentError):
+    """No JSON value can be drawn of a schema: it allows none, or cannot be read."""
 
 
 class SourceError(RegenError):

@@ -7,10 +7,13 @@ import os
 from typing import Literal, get_args
 
 __all__ = [
+    "BEHAVIOUR_CODES",
+    "BEHAVIOUR_POLICIES",
     "POLICIES",
     "RECORD_MODES",
     "STALE_POLICIES",
     "TEMPLATE",
+    "BehaviourPolicy",
     "FindingPolicy",
     "RecordMode",
     "StalePolicy",
@@ -34,6 +37,14 @@ StalePolicy = Literal["auto", "fail", "warn", "ignore"]
 """What becomes of a type that is older than its document; ``auto`` fails in CI, else warns."""
 
 STALE_POLICIES: tuple[StalePolicy, ...] = get_args(StalePolicy)
+
+BehaviourPolicy = Literal["auto", "off"]
+"""Whether generated code is run; ``auto``: where what it takes is there."""
+
+BEHAVIOUR_POLICIES: tuple[BehaviourPolicy, ...] = get_args(BehaviourPolicy)
+
+BEHAVIOUR_CODES = frozenset({"ROUND_TRIP", "ACCEPTS_INVALID"})
+"""What running code finds; where both are ignored nothing is run."""
 
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import POLICIES, STALE_POLICIES, TEMPLATE, StalePolicy
+from pytest_regen.modes import (
+    BEHAVIOUR_CODES,
+    BEHAVIOUR_POLICIES,
+    POLICIES,
+    STALE_POLICIES,
+    TEMPLATE,
+    BehaviourPolicy,
+    StalePolicy,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
@@ -24,6 +32,7 @@ _KEYS = (
     "model",
     "provider",
     "stale",
+    "behaviour",
     "price",
     "cassettes",
     "kinds",
@@ -101,6 +110,8 @@ class Settings:
     """Who answers, as ``module:attribute``; or ``template``, which holds for types of an API."""
     stale: StalePolicy | None = None
     """What becomes of a type that is older than its document; ``None``: not said."""
+    behaviour: BehaviourPolicy | None = None
+    """Whether generated code is run; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
@@ -111,7 +122,8 @@ class Settings:
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
-        return frozenset(
+        unasked = BEHAVIOUR_CODES if self.behaviour == "off" else frozenset()
+        return unasked | frozenset(
             code
             for pattern, codes in self.ignore.items()
             if pattern == unit or fnmatchcase(unit, pattern)
@@ -144,6 +156,7 @@ def read_settings(root: Path) -> Settings:
         _model(path, table.get("model")),
         _provider(path, table.get("provider")),
         _stale(path, table.get("stale")),
+        _behaviour(path, table.get("behaviour")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
@@ -230,6 +243,13 @@ def _stale(path: Path, value: object) -> StalePolicy | None:
     chosen = next((word for word in STALE_POLICIES if word == value), None)
     if value is not None and chosen is None:
         raise _wrong(path, "stale", value, f"one of {', '.join(STALE_POLICIES)}")
+    return chosen
+
+
+def _behaviour(path: Path, value: object) -> BehaviourPolicy | None:
+    chosen = next((word for word in BEHAVIOUR_POLICIES if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "behaviour", value, f"one of {', '.join(BEHAVIOUR_POLICIES)}")
     return chosen
 
 

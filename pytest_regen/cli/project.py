@@ -4,13 +4,18 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from configparser import ConfigParser
 from configparser import Error as IniError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import STALE_POLICIES, StalePolicy
+from pytest_regen.modes import (
+    BEHAVIOUR_POLICIES,
+    STALE_POLICIES,
+    BehaviourPolicy,
+    StalePolicy,
+)
 from pytest_regen.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
 
 __all__ = ["Project", "short_path"]
+
+T = TypeVar("T", bound=str)
 
 _MARKS = ("pyproject.toml", "pytest.ini", ".pytest.ini")
 _INI_SECTIONS = {
@@ -161,19 +168,35 @@ class Project:
         Raises:
             UsageError: the ini value is not one of the words.
         """
-        value = self._ini("regen_stale")
-        chosen = next((word for word in STALE_POLICIES if word == value), None)
+        return self._word("regen_stale", STALE_POLICIES) or self.settings.stale or "auto"
+
+    @property
+    def behaviour(self) -> BehaviourPolicy:
+        """Whether generated types are run: the ini value ``regen_behaviour``, else the table's.
+
+        Raises:
+            UsageError: the ini value is not one of the words.
+        """
+        return (
+            self._word("regen_behaviour", BEHAVIOUR_POLICIES) or self.settings.behaviour or "auto"
+        )
+
+    def _word(self, key: str, words: Sequence[T]) -> T | None:
+        """Return an ini value that is one of several words; ``None`` where it is not given."""
+        value = self._ini(key)
+        chosen = next((word for word in words if word == value), None)
         if value and chosen is None:
             raise UsageError(
-                f"regen_stale = {value}: must be one of {', '.join(STALE_POLICIES)}",
+                f"{key} = {value}: must be one of {', '.join(words)}",
                 hint="correct the ini value in the configuration of pytest",
             )
-        return chosen or self.settings.stale or "auto"
+        return chosen
 
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""
         place = Path(os.path.relpath(store, self.root)).as_posix()
-        return lambda name: self.settings.ignored_codes(f"{place}::{name}")
+        settings = replace(self.settings, behaviour=self.behaviour)
+        return lambda name: settings.ignored_codes(f"{place}::{name}")
 
     def _ini(self, key: str) -> str | None:
         """Return one of pytest's ini values, from the file that pytest would read it from."""

@@ -30,9 +30,14 @@ from pytest_regen.stores import history as history_of
 from pytest_regen.text import plural
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import ValidationResult, without_ignored
+from pytest_regen.validation.issues import Ignore, ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
-from pytest_regen.validation.stores import format_note, update_command
+from pytest_regen.validation.stores import (
+    behaviour_of_store,
+    format_note,
+    update_command,
+    wants_behaviour,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
@@ -70,12 +75,14 @@ def validate(
         unit_reports, code = validate_files(project, files, as_json=as_json)
     for path in stores_in(project, dirs, files):
         store = RegenStore.open(path)
-        results = validate_store(store, ignore=project.ignored_in(path))
+        ignore = project.ignored_in(path)
+        results = validate_store(store, ignore=ignore)
         if not no_write:
             _write(store, results)
-        reports.append(_report(store, results, stale))
+        not_run = _why_not_run(store, ignore)
+        reports.append(_report(store, results, stale, not_run))
         if not as_json:
-            _show(store, results, stale, by_type=by_type)
+            _show(store, results, stale, not_run, by_type=by_type)
     if as_json:
         emit_json({"stores": reports, **({"files": unit_reports} if files else {})})
     raise typer.Exit(max(code, 0 if all(report["ok"] for report in reports) else 1))
@@ -119,12 +126,20 @@ def _stale_names(results: ResultsByStore) -> list[str]:
     ]
 
 
-def _report(store: RegenStore, results: ResultsByStore, stale: StalePolicy) -> dict[str, Any]:
+def _why_not_run(store: RegenStore, ignore: Ignore) -> str:
+    """Return why the types were not run; empty where they were, or nothing is run anyway."""
+    return behaviour_of_store(store).why_not if wants_behaviour(store, ignore) else ""
+
+
+def _report(
+    store: RegenStore, results: ResultsByStore, stale: StalePolicy, not_run: str
+) -> dict[str, Any]:
     roots = {type_.name for type_ in store.ir.types if type_.is_root}
     return {
         "path": store.path.as_posix(),
         "ok": not any(result.has_errors for result in results.values())
         and not (stale_outcome(stale) == "fail" and _stale_names(results)),
+        "not_run": not_run or None,
         "types": [
             {
                 "name": name,
@@ -137,7 +152,9 @@ def _report(store: RegenStore, results: ResultsByStore, stale: StalePolicy) -> d
     }
 
 
-def _show(store: RegenStore, results: ResultsByStore, stale: StalePolicy, *, by_type: bool) -> None:
+def _show(
+    store: RegenStore, results: ResultsByStore, stale: StalePolicy, not_run: str, *, by_type: bool
+) -> None:
     shown = without_ignored(results, ["STALE"] if stale == "ignore" else ())
     if by_type:
         say(store.source_path.as_posix())
@@ -157,6 +174,8 @@ def _show(store: RegenStore, results: ResultsByStore, stale: StalePolicy, *, by_
         say(f"{store.path}: {types}, no errors{note}", "green")
     if note := format_note(store):
         say(f"note: {note}")
+    if not_run:
+        say(f"behaviour: not run: {not_run}")
     if old and (not failing or stale_outcome(stale) == "fail"):
         # The prompts of a stale type are the old ones: it is updated before it is regenerated.
         next_step(update_command(store))

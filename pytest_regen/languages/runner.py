@@ -6,7 +6,7 @@ know. Whoever asks compares, see ``pytest_regen.behaviour``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,10 @@ class Traits:
 
     largest_integer: int | None = None
     """Integers beyond it lose digits, so that no instance has one; ``None``: there is no limit."""
+    keeps_offset: bool = True
+    """Whether a date-time comes back with the offset that it had, not only as the same instant."""
+    takes_more: bool = True
+    """Whether properties beside those of the IR are let through, as an API that grows needs it."""
     tells_absence: bool = True
     """Whether a member that was left out differs from one that is null."""
 
@@ -40,17 +44,19 @@ class Question:
 class Reply:
     """What became of one instance."""
 
-    text: str | None = None
-    """The JSON that the loaded value was dumped to; ``None`` where it was not loaded or dumped."""
+    texts: tuple[str, ...] = ()
+    """The JSON that the loaded value was dumped to, once for each way to dump it that gives another
+    text; none where it was not loaded or dumped."""
     refusal: str | None = None
     """Why it was refused by the strictest reading that the code has; ``None`` where it was not.
 
     A library that makes numbers of text, say, may refuse an instance strictly and load it all the
     same.
     """
-    members: Mapping[str, str] = field(default_factory=dict)
-    """What the members of the loaded value hold, as JSON texts by their names, as far as that is
-    known. A member that is unset is left out."""
+    path: tuple[str | int, ...] = ()
+    """Which value of the instance was refused, as far as that is known."""
+    members: str = ""
+    """What the members of the loaded value hold: a JSON object by their names; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class Answers:
     """What came of one run."""
 
     replies: Mapping[str, tuple[Reply, ...]]
-    """By name of a type: a reply per instance. Types of which a fault is reported are not here."""
+    """By name of a type: a reply per instance."""
     faults: tuple[RunFault, ...] = ()
     level: str = ""
     """The level of the sandbox that was in force."""
@@ -80,7 +86,15 @@ class Answers:
 class Runner(Protocol):
     """Runs generated code of one language and profile, in the sandbox alone."""
 
-    traits: Traits
+    @property
+    def traits(self) -> Traits:
+        """What values of the code can hold."""
+        ...
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether few have what it takes: that it is missing is then not said in each run."""
+        ...
 
     def missing(self, folder: Path) -> str | None:
         """Return what is not there to run code with, and how to get it; ``None``: all is there.
@@ -97,21 +111,25 @@ class Runner(Protocol):
         """
         ...
 
-    def refuses(self, type_: TypeIR, keyword: str, path: Sequence[str | int]) -> bool:
+    def refuses(
+        self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
+    ) -> bool:
         """Return whether right code refuses an instance that violates a keyword.
 
         Args:
             type_: the type that the instance is for.
-            keyword: of JSON Schema, or ``nullable`` or ``discriminator``.
+            keyword: as ``strategies.Violation`` has it.
             path: from the instance to the value that is wrong; it begins with the field's name,
                 and is empty for an enum.
+            value: what is wrong; ``None`` where it is missing.
         """
         ...
 
     def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
         """Run ``code`` and return what it makes of the instances.
 
-        Each type is in the replies or has a fault, whatever the code does.
+        A type is in the replies, or has a fault, or is in neither: then it was not asked, for a
+        fault of others.
 
         Args:
             code: the source of a store, or a part of it.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from pytest_regen.modes import (
+    BEHAVIOUR_POLICIES,
     POLICIES,
     RECORD_MODES,
     STALE_POLICIES,
@@ -145,6 +146,8 @@ def _read(config: pytest.Config) -> Choices:
         settings = read_settings(config.rootpath)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
+    behaviour = ini_choice(config, "regen_behaviour", BEHAVIOUR_POLICIES) or settings.behaviour
+    settings = replace(settings, behaviour=behaviour)
     option = config.option
     heal = option.regen_heal and _is_given(config, "--regen")
     only = tuple(

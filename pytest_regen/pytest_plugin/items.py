@@ -245,7 +245,8 @@ class TypeItem(pytest.Item):
         failing, warnings = check.gate(self.name)
         is_stale = any(issue.code == "STALE" for issue in (*failing, *warnings))
         command = update_command(check.store) if is_stale else ""
-        add_warnings(self, warnings, note=check.format_note, command=command)
+        not_run = (check.place, check.not_run) if check.not_run else None
+        add_warnings(self, warnings, notes=check.notes, not_run=not_run, command=command)
         if failing:
             raise UnitError(check, self.name, failing)
 

@@ -25,7 +25,7 @@ __all__ = [
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_KIND_KEYS = (b"kinds", b"translations")
+_KIND_KEYS = (b"kinds", b"functions", b"translations")
 """Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
 
 _MARKERS = (
@@ -75,6 +75,13 @@ def add_options(parser: pytest.Parser) -> None:
         "regen_stale",
         "a type that is older than its document: auto (fail in CI, else warn), fail, warn or "
         "ignore",
+        "string",
+        "",
+    )
+    parser.addini(
+        "regen_behaviour",
+        "whether generated types are run with JSON of the document: auto (where what it takes is "
+        "there) or off",
         "string",
         "",
     )

@@ -36,6 +36,7 @@ from pytest_regen.pytest_plugin.stash import (
     RECORDING_PLUGIN,
     SESSION_MAKERS,
     VCR_PLUGINS,
+    forget_sandbox,
     is_regen_item,
     is_regen_node,
     other_vcr_plugin,
@@ -148,6 +149,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Check the choices, and take the arguments that name stores out of pytest's hands."""
     config = session.config
+    forget_sandbox()
     if not is_used(config):
         if not hasattr(config, "workerinput"):
             config.pluginmanager.register(_Watch(config), "regen-watch")
@@ -162,6 +164,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         units, config.args = select_units(config, config.args)
         config.stash[_UNITS] = units
+        if config.option.regen_heal:
+            from pytest_regen.pytest_plugin.loaded import watch_modules
+            from pytest_regen.pytest_plugin.units import kinds_of
+
+            watch_modules(config, kinds_of(config).files)
         refuse_unmatched(choices.only, selection, config, lambda: ids_of(units, config))
     else:
         refuse_unmatched(choices.only, selection, config)
@@ -302,7 +309,7 @@ def pytest_runtest_makereport(
             report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
-    if is_regen_item(item):
+    if is_regen_item(item) or _ran_on_old_module(item, report):
         from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
@@ -312,6 +319,19 @@ def pytest_runtest_makereport(
 
         describe(item, report, error)
     return report
+
+
+def _ran_on_old_module(item: pytest.Item, report: pytest.TestReport) -> bool:
+    """Whether a test used a module as it was before it was healed; noted for the summary."""
+    if (
+        report.when != "call"
+        or not item.config.option.regen_heal
+        or _UNITS not in item.config.stash
+    ):
+        return False
+    from pytest_regen.pytest_plugin.loaded import note_old
+
+    return note_old(item)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,8 +15,9 @@ from pytest_regen.pytest_plugin.selection import from_here, from_rootdir, store_
 from pytest_regen.sources import blocks, extract_type_block
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.behaviour import StoreBehaviour
 from pytest_regen.validation.issues import Issue, ValidationResult
-from pytest_regen.validation.stores import format_note
+from pytest_regen.validation.stores import behaviour_of_store, format_note, wants_behaviour
 
 __all__ = ["StoreCheck", "StoreHandle", "StoreOpener", "TypeHandle", "check_of", "forget"]
 
@@ -102,11 +103,30 @@ class StoreCheck:
         """
         return choices_of(self.config).gate(self.result(type_name))
 
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of the store and of how it was run, for the summary."""
+        found = []
+        if note := format_note(self.store):
+            found.append(f"note: {self.place}: {note}")
+        if self.behaviour.level:
+            from pytest_regen.sandbox import describe_level
+
+            found.append(describe_level())
+        return tuple(found)
+
+    @cached_property
+    def behaviour(self) -> StoreBehaviour:
+        """What running the types showed, unless the project ignores that."""
+        if wants_behaviour(self.store, self.ignored):
+            return behaviour_of_store(self.store)
+        return StoreBehaviour()
+
     @property
-    def format_note(self) -> str:
-        """That another version of the package made the store; empty where this one did."""
-        note = format_note(self.store)
-        return f"note: {self.place}: {note}" if note else ""
+    def not_run(self) -> str:
+        """Why the types were not run, where that is worth saying."""
+        found = self.behaviour
+        return "" if found.is_expected else found.why_not
 
     def _is_stray(self, name: str) -> bool:
         return name not in self.type_names

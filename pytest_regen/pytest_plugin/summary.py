@@ -12,7 +12,7 @@ import pytest
 
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.selection import from_here, id_from_here, text_from_here
-from pytest_regen.pytest_plugin.stash import RECORD_KEY
+from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "add_heal",
     "add_warnings",
     "attach",
+    "note_old_module",
     "record_on",
     "tokens_in",
 ]
@@ -88,8 +89,16 @@ class Record:
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """Shown once per run, however many items have it."""
+    not_run: list[str] = field(default_factory=list)
+    """A store whose code was not run, and why."""
     next: str = ""
     """The command that ends the warnings."""
+    sandbox: str = ""
+    """The level at which code was run, if any was."""
+    old_modules: list[str] = field(default_factory=list)
+    """Files that were healed after this process had imported them: the test ran on what was."""
+    passed_apart: bool = False
+    """Whether the test failed on such a module, and passed in a process of its own."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -112,20 +121,45 @@ def _record_of(item: pytest.Item) -> Record:
 
 
 def add_warnings(
-    item: pytest.Item, issues: "Iterable[Issue]", *, note: str = "", command: str = ""
+    item: pytest.Item,
+    issues: "Iterable[Issue]",
+    *,
+    notes: Iterable[str] = (),
+    not_run: tuple[str, str] | None = None,
+    command: str = "",
 ) -> None:
     """Remember the warnings of a type; a later validation of it replaces them.
 
     Args:
         item: the type.
         issues: its warnings.
-        note: about its store, shown once per run.
+        notes: about its store, each shown once per run.
+        not_run: the place of its store and why its code was not run, where it was not.
         command: what ends the warnings, or the failure, of a stale type.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
-    if warnings or note or command or _RECORD in item.stash:  # Most items have none.
+    notes = list(notes)
+    # Most items have none.
+    if warnings or notes or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
-        record.warnings, record.notes, record.next = warnings, [note] if note else [], command
+        record.warnings, record.notes, record.next = warnings, notes, command
+        record.not_run = list(not_run or ())
+
+
+def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
+    """Remember that a test ran on a module as it was before it was healed.
+
+    Args:
+        item: the test.
+        place: the file, from the rootdir.
+        passed_apart: whether it passed in a process of its own afterwards.
+    """
+    record = _record_of(item)
+    is_told = record.passed_apart or any(heal.outcome == "regenerated" for heal in record.heals)
+    if is_told and not passed_apart:
+        return
+    record.old_modules = list(dict.fromkeys((*record.old_modules, place)))
+    record.passed_apart = record.passed_apart or passed_apart
 
 
 def add_heal(item: pytest.Item, heal: HealReport) -> None:
@@ -157,8 +191,12 @@ def _properties(heals: list[HealReport]) -> list[tuple[str, object]]:
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
+    if report.when != "call":
+        return
+    if level := used_sandbox():
+        _record_of(item).sandbox = level
     record = item.stash.get(_RECORD, None)
-    if record is not None and report.when == "call":
+    if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()
 
 
@@ -187,8 +225,15 @@ class RunLog:
         """Node ids as they are seen from where pytest was called, and what is reported of them."""
         self._commands: list[str] = []
         """What ends the warnings, or brings stale types up to date."""
+        self._old_modules: dict[tuple[str, bool], list[str]] = {}
+        """The tests that ran on what a file was before it was healed, and whether they passed in
+        a process of their own."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
+        self.sandbox = ""
+        """The level at which code was run, if any was."""
+        self._not_run: dict[str, set[str]] = {}
+        """Why code was not run, and the stores it is of."""
         self.report = ""
         """What became of the report that was asked for."""
         self.report_failed = False
@@ -204,6 +249,12 @@ class RunLog:
         self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
+        self.sandbox = record.sandbox or self.sandbox
+        if record.not_run:
+            place, reason = record.not_run
+            self._not_run.setdefault(reason, set()).add(place)
+        for place in record.old_modules:
+            self._old_modules.setdefault((place, record.passed_apart), []).append(here)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -217,11 +268,21 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        if not (self._heals or self._warnings or self._commands or self.notes or self.report):
+        parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
+        if not (any(parts) or self.sandbox or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
             terminalreporter.write_line(line, **dict.fromkeys(colour, True))
+
+    @property
+    def all_notes(self) -> list[str]:
+        """What is said once per run."""
+        not_run = [
+            f"behaviour: not run for {plural(len(stores), 'store')}: {reason}"
+            for reason, stores in sorted(self._not_run.items())
+        ]
+        return [*self.notes, *not_run]
 
     @property
     def _heals(self) -> list[HealReport]:
@@ -249,7 +310,7 @@ class RunLog:
         return "a file with units was changed" if self._changed_paths else ""
 
     def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        for note in self.notes:
+        for note in self.all_notes:
             yield note, ("yellow",)
         for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)
@@ -257,16 +318,33 @@ class RunLog:
             yield from self._heal_lines(heal)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
+        for (place, passed_apart), tests in sorted(self._old_modules.items()):
+            yield self._old_module_line(place, tests, passed_apart=passed_apart), ("yellow",)
         if self._changed_paths:
             yield f"changed: {', '.join(map(self._here, self._changed_paths))}", ()
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
+        yield from self._last_lines()
+
+    def _last_lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        if self.sandbox:
+            from pytest_regen.sandbox.levels import level_line
+
+            yield level_line(self.sandbox), ()
         if self.report:
             yield self.report, ("red",) if self.report_failed else ()
         following = self.next_command
         if following:
             yield f"next: {text_from_here(following, self._config)}", ("bold",)
+
+    def _old_module_line(self, place: str, tests: list[str], *, passed_apart: bool) -> str:
+        shown = ", ".join(tests[:_ALIKE])
+        if len(tests) > _ALIKE:
+            shown += f" and {len(tests) - _ALIKE:,} more"
+        if passed_apart:
+            return f"passed in a process of its own, with the new {self._here(place)}: {shown}"
+        return f"ran on {self._here(place)} as it was before, run again: {shown}"
 
     def _warning_lines(self) -> Iterable[str]:
         """Yield the warnings; of those that many items of one file share, the first and a count."""

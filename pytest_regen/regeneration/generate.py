@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_regen.documents import Document, Part
+from pytest_regen.documents.changes import compare_types
 from pytest_regen.errors import HandEditError, StoreWriteError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -172,7 +173,7 @@ def _refuse_edits(plan: StorePlan) -> None:
     if plan.previous is None:
         return
     touched = {*plan.changed, *plan.removed}
-    for name, result in validate_store(plan.previous).items():
+    for name, result in validate_store(plan.previous, behaviour=False).items():
         if name in touched and is_edited(result):
             raise HandEditError(
                 f"{name} in {plan.previous.source_path} was edited by hand",
@@ -347,6 +348,7 @@ def _result(
         changed=plan.changed,
         removed=plan.removed,
         kept=plan.kept,
+        changes=() if plan.previous is None else compare_types(plan.previous.ir, plan.ir),
         is_new=plan.previous is None,
         is_current=plan.is_current,
         note=_note(plan),

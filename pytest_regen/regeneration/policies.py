@@ -62,8 +62,8 @@ class Change:
     def is_better(self) -> bool:
         """Whether the errors of the piece fall, and no other piece gets worse."""
         old, new = self.before.score(self.name), self.after.score(self.name)
-        falls = new.errors + self.fails < old.errors + self.failed
-        return falls and new.unreadable <= old.unreadable and self._is_no_worse_but_for(self.name)
+        falls = new.errors_beside(old) + self.fails < old.errors + self.failed
+        return falls and new.is_as_readable_as(old) and self._is_no_worse_but_for(self.name)
 
     @property
     def is_no_worse(self) -> bool:

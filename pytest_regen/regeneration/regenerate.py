@@ -229,7 +229,9 @@ def _refuse_edits(store: RegenStore, names: Iterable[str], *, discard_edits: boo
     Raises:
         HandEditError: an edit stands in the way, of a type, a prompt, or the file as a whole.
     """
-    blocked = find_obstacle(store, validate_store(store), names, discard_edits=discard_edits)
+    blocked = find_obstacle(
+        store, validate_store(store, behaviour=False), names, discard_edits=discard_edits
+    )
     if blocked is not None:
         raise blocked
 

@@ -52,7 +52,9 @@ class RestoredOutputs:
 
 def edited_types(store: RegenStore) -> tuple[str, ...]:
     """Return the types whose block is not what their pages make."""
-    return tuple(name for name, result in validate_store(store).items() if is_edited(result))
+    return tuple(
+        name for name, result in validate_store(store, behaviour=False).items() if is_edited(result)
+    )
 
 
 def restore_outputs(

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
+from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.prompts import correction_block, with_correction
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import FIRST_LIMIT
@@ -30,7 +32,12 @@ from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
 from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
-from pytest_regen.validation.stores import update_command, validate_store
+from pytest_regen.validation.stores import (
+    behaviour_of_store,
+    update_command,
+    validate_store,
+    wants_behaviour,
+)
 
 __all__ = [
     "StorePlace",
@@ -75,10 +82,17 @@ class StoreView:
     @cached_property
     def _scores(self) -> dict[str, Score]:
         return {
-            name: _score(self.store, name, result)
+            name: _score(self.store, name, result, is_unasked=name in self._unasked)
             for name, result in self.results.items()
-            if result.issues
+            if result.issues or name in self._unasked
         }
+
+    @cached_property
+    def _unasked(self) -> frozenset[str]:
+        """The types that could not be run because of some code."""
+        if not wants_behaviour(self.store, self._ignore):
+            return frozenset()
+        return behaviour_of_store(self.store).unasked
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -393,7 +407,7 @@ def results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, Validatio
     What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
     silent about it is no leave to overwrite it.
     """
-    found = validate_store(store)
+    found = validate_store(store, behaviour=wants_behaviour(store, ignore))
     kept = without_ignored(found, ignore)
     for name, result in found.items():
         if is_edited(result) and not is_edited(kept[name]):
@@ -448,11 +462,17 @@ def find_obstacle(
     return None
 
 
-def _score(store: RegenStore, type_name: str, result: ValidationResult) -> Score:
+def _score(
+    store: RegenStore, type_name: str, result: ValidationResult, *, is_unasked: bool
+) -> Score:
     """Return a type's score; an issue without a page is about all of them."""
+    found = sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
+    ran = Score(
+        len(result.errors), found_by_running=0 if is_unasked else found, is_unasked=is_unasked
+    )
     hiding = [issue for issue in result.errors if issue.code in _HIDING_CODES]
     if not hiding:
-        return Score(len(result.errors))
+        return ran
     named = {issue.page for issue in hiding}
     unreadable = [
         prompt for prompt in store.prompts_of(type_name) if None in named or prompt.page in named
@@ -463,7 +483,8 @@ def _score(store: RegenStore, type_name: str, result: ValidationResult) -> Score
         for prompt in unreadable
         for unit in prompt.fields
     )
-    return Score(len(result.errors) + hidden, frozenset(prompt.page for prompt in unreadable))
+    pages = frozenset(prompt.page for prompt in unreadable)
+    return replace(ran, errors=len(result.errors) + hidden, unreadable=pages)
 
 
 def _stands_in(word: str, page: StoredPage | None) -> bool:

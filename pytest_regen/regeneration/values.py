@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pytest_regen.documents import Defect
+from pytest_regen.documents.changes import Change
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -17,6 +18,7 @@ from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 __all__ = [
     "Answer",
     "Ask",
+    "FailedTest",
     "Feedback",
     "GenerateResult",
     "HealResult",
@@ -28,6 +30,25 @@ __all__ = [
     "StopReason",
     "TurnSettings",
 ]
+
+
+class FailedTest(str):
+    """What a test failed with, in words; ``source`` is the test itself, which a correction shows.
+
+    Args:
+        words: what it failed with.
+        source: its code; empty where that is not known.
+    """
+
+    __slots__ = ("source",)
+
+    source: str
+
+    def __new__(cls, words: str, source: str = "") -> Self:
+        """Return the words, with the source."""
+        made = super().__new__(cls, words)
+        made.source = source
+        return made
 
 
 StopReason = Literal[
@@ -160,10 +181,25 @@ class Score:
     """Its errors, and one for each field or value that could be hidden by one of them."""
     unreadable: frozenset[int] = frozenset()
     """Its pages that were not read in full."""
+    found_by_running: int = 0
+    """How many of its errors only show where its code is run."""
+    is_unasked: bool = False
+    """Whether its code could not be run, or not because of other code."""
+
+    def errors_beside(self, other: "Score") -> int:
+        """Return the errors that count beside those of another state of the piece.
+
+        What only running shows was there before as well, where that could not be run.
+        """
+        return self.errors - (self.found_by_running if other.is_unasked else 0)
+
+    def is_as_readable_as(self, other: "Score") -> bool:
+        """Return whether every page that could be read, and code that could be run, still can."""
+        return self.unreadable <= other.unreadable and self.is_unasked <= other.is_unasked
 
     def is_no_worse_than(self, other: "Score") -> bool:
-        """Return whether errors have not risen and every page that could be read still can."""
-        return self.errors <= other.errors and self.unreadable <= other.unreadable
+        """Return whether errors have not risen, and nothing hides more of them."""
+        return self.errors_beside(other) <= other.errors and self.is_as_readable_as(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +296,8 @@ class GenerateResult:
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    """What the document says otherwise than the store that was there."""
     is_new: bool = False
     """Whether there was no store before."""
     is_current: bool = False

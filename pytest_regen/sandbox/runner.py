@@ -154,12 +154,11 @@ def wait(pid: int, seconds: float) -> "int | None":
             pause = min(pause * 2, 0.05)
 
 
-def end(pid: int, *, alone: bool) -> None:
-    """Kill what a fork started and left, as far as it can be found."""
-    # All processes there are; but only in a namespace that was made for us.
-    for number in (-pid, -1) if alone else (-pid,):
-        with contextlib.suppress(OSError):
-            os.kill(number, signal.SIGKILL)
+def clear(*, alone: bool) -> None:
+    """Kill what a fork left; without a namespace of our own that waits for the end of all."""
+    if alone:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, 0 if alone else os.WNOHANG)[0]:
             pass
@@ -193,12 +192,11 @@ def main() -> "tuple[dict[str, Any], Handle, Send] | None":
         send(begin=number)
         pid = os.fork()
         if not pid:
-            os.setsid()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
             jobs.clear()
             return job, room["answer"], sender(job.pop("word"), descriptor)
         status = wait(pid, seconds)
-        end(pid, alone=alone)
+        clear(alone=alone)
         send(end=number, status=status)
     return None
 
@@ -217,4 +215,5 @@ def start() -> None:
         os._exit(0)
 
 
-start()
+if __name__ == "__main__":
+    start()

@@ -71,6 +71,8 @@ class Kind:
     """What else every unit was made from; JSON values."""
     is_imported: bool = False
     """Whether tests import the files: a candidate is then tried in a process of its own."""
+    trial_seconds: float = 120
+    """After which such a process is killed, and the trial has failed."""
     examples: ClassVar[Iterable[Example]] = ()
     """Texts that ``check`` must accept and refuse; the conformance suite tries them."""
 
@@ -104,6 +106,9 @@ class Kind:
     def is_empty(self, unit: Unit) -> bool:
         """Return whether the text is a stub that is still to be generated."""
         return not unit.text.strip()
+
+    def prepare(self, files: Sequence[Path]) -> None:
+        """Do for several files at once what ``check`` would do for each; called before it."""
 
     def check(self, unit: Unit) -> Iterable[Finding]:
         """Return what is wrong with a unit, or a candidate for it."""

@@ -13,7 +13,14 @@ from pytest_regen.errors import KindError, SourceError, StoreCorruptError, Usage
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
-from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, TurnSettings
+from pytest_regen.regeneration.values import (
+    Answer,
+    Ask,
+    FailedTest,
+    Feedback,
+    Rejected,
+    TurnSettings,
+)
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind, quoted
@@ -32,6 +39,8 @@ _LEAST_TOKENS: Final = 64
 """What the shortest answer costs in output, for the budget's estimate."""
 _LONGEST_ANSWER: Final = 2_000
 """Characters of the last answer that a correction shows."""
+_LONGEST_TEST: Final = 4_000
+"""Characters of a test that a correction shows."""
 
 
 def project_files(root: Path) -> AtomicFiles:
@@ -383,6 +392,9 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
     if not told:
         return ""
     block = list_corrections(told)
+    for source in dict.fromkeys(one.source for one in told if isinstance(one, FailedTest)):
+        if source and len(source) <= _LONGEST_TEST:
+            block += f"\n\nThe test that fails, as JSON: {quoted(source)}"
     text = _text_of(units, name)
     if text and "\n" in text and len(text) <= _LONGEST_ANSWER:
         # A single line is quoted with each finding.

@@ -16,6 +16,7 @@ __all__ = [
     "Issue",
     "Severity",
     "ValidationResult",
+    "codes_by_type",
     "severity_of",
     "without_ignored",
 ]
@@ -46,6 +47,8 @@ CODES: Final[Mapping[str, Severity]] = {
     "EDITED_PROMPT": "error",
     "CONFLICT": "error",
     "REDECLARED": "error",
+    "ROUND_TRIP": "error",
+    "ACCEPTS_INVALID": "error",
     "MISSING_USING": "error",
     "MISSING_UNIT": "error",
     "KIND_ERROR": "error",
@@ -216,8 +219,17 @@ def without_ignored(
     Raises:
         UsageError: a code is unknown; the hint lists those there are.
     """
-    codes_of = ignore if callable(ignore) else _lookup(ignore)
+    codes_of = codes_by_type(ignore)
     return {name: _without(result, codes_of(name)) for name, result in results.items()}
+
+
+def codes_by_type(ignore: Ignore) -> Callable[[str], Collection[str]]:
+    """Return a function from a type's name to the codes that are ignored in it.
+
+    Raises:
+        UsageError: a code is unknown; the hint lists those there are.
+    """
+    return ignore if callable(ignore) else _lookup(ignore)
 
 
 def _lookup(

@@ -11,14 +11,30 @@ from pytest_regen.canonical import file_hash
 from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
+from pytest_regen.validation.behaviour import StoreBehaviour, behaviour_of, without_echoes
 from pytest_regen.validation.by_type import Verdicts, validate_by_type, validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
-from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, without_ignored
+from pytest_regen.validation.issues import (
+    Ignore,
+    Issue,
+    ValidationResult,
+    codes_by_type,
+    without_ignored,
+)
 from pytest_regen.validation.pieces import PageText, split, stitch_pages
 
-__all__ = ["format_note", "stale_types", "update_command", "validate_pages", "validate_store"]
+__all__ = [
+    "behaviour_of_store",
+    "format_note",
+    "stale_types",
+    "update_command",
+    "validate_pages",
+    "validate_store",
+    "wants_behaviour",
+]
 
 
 _MEMO: Final = "validation"
@@ -133,17 +149,42 @@ def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:
     )
 
 
+def wants_behaviour(store: RegenStore, ignore: Ignore) -> bool:
+    """Return whether what running the types shows counts for any of them."""
+    codes_of = codes_by_type(ignore)
+    return any(not set(codes_of(name)) >= BEHAVIOUR_CODES for name in store.type_names)
+
+
+def behaviour_of_store(store: RegenStore) -> StoreBehaviour:
+    """Return what running the types of a store shows, and why not all of them were run.
+
+    What was run before is not run again.
+
+    Raises:
+        StoreCorruptError: ``ir.json`` does not hold an IR.
+    """
+    source, verdicts = _verdicts(store)
+    return behaviour_of(store, source, verdicts.found, verdicts.results, _all_pages(store))
+
+
 def validate_store(
-    store: RegenStore, *, types: Sequence[str] | None = None, ignore: Ignore = ()
+    store: RegenStore,
+    *,
+    types: Sequence[str] | None = None,
+    ignore: Ignore = (),
+    behaviour: bool = True,
 ) -> dict[str, ValidationResult]:
     """Return what is wrong with each type of a store.
 
-    Nothing is written. Each issue is put on the page at fault, where one page is.
+    Nothing is written but below ``.regen/cache``. Each issue is put on the page at fault, where one
+    page is.
 
     Args:
         store: a store as it was opened.
         types: declared names; the results of other types are left out. All by default.
         ignore: codes that are not reported, or codes by type name; ``STRUCTURAL`` is ``SYNTAX``.
+        behaviour: whether types are run, where what that takes is there and what it finds is not
+            ignored.
 
     Returns:
         A result for each type of the IR, then for each block that the IR has no type for.
@@ -152,9 +193,13 @@ def validate_store(
         StoreCorruptError: ``ir.json`` does not hold an IR.
         UsageError: a code to ignore, or the language of the store, is unknown.
     """
-    verdicts = _verdicts(store)
+    _, verdicts = _verdicts(store)
     found = verdicts.found
     results = dict(verdicts.results)
+    if behaviour and wants_behaviour(store, ignore):
+        for name, issues in behaviour_of_store(store).issues.items():
+            known = results[name].issues
+            results[name] = ValidationResult.of([*known, *without_echoes(issues, known)])
     stale = _staleness(store)
     drifted = [edit.issue for edit in edits(store, found)]
     others = _by_type((*drifted, *edited_prompts(store), *file_issues(store, found)))
@@ -169,8 +214,8 @@ def validate_store(
     return without_ignored(results, ignore)
 
 
-def _verdicts(store: RegenStore) -> Verdicts:
-    """Return what rules find in the blocks of a store.
+def _verdicts(store: RegenStore) -> tuple[str, Verdicts]:
+    """Return the code of a store, and what rules find in its blocks.
 
     They stay with the snapshot, so that of another state of the store only that is validated which
     changed.
@@ -182,12 +227,16 @@ def _verdicts(store: RegenStore) -> Verdicts:
         verdicts = validate_split(
             known.verdicts.found if known and same else split(source, store.envelope.language),
             store.ir,
-            pages={name: _pages(store, name) for name in store.type_names},
+            pages=_all_pages(store),
             profile=store.envelope.profile,
             known=known.verdicts if known else None,
         )
     store.memo[_MEMO] = _Known(source, verdicts)
-    return verdicts
+    return source, verdicts
+
+
+def _all_pages(store: RegenStore) -> dict[str, tuple[PageText, ...]]:
+    return {name: _pages(store, name) for name in store.type_names}
 
 
 def _by_type(issues: Iterable[Issue]) -> dict[str | None, list[Issue]]:

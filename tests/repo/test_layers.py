@@ -18,6 +18,7 @@ VALUES = {
     "units.kind": 2,
 }
 LEVELS = {
+    "behaviour": 3,
     "errors": 0,
     "facade": 0,
     "canonical": 0,
@@ -40,6 +41,7 @@ LEVELS = {
     "documents": 2,
     "prompts": 3,
     "stores": 3,
+    "strategies": 3,
     "validation": 3,
     "cassettes": 3,
     "emulator": 3,
@@ -54,11 +56,15 @@ LEVELS = {
     "__main__": 7,
 }
 DRAWN = {
+    ("behaviour", "strategies"),
     ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
+    ("strategies", "stores"),
     ("units", "regeneration"),
+    ("validation", "behaviour"),
     ("validation", "stores"),
+    ("validation", "strategies"),
 }
 DOORS = {
     "pytest": ("pytest_plugin", "testing"),
@@ -75,8 +81,9 @@ DOORS = {
     "referencing": ("documents.reading",),
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
-    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
-    "hypothesis": ("testing",),
+    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units", "validation.behaviour"),
+    "hypothesis": ("strategies", "testing"),
+    "jsonschema": ("strategies.dialects", "strategies.violations"),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
 }

@@ -71,10 +71,15 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 def _is_example(code: str, place: Place) -> bool:
     """Return whether code only shows how to call the function."""
     tree = _parse(code)
-    return tree is not None and all(
-        isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assert) for node in tree.body
-    ) and any(
-        isinstance(node, ast.Name) and node.id == place.node.name for node in ast.walk(tree)
+    return (
+        tree is not None
+        and all(
+            isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assert)
+            for node in tree.body
+        )
+        and any(
+            isinstance(node, ast.Name) and node.id == place.node.name for node in ast.walk(tree)
+        )
     )
 
 
@@ -173,9 +178,7 @@ def _extras(
 ) -> Iterator[ast.stmt]:
     """Yield imports and helpers of a reply that the module lacks: the body can hold them."""
     imports = {canonical(node) for node in module.imports}
-    known = {
-        getattr(node, "name", "") for node in ast.walk(module.tree) if hasattr(node, "name")
-    }
+    known = {getattr(node, "name", "") for node in ast.walk(module.tree) if hasattr(node, "name")}
     known |= {
         node.id
         for node in ast.walk(module.tree)
@@ -198,9 +201,7 @@ def _extras(
 
 def _find_function(tree: ast.Module | None, place: Place) -> Function | None:
     """Return the function in a reply that is the one asked for, and no helper inside its body."""
-    if tree is None or any(
-        isinstance(node, ast.Return) or _is_yield(node) for node in tree.body
-    ):
+    if tree is None or any(isinstance(node, ast.Return) or _is_yield(node) for node in tree.body):
         return None
     names = place.qualname.split(".")
     for start in range(len(names)):

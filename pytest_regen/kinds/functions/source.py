@@ -297,9 +297,7 @@ def same_code(old: str, new: str) -> bool:
 def comments_of(text: str) -> list[str]:
     """Return the comments of code, without the blanks that a formatter may set."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [
-        f"#{token.string[1:].strip()}" for token in tokens if token.type == tokenize.COMMENT
-    ]
+    return [f"#{token.string[1:].strip()}" for token in tokens if token.type == tokenize.COMMENT]
 
 
 def is_stub(text: str) -> bool:

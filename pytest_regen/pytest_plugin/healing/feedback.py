@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
 from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.pytest_plugin.stores import check_of
-from pytest_regen.regeneration.values import Feedback
+from pytest_regen.regeneration.values import FailedTest, Feedback
 from pytest_regen.testing import FeedbackError
 from pytest_regen.validation.issues import Issue
 
@@ -24,6 +25,7 @@ __all__ = [
     "failure_of",
     "feedback_about",
     "feedback_of",
+    "feedback_of_test",
     "is_feedback",
     "targets_of",
 ]
@@ -159,6 +161,69 @@ def _words(item: pytest.Item, failure: BaseException) -> str:
         text += _failed_assertion(item, failure)
     text = text or "the test failed without a message"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+
+def feedback_of_test(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ...]:
+    """Return what a test of functions says to the model: its feedback, with its own source.
+
+    Unlike elsewhere every exception counts, for it may come from the function itself; what
+    hypothesis adds to it, the falsifying example, belongs to its words.
+    """
+    if isinstance(failure, FeedbackError) or regen_mark(item).on is not None:
+        return feedback_of(item, failure)
+    notes = [
+        line
+        for note in getattr(failure, "__notes__", ())
+        for line in str(note).splitlines()
+        if line.strip() and not line.startswith(_REPRODUCTION)
+    ]
+    if isinstance(failure, BaseExceptionGroup):
+        first, *others = failure.exceptions
+        notes += [f"and {type(other).__name__}: {other}" for other in others]
+        return feedback_of_test(item, _with_notes(first, notes))
+    words = "\n".join((_words(item, failure), *_raised_at(item, failure), *notes))
+    return (FailedTest(f"[TEST] {item.name} fails: {words}", _source_of(item)),)
+
+
+_REPRODUCTION = ("You can reproduce this example", "@reproduce_failure", "Explanation:")
+"""What hypothesis says to people, which differs from release to release."""
+
+
+def _with_notes(failure: BaseException, notes: Iterable[str]) -> BaseException:
+    for note in notes:
+        failure.add_note(note)
+    return failure
+
+
+def _raised_at(item: pytest.Item, failure: BaseException) -> Iterable[str]:
+    """Yield the line that raised, where that is neither the test nor a library."""
+    if isinstance(failure, AssertionError | pytest.fail.Exception):
+        return
+    for step in reversed(traceback.extract_tb(failure.__traceback__)):
+        if Path(step.filename) == item.path:
+            return
+        if Path(step.filename).is_relative_to(item.config.rootpath) and step.line:
+            yield f"raised by: {step.line}"
+            return
+
+
+def _source_of(item: pytest.Item) -> str:
+    """Return the test as it stands in its file, without what it is indented by."""
+    name = getattr(item, "originalname", None) or item.name.partition("[")[0]
+    holder = getattr(item, "cls", None)
+    try:
+        text = item.path.read_text("utf-8")
+        scope: list[ast.stmt] = ast.parse(text).body
+    except (OSError, ValueError, SyntaxError):
+        return ""
+    for part in holder.__qualname__.split(".") if holder else ():
+        inner = [node for node in scope if isinstance(node, ast.ClassDef) and node.name == part]
+        scope = inner[-1].body if inner else []
+    for node in scope:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            return textwrap.dedent("\n".join(text.splitlines()[first - 1 : node.end_lineno]))
+    return ""
 
 
 def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:

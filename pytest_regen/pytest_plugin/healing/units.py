@@ -21,6 +21,8 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
     is_chosen,
     rerun_after,
 )
+from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
+from pytest_regen.pytest_plugin.loaded import loaded_modules
 from pytest_regen.pytest_plugin.names import (
     cassette_of_test,
     heal_command,
@@ -84,9 +86,9 @@ class _Healing:
             # The one item of a file without names stands for no unit.
             is_unit = is_wrong and self._item.unit in self._item.check.names
             return [(self._item.file, self._item.unit)] if is_unit else []
-        if not is_feedback(self._failure):
-            return []
         marked = marked_units(self._item)
+        if not (is_feedback(self._failure) or any(self._is_imported(path) for path, _ in marked)):
+            return []
         named = {
             note.type_name
             for note in feedback_of(self._item, self._failure or AssertionError())
@@ -94,6 +96,9 @@ class _Healing:
         }
         # A failure that names units of the mark is about those.
         return [unit for unit in marked if unit[1] in named] or marked
+
+    def _is_imported(self, path: Path) -> bool:
+        return units_of(self._config, path).file.kind.is_imported
 
     def _heal(self, check: FileCheck, name: str) -> None:
         feedback = self._feedback(name)
@@ -103,8 +108,10 @@ class _Healing:
                 self._record(self._plan_record(check, name, feedback, obstacle))
             elif obstacle:
                 self._record(self._skip_record(check, name, obstacle))
-            else:
+            elif isinstance(self._item, UnitItem) or not check.file.kind.is_imported:
                 self._ask(check, name, feedback)
+            else:
+                self._ask_apart(check, name)
         except RegenError as error:
             why = "\n".join(filter(None, (error.what, error.why)))
             unit = unit_id(check.place, name)
@@ -116,10 +123,36 @@ class _Healing:
             return ()
         return feedback_about(feedback_of(self._item, self._failure), name)
 
-    def _ask(self, check: FileCheck, name: str, feedback: tuple[Feedback, ...]) -> None:
+    def _ask_apart(self, check: FileCheck, name: str) -> None:
+        """Ask for a unit that tests import, once the test fails in a fresh process as well."""
+        obstacle = missing_trials()
+        if obstacle:
+            self._record(self._skip_record(check, name, obstacle))
+            return
+        seconds = check.file.kind.trial_seconds
+        calls = FreshCalls(self._item, name, check.path, self._failure, seconds)
+        trial = calls.try_now()
+        if trial.passed and loaded_modules(self._config).changed():
+            # It failed with the code that this process imported before another test healed it.
+            loaded_modules(self._config).note_passed(self._item)
+            self._failure = None
+        elif trial.passed or trial.obstacle:
+            why = trial.obstacle or "it passes in a process of its own: the unit is not at fault"
+            self._record(self._skip_record(check, name, why))
+        else:
+            self._ask(check, name, feedback_about(trial.feedback, name), calls)
+
+    def _ask(
+        self,
+        check: FileCheck,
+        name: str,
+        feedback: tuple[Feedback, ...],
+        calls: ItemCalls | FreshCalls | None = None,
+    ) -> None:
         item, failure = self._item, self._failure
         cassette = self._cassette(check, name)
-        calls = ItemCalls(item, name, lambda: forget_units(self._config, check.path), failure)
+        if calls is None:
+            calls = ItemCalls(item, name, lambda: forget_units(self._config, check.path), failure)
         is_stale = isinstance(failure, WrongUnitError) and any(
             issue.code == "STALE" for issue in failure.issues
         )

@@ -1,0 +1,411 @@
+"""What replies to instances say about a type: findings, and the issues that they become."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any, Final, Literal, Self
+
+from pytest_regen.behaviour.same import ABSENT, Difference, Step, differences, read_json
+from pytest_regen.documents.ir import (
+    ArrayOf,
+    FieldIR,
+    MapOf,
+    Ref,
+    TypeExpr,
+    TypeIR,
+    UnionOf,
+)
+from pytest_regen.languages.runner import Question, Reply, RunFault, Traits
+from pytest_regen.text import in_quotes, quote
+from pytest_regen.validation.issues import Issue
+
+__all__ = [
+    "Finding",
+    "fault_finding",
+    "findings_of_invalid",
+    "findings_of_valid",
+    "smallest",
+    "to_issue",
+]
+
+_MAX_VALUE: Final = 160
+_MAX_INSTANCE: Final = 320
+_MAX_REASON: Final = 300
+
+Kind = Literal["refused", "changed", "swapped", "filled", "accepted", "fault"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a type does with JSON and should not."""
+
+    kind: Kind
+    steps: tuple[Step, ...]
+    """From the type that was asked to the property at fault; empty where none is known."""
+    instance: Any = None
+    expected: str | None = None
+    """JSON of the value as it was given; ``None``: it was absent."""
+    actual: str | None = None
+    """JSON of the value as it came back; ``None``: it was left out."""
+    keyword: str = ""
+    """What an instance violates that was accepted."""
+    member: str = ""
+    """The member that holds what it should not."""
+    reason: str = ""
+    """Why an instance was refused, or why nothing could be run."""
+    line: int | None = None
+    """Where the code failed; counts from 1 in the code of the type."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What findings have in common that need be told once."""
+        last = self.steps[-1] if self.steps else Step("", "")
+        return self.kind, last.type_name, last.field, self.keyword, self.member
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        data = asdict(self)
+        data["steps"] = [[step.type_name, step.field] for step in self.steps]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the finding that ``to_json`` made."""
+        return cls(**{**data, "steps": tuple(Step(*step) for step in data["steps"])})
+
+
+def smallest(findings: Iterable[Finding]) -> list[Finding]:
+    """Return one finding for each key: the one with the shortest instance."""
+    best: dict[tuple[str, ...], tuple[int, Finding]] = {}
+    for finding in findings:
+        size = len(_json(finding.instance))
+        if finding.key not in best or size < best[finding.key][0]:
+            best[finding.key] = size, finding
+    return [finding for _, finding in best.values()]
+
+
+# --- from replies to findings ---------------------------------------------------------------------
+
+
+def findings_of_valid(
+    question: Question,
+    instances: Sequence[Any],
+    replies: Sequence[Reply],
+    types: Mapping[str, TypeIR],
+    traits: Traits,
+) -> Iterator[Finding]:
+    """Yield what is wrong with replies to instances that the document allows."""
+    held = _Members(question, types, traits)
+    for instance, reply in zip(instances, replies, strict=True):
+        if not reply.texts:
+            steps = steps_of(reply.path, question.type, types)
+            yield Finding("refused", steps, instance, reason=reply.refusal or "no reason given")
+            continue
+        for text in reply.texts:
+            try:
+                actual = read_json(text)
+            except ValueError as error:
+                reason = f"what it dumps cannot be read: {error}"
+                yield Finding("changed", (), instance, _shown(instance), _cut(text), reason=reason)
+                continue
+            for found in differences(instance, actual, question.type, types, traits):
+                yield _changed(found, instance)
+        held.add(instance, reply)
+    yield from held.findings()
+
+
+def findings_of_invalid(
+    type_: TypeIR, violations: Sequence[Any], replies: Sequence[Reply], types: Mapping[str, TypeIR]
+) -> Iterator[Finding]:
+    """Yield which instances were accepted that the document refuses.
+
+    Args:
+        type_: the type that was asked.
+        violations: ``strategies.Violation``, one for each reply.
+        replies: what became of them.
+        types: all types of the store, by name.
+    """
+    for violation, reply in zip(violations, replies, strict=True):
+        if reply.refusal is None:
+            steps = steps_of(violation.path, type_, types) or (Step(type_.name, violation.field),)
+            value = _value_at(violation.instance, violation.path)
+            yield Finding(
+                "accepted", steps, violation.instance, actual=value, keyword=violation.keyword
+            )
+
+
+def fault_finding(fault: RunFault, type_name: str) -> Finding:
+    """Return the finding that a type could not be run."""
+    reason = "\n".join(filter(None, (fault.message, fault.detail)))
+    return Finding("fault", (Step(type_name, ""),), reason=reason, line=fault.line)
+
+
+def _changed(found: Difference, instance: Any) -> Finding:
+    return Finding("changed", found.steps, instance, _shown(found.expected), _shown(found.actual))
+
+
+def steps_of(
+    path: Sequence[str | int], type_: TypeIR, types: Mapping[str, TypeIR]
+) -> tuple[Step, ...]:
+    """Return the properties that a path goes through; what is no property is passed over.
+
+    Args:
+        path: from an instance of the type to a value in it; libraries put words of their own in.
+        type_: where it begins.
+        types: all types of the store, by name.
+    """
+    steps: list[Step] = []
+    places: list[TypeIR] = [type_]
+    for key in path:
+        for place in places:
+            field = _field(place, key)
+            if field is not None:
+                steps.append(Step(place.name, field.json_name))
+                places = list(_types_in(field.type, types))
+                break
+    if path and not steps and type_.kind == "enum":
+        return (Step(type_.name, ""),)
+    return tuple(steps)
+
+
+def _field(type_: TypeIR, key: str | int) -> FieldIR | None:
+    return next((field for field in type_.fields if field.json_name == key), None)
+
+
+def _types_in(expression: TypeExpr, types: Mapping[str, TypeIR]) -> Iterator[TypeIR]:
+    match expression:
+        case Ref(name=name) if name in types:
+            yield types[name]
+        case ArrayOf(items=inner) | MapOf(values=inner):
+            yield from _types_in(inner, types)
+        case UnionOf(options=options):
+            for option in options:
+                yield from _types_in(option, types)
+        case _:
+            return
+
+
+class _Members:
+    """Whether members hold the values of the fields that they are called after.
+
+    A class whose members are swapped reads and writes the same JSON; whoever uses it is misled.
+    """
+
+    def __init__(self, question: Question, types: Mapping[str, TypeIR], traits: Traits) -> None:
+        self._fields = {field.json_name: field for field in question.type.fields}
+        self._question, self._types, self._traits = question, types, traits
+        self._own: set[str] = set()
+        """Fields whose member held their value where no other field has it."""
+        self._foreign: dict[str, Finding] = {}
+        """Fields whose member held the value of another field."""
+        self._filled: list[Finding] = []
+
+    def add(self, instance: Any, reply: Reply) -> None:
+        """Look at the members of one loaded instance."""
+        if not reply.members or not isinstance(instance, dict):
+            return
+        try:
+            held = read_json(reply.members)
+        except ValueError:
+            return
+        for name, member in self._question.members.items():
+            if member not in held or name not in self._fields:
+                continue
+            value = held[member]
+            if name not in instance:
+                self._absent(name, member, value, instance)
+            elif _is_plain(value):
+                self._present(name, member, value, instance)
+
+    def _absent(self, name: str, member: str, value: Any, instance: Any) -> None:
+        default = self._fields[name].constraints.get("default")
+        if value is None or _is_loosely(value, default):
+            return
+        steps = (Step(self._question.type.name, name),)
+        self._filled.append(Finding("filled", steps, instance, actual=_shown(value), member=member))
+
+    def _present(self, name: str, member: str, value: Any, instance: Any) -> None:
+        others = [other for other in instance if other != name and other in self._fields]
+        if _is_loosely(value, instance[name]):
+            if not any(_is_loosely(value, instance[other]) for other in others):
+                self._own.add(name)
+            return
+        for other in others:
+            if value not in (None, "", False) and _is_loosely(value, instance[other]):
+                steps = (Step(self._question.type.name, name),)
+                self._foreign.setdefault(
+                    name,
+                    Finding(
+                        "swapped",
+                        steps,
+                        instance,
+                        _shown(instance[name]),
+                        _shown(value),
+                        member=member,
+                        reason=other,
+                    ),
+                )
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what was found in all instances together."""
+        yield from self._filled
+        yield from (found for name, found in self._foreign.items() if name not in self._own)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | Decimal)
+
+
+def _is_loosely(value: Any, other: Any) -> bool:
+    """Return whether two plain values may be meant as the same, a number as text included."""
+    if isinstance(value, bool) or isinstance(other, bool):
+        return value is other
+    if _is_plain(value) and _is_plain(other):
+        if value == other:
+            return True
+        try:
+            return Decimal(str(value)) == Decimal(str(other))
+        except ArithmeticError:
+            return False
+    return type(value) is type(other) and bool(value == other)
+
+
+# --- from findings to issues ----------------------------------------------------------------------
+
+
+def to_issue(finding: Finding, type_: TypeIR, first_line: int) -> Issue:
+    """Return the issue for a finding.
+
+    Args:
+        finding: its last step is the field at fault.
+        type_: the type that it is put on.
+        first_line: of the code of that type in the source.
+    """
+    field = finding.steps[-1].field if finding.steps else ""
+    message, plural = _words(finding, in_quotes(field) if field else type_.name, type_)
+    lines = []
+    if finding.kind != "fault":
+        lines.append(f"instance: {_cut(_json(finding.instance), _MAX_INSTANCE)}")
+    if finding.kind != "swapped":
+        lines += [_cut(line, _MAX_REASON) for line in finding.reason.splitlines() if line.strip()]
+    unit = field or None
+    if type_.kind == "enum" and finding.instance in type_.enum_values:
+        unit = str(finding.instance)
+    return Issue.of(
+        "ACCEPTS_INVALID" if finding.kind == "accepted" else "ROUND_TRIP",
+        message,
+        type_name=type_.name,
+        line=finding.line and finding.line + first_line - 1,
+        field=unit,
+        detail="\n".join(lines),
+        finding=plural,
+    )
+
+
+def _words(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | None]:
+    """Return the message, and the same of several fields without their names."""
+    old, new = finding.expected, finding.actual
+    match finding.kind:
+        case "fault":
+            return f"{type_.name} cannot be run", None
+        case "refused":
+            if finding.steps:
+                return (
+                    f"{name} is refused in an instance that the document allows",
+                    "these are refused in instances that the document allows",
+                )
+            return f"{type_.name} refuses an instance that the document allows", None
+        case "filled":
+            return (
+                f"{name} is absent, but {in_quotes(finding.member)} holds {new}: absence must show",
+                "these hold a value where they are absent in the JSON",
+            )
+        case "swapped":
+            held = f"the value of {in_quotes(finding.reason)}, not that of {name}"
+            return f"{in_quotes(finding.member)} holds {held}", None
+        case "accepted":
+            return _accepted(finding, name, type_)
+        case _:
+            pass
+    if new is None:
+        return f"{name} is lost: {old} is not dumped again", "these are lost when dumped"
+    if old is None:
+        return (
+            f"{name} is dumped as {new}, although it was absent",
+            "these are dumped although they were absent",
+        )
+    return f"{name} comes back as {new}, not as {old}", "these do not come back as they were"
+
+
+_LIMITS: Final = {
+    "minimum": "below the minimum",
+    "maximum": "above the maximum",
+    "exclusiveMinimum": "not above",
+    "exclusiveMaximum": "not below",
+    "multipleOf": "no multiple of",
+    "minLength": "shorter than",
+    "maxLength": "longer than",
+    "minItems": "with fewer items than",
+    "maxItems": "with more items than",
+    "minProperties": "with fewer properties than",
+    "maxProperties": "with more properties than",
+    "pattern": "which does not match",
+    "const": "which is not",
+}
+
+
+def _accepted(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | None]:
+    value, keyword = finding.actual, finding.keyword
+    field = _field(type_, finding.steps[-1].field) if finding.steps else None
+    match keyword:
+        case "required":
+            return (
+                f"an instance without {name} is accepted; it is required",
+                "instances without these are accepted; they are required",
+            )
+        case "nullable":
+            return (
+                f"{name} is accepted as null, which the document does not allow",
+                "these are accepted as null, which the document does not allow",
+            )
+        case "enum" | "discriminator" | "union":
+            return f"{name} is accepted as {value}, which is none of its values", None
+        case "type":
+            return f"{name} is accepted as {value}, which is of another type", None
+        case "uniqueItems":
+            return f"{name} is accepted with items that are equal: {value}", None
+        case "format":
+            format_ = getattr(field.type, "format", None) if field else None
+            return f"{name} is accepted as {value}, which is no {format_ or 'such text'}", None
+        case _:
+            limit = field.constraints.get(keyword) if field else None
+            words = _LIMITS.get(keyword, f"against {keyword}")
+            shown = f" {quote(limit)}" if limit is not None else ""
+            return f"{name} is accepted as {value}, {words}{shown}", None
+
+
+def _value_at(instance: Any, path: Sequence[str | int]) -> str | None:
+    value = instance
+    for key in path:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return _shown(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_as_number)
+
+
+def _as_number(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else repr(value)
+
+
+def _shown(value: Any) -> str | None:
+    return None if value is ABSENT else _cut(_json(value))
+
+
+def _cut(text: str, most: int = _MAX_VALUE) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,546 @@
+"""Runs the types of a source with instances of the document and says what they do wrong.
+
+One process runs all types that are not known yet. A type is known while its own code and all code
+that it names are as they were, and so are the instances and whatever runs them.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pytest_regen.behaviour.findings import (
+    Finding,
+    fault_finding,
+    findings_of_invalid,
+    findings_of_valid,
+    smallest,
+    to_issue,
+)
+from pytest_regen.behaviour.same import prune
+from pytest_regen.canonical import canonical_hash, canonical_json, text_hash
+from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
+from pytest_regen.languages.base import Language
+from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Runner
+from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.strategies import Instances, Violation
+
+__all__ = ["Behaviour", "Block", "Known", "Subject", "Verdict", "check"]
+
+FORMAT: Final = 1
+"""Of what is kept about a type; raised when the same replies are judged differently."""
+
+_MAX_RUNS: Final = 8
+"""Processes that are started because types keep others from being asked."""
+_SHRINK_ROUNDS: Final = 4
+_MAX_SHRUNK: Final = 12
+"""Findings whose instance is made smaller; the rest shows the smallest that was drawn."""
+_BATCH: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The code of one type in a source."""
+
+    text: str
+    first_line: int
+    """Counts from 1."""
+
+    @property
+    def last_line(self) -> int:
+        """The last line of the code."""
+        return self.first_line + self.text.count("\n")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A source that is to be run, and what it is to be held against."""
+
+    ir: IR
+    language: Language
+    profile: str
+    folder: Path
+    """Of the store."""
+    source: str
+    blocks: Mapping[str, Block]
+    """By name of a type."""
+    broken: frozenset[str]
+    """Types whose code would keep the others from being run; it is left out."""
+
+    @cached_property
+    def types(self) -> Mapping[str, TypeIR]:
+        """The types by name."""
+        return {type_.name: type_ for type_ in self.ir.types}
+
+    @cached_property
+    def reach(self) -> Mapping[str, frozenset[str]]:
+        """Name of a type to the types that its code names, directly or not; and itself."""
+        names = frozenset(self.blocks)
+        direct = {name: _words(block.text) & names for name, block in self.blocks.items()}
+        found: dict[str, frozenset[str]] = {}
+        for name in self.blocks:
+            seen, todo = {name}, [name]
+            while todo:
+                new = direct[todo.pop()] - seen
+                seen |= new
+                todo += new
+            found[name] = frozenset(seen)
+        return found
+
+    @cached_property
+    def runnable(self) -> tuple[str, ...]:
+        """The types that can be asked: neither broken nor made of what is."""
+        return tuple(
+            name
+            for name in self.types
+            if name in self.blocks and not self.reach[name] & self.broken
+        )
+
+    @cached_property
+    def outside(self) -> str:
+        """The source without its blocks."""
+        return self.code(())
+
+    def code(self, names: Collection[str]) -> str:
+        """Return the source with the blocks of other types blank; every line keeps its place."""
+        lines = self.source.split("\n")
+        for name, block in self.blocks.items():
+            if name not in names:
+                first = block.first_line - 1
+                last = min(block.last_line, len(lines))
+                lines[first:last] = [""] * (last - first)
+        return "\n".join(lines)
+
+    def type_at(self, line: int | None) -> str | None:
+        """Return the type whose code stands on a line."""
+        if line is None:
+            return None
+        return next(
+            (
+                name
+                for name, block in self.blocks.items()
+                if block.first_line <= line <= block.last_line
+            ),
+            None,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What became of the types of a source when they were run."""
+
+    issues: Mapping[str, tuple[Issue, ...]] = field(default_factory=dict)
+    """By name of the type at fault; those without are left out."""
+    asked: frozenset[str] = frozenset()
+    """The types that answered, now or before with the same code."""
+    why_not: Mapping[str, str] = field(default_factory=dict)
+    """By name of a type: why there was nothing to ask it."""
+    level: str = ""
+    """The level of the sandbox; empty where nothing was run just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known about one type."""
+
+    findings: tuple[Finding, ...] = ()
+    why_not: str = ""
+    """Why it was not asked."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {"findings": [each.to_json() for each in self.findings], "why_not": self.why_not}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self | None:
+        """Return the verdict that ``to_json`` made; ``None`` for anything else."""
+        try:
+            findings = tuple(map(Finding.from_json, data["findings"]))
+            return cls(findings, str(data["why_not"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Verdicts by what they depend on: in memory, and wherever ``read`` and ``write`` lead."""
+
+    read: Callable[[str], Any] = lambda _key: None
+    write: Callable[[str, Any], None] = lambda _key, _value: None
+    lock: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """Held while types are run, so that of two processes with the same store one runs them."""
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+
+    def get(self, key: str) -> Verdict | None:
+        """Return the verdict under a key; ``None`` where nothing is known."""
+        if key not in self.verdicts:
+            verdict = Verdict.from_json(self.read(key))
+            if verdict is None:
+                return None
+            self.verdicts[key] = verdict
+        return self.verdicts[key]
+
+    def put(self, key: str, verdict: Verdict) -> None:
+        """Keep a verdict."""
+        self.verdicts[key] = verdict
+        self.write(key, verdict.to_json())
+
+
+Asked = Mapping[str, "Instances"]
+"""Name of a type to its instances."""
+
+
+def check(
+    subject: Subject,
+    runner: Runner,
+    instances: Callable[[], Asked],
+    *,
+    instances_key: str,
+    known: Known,
+    allows: Callable[[str], Callable[[Any], bool]] | None = None,
+) -> Behaviour:
+    """Return what is wrong with how the types of a source load and dump JSON.
+
+    Args:
+        subject: the source.
+        runner: what runs it here.
+        instances: returns the instances of each type; called only where a type must be run.
+        instances_key: differs where the instances do.
+        known: what was found before.
+        allows: name of a type to whether the document allows an instance of it; without it
+            instances are not made smaller.
+    """
+    version = [FORMAT, runner.version(subject.folder), instances_key]
+    keys = {name: _key(subject, name, version) for name in subject.runnable}
+    found = {name: known.get(key) for name, key in keys.items()}
+    level = ""
+    if None in found.values():
+        with known.lock():
+            found = {name: found[name] or known.get(key) for name, key in keys.items()}
+            missing = [name for name, verdict in found.items() if verdict is None]
+            if missing:
+                run = _Run(subject, runner, instances(), allows)
+                new = run.verdicts(missing)
+                level = run.level
+                for name, verdict in new.items():
+                    known.put(keys[name], verdict)
+                found |= new
+    verdicts = {name: verdict for name, verdict in found.items() if verdict is not None}
+    asked = {name: each.findings for name, each in verdicts.items() if not each.why_not}
+    why_not = {name: each.why_not for name, each in verdicts.items() if each.why_not}
+    answered = frozenset(
+        name for name, findings in asked.items() if all(each.kind != "fault" for each in findings)
+    )
+    return Behaviour(_by_type(asked, subject), answered, why_not, level)
+
+
+def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
+    """Return what the verdict on a type depends on."""
+    reach = subject.reach[name]
+    blocks = sorted((other, text_hash(subject.blocks[other].text)) for other in reach)
+    types = [type_hash(subject.types[other]) for other, _ in blocks if other in subject.types]
+    outside = text_hash(subject.outside.strip())
+    return canonical_hash([*version, subject.profile, outside, blocks, types])
+
+
+# --- attribution ----------------------------------------------------------------------------------
+
+
+def _by_type(
+    found: Mapping[str, Sequence[Finding]], subject: Subject
+) -> dict[str, tuple[Issue, ...]]:
+    """Return the issues of each type: a fault goes to the innermost type that shows it itself."""
+    shown = {(name, finding.key) for name, findings in found.items() for finding in findings}
+    refusing = {
+        name
+        for name, findings in found.items()
+        if any(each.kind == "refused" and len(each.steps) <= 1 for each in findings)
+    }
+    placed: dict[str, list[Finding]] = {}
+    for name, findings in found.items():
+        for finding in findings:
+            inner = [step.type_name for step in finding.steps[1:]]
+            if any((other, finding.key) in shown for other in inner if other != name):
+                continue  # That type says so itself.
+            if finding.kind == "refused" and refusing & _held(finding, subject):
+                continue
+            if inner and inner[-1] not in {*found, name}:
+                placed.setdefault(inner[-1], []).append(finding)
+            elif inner and inner[-1] == name:
+                placed.setdefault(name, []).append(replace(finding, steps=finding.steps[-1:]))
+            else:  # Where the inner type passes alone, the one around it spoils its values.
+                placed.setdefault(name, []).append(replace(finding, steps=finding.steps[:1]))
+    return {
+        name: tuple(
+            to_issue(finding, subject.types[name], subject.blocks[name].first_line)
+            for finding in smallest(findings)
+        )
+        for name, findings in placed.items()
+        if name in subject.blocks and name in subject.types
+    }
+
+
+def _held(finding: Finding, subject: Subject) -> set[str]:
+    """Return the types whose values a field that was refused may hold."""
+    if not finding.steps:
+        return set()
+    last = finding.steps[-1]
+    type_ = subject.types.get(last.type_name)
+    fields = type_.fields if type_ else ()
+    return {
+        name
+        for each in fields
+        if each.json_name == last.field
+        for name in referenced_names(each.type)
+        if name != last.type_name
+    }
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+class _Run:
+    """Processes that ask types of one source."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        runner: Runner,
+        instances: Asked,
+        allows: Callable[[str], Callable[[Any], bool]] | None,
+    ) -> None:
+        self._subject, self._runner, self._allows = subject, runner, allows
+        self._instances = instances
+        self._cases = {
+            name: _Cases(subject, runner, name, given)
+            for name, given in instances.items()
+            if name in subject.types
+        }
+        self.level = ""
+
+    def verdicts(self, names: Sequence[str]) -> dict[str, Verdict]:
+        """Return what is wrong with each type; those that could not be asked are left out."""
+        asked = [name for name in names if name in self._cases and self._cases[name].has_any]
+        verdicts = {
+            name: Verdict(why_not=self._reason(name)) for name in names if name not in asked
+        }
+        replies, faulty = self._ask_all(asked)
+        found = {name: [fault] for name, fault in faulty.items()}
+        for name, given in replies.items():
+            found[name] = smallest(self._cases[name].judge(given))
+        self._shrink(found)
+        return verdicts | {name: Verdict(tuple(findings)) for name, findings in found.items()}
+
+    def _reason(self, name: str) -> str:
+        given = self._instances.get(name)
+        reasons = [skipped.reason for skipped in given.skipped] if given else []
+        return next(iter(reasons), "") or "no instance of it could be drawn"
+
+    def _ask_all(
+        self, names: Sequence[str]
+    ) -> tuple[dict[str, tuple[Reply, ...]], dict[str, Finding]]:
+        """Return the replies of each type, and why types have none.
+
+        A type that ends or stops the process, or does not let the source load, is left out of the
+        next one, until all others have answered.
+        """
+        replies: dict[str, tuple[Reply, ...]] = {}
+        faulty: dict[str, Finding] = {}
+        for _ in range(_MAX_RUNS):
+            open_ = [name for name in names if name not in replies and name not in faulty]
+            open_ = [name for name in open_ if not self._subject.reach[name] & faulty.keys()]
+            if not open_:
+                break
+            answers = self._ask({name: self._cases[name].question for name in open_}, faulty)
+            replies |= {name: answers.replies[name] for name in open_ if name in answers.replies}
+            found = self._place_faults(answers)
+            if not found and any(fault.line for fault in answers.faults):
+                # It is neither type that fails but what stands around them: say so once.
+                first = next(iter(self._subject.types))
+                return replies, {first: self._fault(answers.faults[0], first)}
+            if not found and not answers.replies:
+                found = self._find_culprits(open_, replies)
+            if not found.keys() - faulty.keys() and not answers.replies:
+                break
+            faulty |= found
+        return replies, faulty
+
+    def _ask(self, questions: Mapping[str, Question], left_out: Collection[str]) -> Answers:
+        code = self._subject.code(
+            [
+                name
+                for name in self._subject.blocks
+                if not self._subject.reach[name] & (self._subject.broken | set(left_out))
+            ]
+        )
+        return self._run(code, list(questions.values()))
+
+    def _run(self, code: str, questions: Sequence[Question]) -> Answers:
+        answers = self._runner.run(code, questions, self._subject.folder)
+        self.level = answers.level or self.level
+        return answers
+
+    def _place_faults(self, answers: Answers) -> dict[str, Finding]:
+        found: dict[str, Finding] = {}
+        for fault in answers.faults:
+            name = fault.type_name or self._subject.type_at(fault.line)
+            if name is not None:
+                found.setdefault(name, self._fault(fault, name))
+        return found
+
+    def _fault(self, fault: RunFault, name: str) -> Finding:
+        """Return the finding for a fault; its line counts in the code of the type."""
+        line = fault.line if self._subject.type_at(fault.line) == name else None
+        first = self._subject.blocks[name].first_line
+        return fault_finding(replace(fault, line=line and line - first + 1), name)
+
+    def _find_culprits(
+        self, names: Sequence[str], replies: dict[str, tuple[Reply, ...]]
+    ) -> dict[str, Finding]:
+        """Return the types that cannot be loaded although only they, and what they name, are there.
+
+        For a source that does not load and does not say where. What answers on the way is put in
+        ``replies``.
+        """
+        faulty: dict[str, Finding] = {}
+        reach = self._subject.reach
+        for name in sorted(names, key=lambda name: len(reach[name])):
+            if reach[name] & faulty.keys():
+                continue
+            answers = self._run(self._subject.code(reach[name]), [self._cases[name].question])
+            if name in answers.replies:
+                replies[name] = answers.replies[name]
+            elif answers.faults:
+                faulty[name] = self._fault(answers.faults[0], name)
+                if len(faulty) >= _MAX_RUNS:
+                    break
+        return faulty
+
+    def _shrink(self, found: dict[str, list[Finding]]) -> None:
+        """Put smaller instances in place of those that were drawn, as far as they fail alike."""
+        if self._allows is None:
+            return
+        from pytest_regen.strategies import Shrinker
+
+        work: list[tuple[str, int, Shrinker]] = []
+        for name, findings in found.items():
+            for index, finding in enumerate(findings):
+                if finding.kind in {"refused", "changed"} and len(work) < _MAX_SHRUNK:
+                    shrinker = Shrinker(finding.instance, self._allows(name))
+                    work.append((name, index, shrinker))
+        for _ in range(_SHRINK_ROUNDS):
+            batches = [(name, index, search, search.batch(_BATCH)) for name, index, search in work]
+            batches = [entry for entry in batches if entry[3]]
+            if not batches:
+                return
+            cases = {
+                name: [value for other, *_, batch in batches if other == name for value in batch]
+                for name in dict.fromkeys(name for name, *_ in batches)
+            }
+            questions = {name: self._cases[name].ask(values) for name, values in cases.items()}
+            answers = self._ask(questions, ())
+            for name, index, search, batch in batches:
+                given = answers.replies.get(name)
+                if given is None:
+                    continue
+                start = next(at for at in range(len(cases[name])) if cases[name][at] is batch[0])
+                key = found[name][index].key
+                judged = self._cases[name].judge_valid(batch, given[start : start + len(batch)])
+                failing = [finding for finding in judged if finding.key == key]
+                if failing:
+                    best = smallest(failing)[0]
+                    found[name][index] = best
+                    search.keep(best.instance)
+
+
+class _Cases:
+    """The instances of one type, valid and invalid ones mixed."""
+
+    def __init__(self, subject: Subject, runner: Runner, name: str, given: "Instances") -> None:
+        self._types, self._traits = subject.types, runner.traits
+        self._type = subject.types[name]
+        self._members = _members(subject, self._type)
+        largest = runner.traits.largest_integer
+        self._valid = [self._taken(value) for value in given.valid if _fits(value, largest)]
+        self._invalid = [
+            violation
+            for violation in given.invalid
+            if runner.refuses(self._type, violation.keyword, violation.path, _wrong(violation))
+            and _fits(violation.instance, largest)
+        ]
+        texts = [canonical_json(value) for value in self._valid]
+        texts += [canonical_json(self._taken(each.instance)) for each in self._invalid]
+        # In an order that tells nothing: code that takes whatever comes takes the wrong ones, too.
+        self._order = sorted(range(len(texts)), key=lambda at: text_hash(texts[at]))
+        self.question = Question(self._type, self._members, tuple(texts[at] for at in self._order))
+
+    def _taken(self, value: Any) -> Any:
+        """Return an instance as the code takes it."""
+        return value if self._traits.takes_more else prune(value, self._type, self._types)
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is a valid instance to ask about."""
+        return bool(self._valid)
+
+    def ask(self, values: Sequence[Any]) -> Question:
+        """Return the question about other instances."""
+        texts = (canonical_json(self._taken(value)) for value in values)
+        return Question(self._type, self._members, tuple(texts))
+
+    def judge(self, replies: Sequence[Reply]) -> Iterator[Finding]:
+        """Yield what is wrong with the replies to ``question``."""
+        given: list[Reply] = [Reply()] * len(self._order)
+        for at, reply in zip(self._order, replies, strict=True):
+            given[at] = reply
+        count = len(self._valid)
+        yield from self.judge_valid(self._valid, given[:count])
+        yield from findings_of_invalid(self._type, self._invalid, given[count:], self._types)
+
+    def judge_valid(self, values: Sequence[Any], replies: Sequence[Reply]) -> Iterator[Finding]:
+        """Yield what is wrong with replies to instances that the document allows."""
+        return findings_of_valid(self.question, values, replies, self._types, self._traits)
+
+
+def _members(subject: Subject, type_: TypeIR) -> dict[str, str]:
+    if type_.kind == "enum":
+        return {}
+    return {str(name): member for name, member in subject.language.member_names(type_).items()}
+
+
+def _wrong(violation: "Violation") -> Any:
+    """Return the value that is wrong; ``None`` where it is missing."""
+    value = violation.instance
+    for key in violation.path:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _fits(value: Any, largest: int | None) -> bool:
+    """Return whether all integers in a value can be held."""
+    if largest is None:
+        return True
+    match value:
+        case bool():
+            return True
+        case int() | float():
+            return abs(value) <= largest or value != int(value)
+        case list():
+            return all(_fits(item, largest) for item in value)
+        case dict():
+            return all(_fits(item, largest) for item in value.values())
+        case _:
+            return True

@@ -1,0 +1,367 @@
+"""Runs generated TypeScript: zod loads and dumps; interfaces are held against literals by tsc.
+
+Node and the packages are those of the project: the folders ``node_modules`` above the store are
+searched, then the one that ``REGEN_NODE_MODULES`` names.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_regen import sandbox
+from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
+from pytest_regen.languages.typescript.spelling import kept_constraints
+from pytest_regen.strict_json import json_or_none
+
+__all__ = ["VARIABLE", "TypeScriptRunner"]
+
+VARIABLE: Final = "REGEN_NODE_MODULES"
+"""Names a folder ``node_modules`` with the packages, where the project has none."""
+
+FORMAT: Final = 1
+"""Of the questions; raised when the same code may answer otherwise."""
+
+_SAFE: Final = 2**53 - 1
+_SECONDS: Final = 20.0
+_PER_SECOND: Final = 5
+_LIMITS: Final = sandbox.Limits(
+    memory=None,  # both reserve address space by the gigabyte
+    processes=128,
+    file_size=64 << 20,
+    folder_size=256 << 20,
+    output=32 << 20,
+)
+_OPTIONS: Final[Mapping[str, Any]] = {
+    "module": "esnext",
+    "moduleResolution": "bundler",
+    "target": "es2022",
+    "types": [],
+    "skipLibCheck": True,
+}
+_STRICT: Final = {
+    **_OPTIONS,
+    "strict": True,
+    "exactOptionalPropertyTypes": True,
+    "noEmit": True,
+}
+_EMIT: Final = {
+    **_OPTIONS,
+    "noCheck": True,
+    "noResolve": True,
+    "inlineSourceMap": True,
+    "outDir": "out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeScriptRunner:
+    """See ``Runner``."""
+
+    profile: str
+    is_rare: bool = False
+
+    @property
+    def traits(self) -> Traits:
+        """Numbers are doubles; a literal must not have a property that its interface lacks."""
+        return Traits(largest_integer=_SAFE, takes_more=self.profile == "zod")
+
+    def missing(self, folder: Path) -> str | None:
+        """Return which program or package is not there."""
+        if _node() is None:
+            return "node is not on the PATH"
+        for package in self._packages:
+            if _find_package(folder, package) is None:
+                option = " --save-dev" if package == "typescript" else ""
+                return f"the package {package} is not installed: npm install{option} {package}"
+        return sandbox.missing()
+
+    def version(self, folder: Path) -> str:
+        """Return the versions of what answers."""
+        node = _node()
+        state = node.stat() if node else None
+        packages = [f"{name} {_version(folder, name)}" for name in self._packages]
+        size = (state.st_size, state.st_mtime_ns) if state else ()
+        return f"{FORMAT} node {node} {size}, {', '.join(packages)}"
+
+    @property
+    def _packages(self) -> tuple[str, ...]:
+        return ("typescript", "zod") if self.profile == "zod" else ("typescript",)
+
+    def refuses(
+        self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
+    ) -> bool:
+        """Return whether the prompts order what refuses the violation of a keyword."""
+        if keyword == "coercion":
+            keyword = "type"  # Nothing is converted.
+        if self.profile != "zod" and isinstance(value, float):
+            return False  # To tsc, an integer is a number like any other.
+        if type_.kind == "enum":
+            return keyword in {"type", "enum", "nullable"}
+        if not path:  # the object itself
+            return keyword == "type"
+        field = next((field for field in type_.fields if field.json_name == path[0]), None)
+        if field is None or (len(path) > 1 and keyword not in {"type", "enum"}):
+            return False  # Of what is inside an array or a map, types alone are kept.
+        return keyword in kept_constraints(field, self.profile)
+
+    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
+        """Compile the code once and ask all types."""
+        run = _run_zod if self.profile == "zod" else _run_interfaces
+        return run(code, questions, folder)
+
+
+# --- interfaces ----------------------------------------------------------------------------------
+
+_ERROR: Final = re.compile(r"^(\w+)\.ts\((\d+),(\d+)\): error TS\d+: (.*)$", re.MULTILINE)
+_CASE: Final = "export const c{}: T{} = "
+
+
+def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> Answers:
+    """Declare each instance as a constant of its type: those that do not compile are refused."""
+    lines = [
+        "import type { "
+        + ", ".join(f"{each.type.name} as T{at}" for at, each in enumerate(questions))
+        + ' } from "./store";'
+    ]
+    places: list[tuple[str, int]] = []
+    for at, question in enumerate(questions):
+        for number, text in enumerate(question.instances):
+            lines.append(f"{_CASE.format(len(places), at)}{text};")
+            places.append((question.type.name, number))
+    outcome = sandbox.run(
+        [*_compiler(folder), "-p", "tsconfig.json"],
+        readable=_readable(folder),
+        files={
+            "store.ts": code.encode("utf-8", "surrogatepass"),
+            "cases.ts": "\n".join(lines).encode("utf-8", "surrogatepass"),
+            "tsconfig.json": _config(_STRICT, "store.ts", "cases.ts"),
+        },
+        limits=_limits(questions),
+    )
+    found = outcome.stdout.decode("utf-8", "replace")
+    if outcome.stopped or (outcome.returncode and not _ERROR.search(found)):
+        return Answers({}, (RunFault(_why(outcome, "tsc")),), outcome.level)
+    refusals: dict[int, tuple[str, tuple[str | int, ...]]] = {}
+    faults = []
+    for error in _ERROR.finditer(found):
+        file, line, column = error[1], int(error[2]), int(error[3])
+        if file == "store":
+            faults.append(RunFault(error[4], line=line))
+        elif line > 1:
+            text = lines[line - 1]
+            begin = text.index(" = ") + 3
+            path = tuple(_path_at(text[begin:-1], column - 1 - begin))
+            refusals.setdefault(line - 2, (error[4], path))
+    replies: dict[str, list[Reply]] = {question.type.name: [] for question in questions}
+    for number, (name, at) in enumerate(places):
+        if number in refusals:
+            replies[name].append(Reply((), *refusals[number]))
+        else:  # Types leave no trace at run time: what was read is what is written.
+            question = next(each for each in questions if each.type.name == name)
+            replies[name].append(Reply((question.instances[at],)))
+    return Answers(
+        {name: tuple(given) for name, given in replies.items()}, tuple(faults), outcome.level
+    )
+
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+
+
+def _path_at(text: str, offset: int) -> Iterator[str | int]:
+    """Yield the path to the value of a JSON text in which an offset lies; its key counts as it."""
+    stack: list[str | int | None] = []
+    expects_key: list[bool] = []
+    for token in _TOKEN.finditer(text):
+        if token.start() > offset:
+            break
+        mark = token[0]
+        if mark in "{[":
+            stack.append(None if mark == "{" else 0)
+            expects_key.append(mark == "{")
+        elif mark in "}]":
+            stack.pop()
+            expects_key.pop()
+        elif mark == ",":
+            if expects_key[-1] is False and isinstance(stack[-1], int):
+                stack[-1] += 1
+            elif isinstance(stack[-1], str):
+                expects_key[-1] = True
+        elif mark == ":":
+            expects_key[-1] = False
+        elif expects_key and expects_key[-1]:
+            stack[-1] = str(json.loads(mark))
+    yield from (step for step in stack if step is not None)
+
+
+# --- zod -----------------------------------------------------------------------------------------
+
+_COMPILER_ERROR: Final = re.compile(r"store\.ts\((\d+),\d+\): error TS\d+: (.*)")
+_TRACE_LINE: Final = re.compile(r"store\.ts:(\d+):\d+")
+
+
+def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
+    """Ask the schemas in one process; the answers before one that ends it count."""
+    word = secrets.token_hex(16)
+    work = {
+        "word": word,
+        "compiler": [*_compiler(folder), "-p", "tsconfig.json"],
+        "packages": str(_find_package(folder, "zod").parent),  # type: ignore[union-attr] # missing
+        "questions": [
+            {"type": each.type.name, "instances": list(each.instances)} for each in questions
+        ],
+    }
+    outcome = sandbox.run(
+        [str(_node()), "--enable-source-maps", "run.mjs"],
+        stdin=json.dumps(work).encode(),
+        readable=_readable(folder),
+        files={
+            "run.mjs": _program(),
+            "package.json": b'{"type": "module"}',
+            "store.ts": code.encode("utf-8", "surrogatepass"),
+            "tsconfig.json": _config(_EMIT, "store.ts"),
+        },
+        limits=_limits(questions),
+    )
+    frames = list(_frames(outcome.report, word))
+    why = _why(outcome, "node")
+    if frames[:1] != [{"loaded": True}]:
+        return Answers({}, tuple(_load_faults(frames, why)), outcome.level)
+    replies: dict[str, tuple[Reply, ...]] = {}
+    faults = []
+    for question, frame in zip(questions, [*frames[1:], None], strict=False):
+        name = question.type.name
+        if frame is None:
+            faults.append(RunFault(why, name))
+            break
+        read = _read_replies(frame, len(question.instances))
+        if read is None:
+            faults.append(_trace_fault(str(frame.get("raised", "it gives no answer")), name))
+        else:
+            replies[name] = read
+    return Answers(replies, tuple(faults), outcome.level)
+
+
+def _frames(report: bytes, word: str) -> Iterator[Mapping[str, Any]]:
+    """Yield what our program sent, up to the first line that is not from it."""
+    for line in report.split(b"\n"):
+        head, _, body = line.partition(b" ")
+        frame = json_or_none(body) if head == word.encode() else None
+        if not isinstance(frame, dict):
+            return
+        yield frame
+
+
+def _load_faults(frames: Sequence[Mapping[str, Any]], why: str) -> Iterator[RunFault]:
+    """Yield why the store was not loaded."""
+    frame = frames[0] if frames else {}
+    if "compiler" in frame:
+        found = [*_COMPILER_ERROR.finditer(str(frame["compiler"]))]
+        yield from (RunFault(error[2], line=int(error[1])) for error in found)
+        if not found:
+            yield RunFault(str(frame["compiler"])[:1000])
+    elif "raised" in frame:
+        yield _trace_fault(str(frame["raised"]))
+    else:
+        yield RunFault(why)
+
+
+def _trace_fault(trace: str, type_name: str | None = None) -> RunFault:
+    line = _TRACE_LINE.search(trace)
+    first, *rest = trace.split("\n")
+    message = next((part for part in (first, *rest) if "Error" in part), first)
+    return RunFault(message.strip(), type_name, int(line[1]) if line else None)
+
+
+def _read_replies(frame: Mapping[str, Any], count: int) -> tuple[Reply, ...] | None:
+    """Return the replies in a frame, if they are what our program sends."""
+    value = frame.get("replies")
+    if not isinstance(value, list) or len(value) != count:
+        return None
+    try:
+        return tuple(
+            Reply(tuple(map(str, texts)), refusal, tuple(path)) for texts, refusal, path in value
+        )
+    except (TypeError, ValueError):
+        return None
+
+
+@cache
+def _program() -> bytes:
+    return (files("pytest_regen") / "languages" / "typescript" / "zod_runner.mjs").read_bytes()
+
+
+# --- programs and packages -----------------------------------------------------------------------
+
+
+@cache
+def _node() -> Path | None:
+    found = shutil.which("node")
+    return Path(found).resolve() if found else None
+
+
+def _find_package(folder: Path, name: str) -> Path | None:
+    """Return the folder of a package: of the project's, or of those that the variable names."""
+    above = [parent / "node_modules" for parent in folder.resolve().joinpath("x").parents]
+    named = os.environ.get(VARIABLE, "")
+    for modules in [*above, *([Path(named)] if named else [])]:
+        if (modules / name / "package.json").is_file():
+            return modules.resolve() / name
+    return None
+
+
+def _version(folder: Path, name: str) -> str:
+    package = _find_package(folder, name)
+    found = json_or_none((package / "package.json").read_bytes()) if package else None
+    return str(found.get("version", "")) if isinstance(found, dict) else ""
+
+
+def _compiler(folder: Path) -> tuple[str, ...]:
+    """Return how tsc is called: as a program of its own where the package brings one."""
+    package = _find_package(folder, "typescript")
+    assert package is not None  # asked before
+    real = package.resolve()
+    for modules in dict.fromkeys((package.parent, real.parent)):
+        for program in sorted(modules.glob("@typescript/typescript-*/lib/tsc")):
+            if os.access(program, os.X_OK):
+                return (str(program.resolve()),)
+    return (str(_node()), str(real / "bin" / "tsc"))
+
+
+def _readable(folder: Path) -> tuple[Path, ...]:
+    """Return the folders with packages, by their real names, and that of node."""
+    found = {
+        part
+        for name in ("typescript", "zod")
+        if (package := _find_package(folder, name)) is not None
+        for part in (package.parent, package.resolve().parent)
+    }
+    node = _node()
+    if node is not None and not node.is_relative_to("/usr"):
+        found.add(node.parent.parent)
+    return tuple(sorted(found))
+
+
+def _config(options: Mapping[str, Any], *names: str) -> bytes:
+    return json.dumps({"compilerOptions": options, "files": names}).encode()
+
+
+def _limits(questions: Sequence[Question]) -> sandbox.Limits:
+    seconds = _SECONDS + len(questions) / _PER_SECOND
+    return replace(_LIMITS, seconds=seconds, cpu_seconds=int(seconds))
+
+
+def _why(outcome: sandbox.Outcome, program: str) -> str:
+    if outcome.timed_out:
+        return "it took too long"
+    words = outcome.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
+    code = f"{program} ended with exit code {outcome.returncode}"
+    return f"{code}: {' '.join(words)}"[:500] if words else code

@@ -1,0 +1,337 @@
+"""Instances of the types of a store: drawn once, the same every time, kept in the cache."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_regen.canonical import canonical_hash, file_hash
+from pytest_regen.documents.ir import TypeIR, type_hash
+from pytest_regen.errors import RegenError, UnknownTypeError
+from pytest_regen.strategies.patterns import UnreadablePatternError
+from pytest_regen.strategies.violations import Skipped, Violation
+
+if TYPE_CHECKING:
+    from pytest_regen.cache import Cache
+    from pytest_regen.stores.snapshot import Snapshot
+    from pytest_regen.strategies.plans import Plan, Plans
+    from pytest_regen.strategies.reach import Reach
+    from pytest_regen.strategies.samples import Samples
+
+__all__ = ["Instances", "allows", "instances_key", "instances_of", "instances_of_store"]
+
+Json = Any
+_VERSION: Final = 1
+"""Raised with every change of what is drawn, or of how it is kept."""
+_SECTION: Final = "instances"
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """JSON values to try one type of a store by."""
+
+    valid: tuple[Json, ...] = ()
+    """What the document allows, all different: the least, the whole, every property through its
+    own values, then mixed. Fewer than asked for where the schema allows no more."""
+    invalid: tuple[Violation, ...] = ()
+    """For each field, by each keyword that the IR keeps: the valid with one thing wrong."""
+    skipped: tuple[Skipped, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the cache keeps."""
+        return {
+            "valid": list(self.valid),
+            "invalid": [[v.instance, list(v.path), v.field, v.keyword] for v in self.invalid],
+            "skipped": [[s.field, s.keyword, s.reason] for s in self.skipped],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Instances | None":
+        """Return what the cache kept; ``None`` where it is something else."""
+        try:
+            return cls(
+                tuple(data["valid"]),
+                tuple(
+                    Violation(instance, tuple(path), str(field), str(keyword))
+                    for instance, path, field, keyword in data["invalid"]
+                ),
+                tuple(Skipped(str(f), str(k), str(reason)) for f, k, reason in data["skipped"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def instances_of(
+    store: "Snapshot | Path | str",
+    type_name: str | None = None,
+    count: int = 100,
+    *,
+    cache: "Cache | None" = None,
+) -> Instances:
+    """Return instances of one type of a store.
+
+    Args:
+        store: the store, or its folder.
+        type_name: the declared name; the root by default.
+        count: how many valid ones, where the schema allows that many.
+        cache: where they are kept, by the hash of the type and of the schemas it reaches.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+        UnknownTypeError: it has no such type.
+    """
+    opened = open_store(store)
+    name = resolve_type(opened, type_name)
+    return instances_of_store(opened, count, cache=cache, types=[name])[name]
+
+
+def instances_of_store(
+    store: "Snapshot | Path | str",
+    count: int = 100,
+    *,
+    cache: "Cache | None" = None,
+    types: Iterable[str] | None = None,
+) -> Mapping[str, Instances]:
+    """Return instances of several types of a store by name: of all, if none are named.
+
+    The document is read once, and not at all where the cache has everything.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+    """
+    opened = open_store(store)
+    names = [type_.name for type_ in opened.ir.types] if types is None else list(types)
+    index_key = instances_key(opened, count)
+    index = (cache.get(_SECTION, index_key) if cache else None) or {}
+    found: dict[str, Instances] = {}
+    source: Source | None = None
+    keys: dict[str, str] = {}
+    for name in names:
+        key = index.get(name) if isinstance(index, dict) else None
+        known = _cached(cache, key)
+        if known is None:
+            source = source or Source(opened)
+            key = source.key(name, count)
+            known = _cached(cache, key)
+        if known is None:
+            assert source is not None
+            known = source.instances(name, count)
+            if cache is not None and key is not None:
+                cache.put(_SECTION, key, known.to_json())
+        if key is not None:
+            keys[name] = key
+        found[name] = known
+    if cache is not None and source is not None:
+        cache.put(_SECTION, index_key, {**index, **keys})
+    return found
+
+
+def _cached(cache: "Cache | None", key: Any) -> Instances | None:
+    if cache is None or not isinstance(key, str):
+        return None
+    return Instances.from_json(cache.get(_SECTION, key))
+
+
+def instances_key(store: "Snapshot", count: int = 100) -> str:
+    """Return a hash that changes with whatever the instances of a store depend on.
+
+    Of the document only the bytes are looked at: neither is it parsed, nor anything drawn.
+    """
+    ir = store.ir
+    reference = ir.document
+    files: dict[str, str | None] = {}
+    if reference is not None:
+        main = store.path / reference.path
+        files[""] = _hash_of(main)
+        files |= {name: _hash_of(main.parent / name) for name in reference.files}
+    types = [type_hash(type_) for type_ in ir.types]
+    endpoint = ir.endpoint.model_dump(mode="json")
+    return canonical_hash([_VERSION, count, ir.language, endpoint, ir.format, types, files])
+
+
+def _hash_of(path: Path) -> str | None:
+    try:
+        return file_hash(path.read_bytes())
+    except OSError:
+        return None
+
+
+def allows(store: "Snapshot | Path | str", type_name: str | None = None) -> Callable[[Json], bool]:
+    """Return a function that says whether the document allows a value for a type of a store.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+        UnknownTypeError: it has no such type.
+        NoInstanceError: the document cannot say: it is not there, or another by now.
+    """
+    opened = open_store(store)
+    source = Source(opened)
+    return source.plan(resolve_type(opened, type_name)).check.allows
+
+
+def open_store(store: "Snapshot | Path | str") -> "Snapshot":
+    """Return a store that was opened already, or the one in a folder."""
+    from pytest_regen.stores.snapshot import Snapshot
+
+    return store if isinstance(store, Snapshot) else Snapshot.open(store)
+
+
+def resolve_type(store: "Snapshot", name: str | None) -> str:
+    """Return the declared name of a type; that of the root where none is given."""
+    if name is not None:
+        return store.resolve_type(name)
+    root = store.ir.root
+    if root is None:
+        raise UnknownTypeError(
+            f"{store.path} has no root type", hint=f"name one of: {', '.join(store.type_names)}"
+        )
+    return root.name
+
+
+class Source:
+    """The document of a store, and the schemas that its types were read from.
+
+    Args:
+        store: where the types are.
+        extras: whether names of one's own are drawn beside declared ones.
+    """
+
+    def __init__(self, store: "Snapshot", *, extras: bool = False) -> None:
+        self._store = store
+        self._types = {type_.name: type_ for type_ in store.ir.types}
+        self._extras = extras
+        self._problems: dict[str, str] = {}
+        self._schemas: dict[str, Any] = {}
+
+    @cached_property
+    def _read(self) -> "tuple[Reach, Plans] | str":
+        """The schemas of all types, added to one reach; or why there are none."""
+        from pytest_regen.documents import read_document, rebuild_ir
+        from pytest_regen.languages import find_language
+        from pytest_regen.strategies.plans import Plans
+        from pytest_regen.strategies.reach import Reach
+
+        ir = self._store.ir
+        if ir.document is None:
+            return "the store does not say which document it was made from"
+        path = self._store.path / ir.document.path
+        try:
+            document = read_document(path)
+            language = find_language(ir.language)
+            build = rebuild_ir(ir, document, language=language)
+        except RegenError as error:
+            return f"{error.what}: {error.why}" if error.why else error.what
+        reach = Reach(document, has_subtypes=language.has_unions)
+        now = {type_.name: type_hash(type_) for type_ in build.ir.types}
+        for name, type_ in self._types.items():
+            if now.get(name) == type_hash(type_):
+                self._schemas[name] = reach.add(build.schemas[name], _constants(type_))
+        return reach, Plans(reach, extras=self._extras)
+
+    @cached_property
+    def _samples(self) -> "Samples":
+        from pytest_regen.strategies.samples import Samples
+
+        return Samples()
+
+    def _problem(self, name: str) -> str | None:
+        """Return why nothing can be drawn of a type."""
+        if isinstance(self._read, str):
+            return self._read
+        if name not in self._schemas:
+            return (
+                f"{self._document_name} says something else of it by now; "
+                "bring the store up to date with pytest-regen generate"
+            )
+        reach, _ = self._read
+        dynamic = next(iter(reach.unreadable), None)
+        return f"{dynamic.keyword} at {dynamic.where} is not followed" if dynamic else None
+
+    @property
+    def _document_name(self) -> str:
+        reference = self._store.ir.document
+        return Path(reference.path).name if reference else "the document"
+
+    def key(self, name: str, count: int) -> str | None:
+        """Return what the instances of a type depend on; ``None`` where there are none."""
+        if self._problem(name) is not None or isinstance(self._read, str):
+            return None
+        reach, _ = self._read
+        used = sorted(type_hash(type_) for type_ in self._types.values() if type_.kind == "enum")
+        own = type_hash(self._types[name])
+        return canonical_hash([_VERSION, count, own, used, reach.hash(self._schemas[name])])
+
+    def plan(self, name: str) -> "Plan":
+        """Return the plan of a type.
+
+        Raises:
+            NoInstanceError: there is none.
+        """
+        from pytest_regen.errors import NoInstanceError
+
+        problem = self._problem(name)
+        if problem is not None or isinstance(self._read, str):
+            raise NoInstanceError(
+                f"there are no instances of {name} in {self._store.path}",
+                why=problem or "",
+                hint="check the document, then run pytest-regen generate again",
+            )
+        return self._read[1].plan(self._schemas[name])
+
+    def instances(self, name: str, count: int) -> Instances:
+        """Return the instances of a type; none, with a reason, where it has no plan."""
+        problem = self._problem(name)
+        if problem is not None:
+            return _nothing(problem)
+        try:
+            return self._instances(self._types[name], count)
+        except UnreadablePatternError as error:
+            return _nothing(str(error))
+        except RecursionError:
+            return _nothing("its schemas are nested too deeply")
+        except Exception as error:  # noqa: BLE001 - a document may say anything at all
+            return _nothing(f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}")
+
+    def _instances(self, type_: TypeIR, count: int) -> Instances:
+        from pytest_regen.strategies.violations import find_violations
+
+        plan = self.plan(type_.name)
+        found = self._samples.of(plan, count, only_objects=type_.kind == "object")
+        valid = _own(found, type_)
+        if not valid:
+            return _nothing(self._why_nothing(plan))
+        invalid, skipped = find_violations(type_, self._types, valid, plan.check)
+        return Instances(tuple(valid), tuple(invalid), tuple(skipped))
+
+    def _why_nothing(self, plan: "Plan") -> str:
+        assert not isinstance(self._read, str)
+        undeclared = self._read[1].undeclared
+        if undeclared:
+            names = ", ".join(map(repr, undeclared))
+            return f"the document requires {names:.200} and does not declare it"
+        if plan.options and plan.height == float("inf"):
+            return "every instance would have to hold another one, without end"
+        return "nothing was found that the document allows"
+
+
+def _nothing(reason: str) -> Instances:
+    return Instances(skipped=(Skipped("", "", reason),))
+
+
+def _own(values: Sequence[Json], type_: TypeIR) -> list[Json]:
+    """Return the values that are of a type, and not null or of others that its schema allows."""
+    if type_.kind == "object":
+        return [value for value in values if isinstance(value, dict)]
+    return [
+        value for value in values if isinstance(value, str | int) and value in type_.enum_values
+    ]
+
+
+def _constants(type_: TypeIR) -> dict[str, Any]:
+    """Return the fields that have one value, whatever else the document may allow there."""
+    return {
+        field.json_name: field.constraints["const"]
+        for field in type_.fields
+        if isinstance(field.constraints.get("const"), str | int)
+    }

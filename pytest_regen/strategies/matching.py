@@ -1,0 +1,49 @@
+"""Strings that patterns allow, as hypothesis finds them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_regen.extras import needs
+from pytest_regen.strategies.patterns import to_python
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["draw", "texts_matching"]
+
+Json = Any
+
+
+def draw(strategy: "SearchStrategy[Json]", count: int) -> list[Json]:
+    """Return values of a strategy, the same every time."""
+    with needs("strategies", "instances"):
+        from hypothesis import HealthCheck, Phase, given, settings
+    found: list[Json] = []
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(value: Json) -> None:
+        found.append(value)
+
+    collect()
+    return found
+
+
+def texts_matching(patterns: Sequence[str]) -> "SearchStrategy[str]":
+    """Return a strategy of strings that hold a match of each pattern.
+
+    Raises:
+        UnreadablePatternError: a pattern that Python cannot read.
+    """
+    with needs("strategies", "instances"):
+        from hypothesis import strategies as st
+    first, *others = map(to_python, patterns)
+    texts = st.from_regex(first, alphabet=st.characters(exclude_categories=["Cs"]))
+    return texts.filter(lambda text: all(o.search(text) for o in others)) if others else texts

@@ -1,0 +1,153 @@
+"""Hypothesis strategies for tests of one's own: data shaped as an API description says."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_regen.errors import NoInstanceError
+from pytest_regen.extras import needs
+from pytest_regen.strategies.instances import (
+    Source,
+    instances_of,
+    open_store,
+    resolve_type,
+)
+from pytest_regen.strategies.patterns import UnreadablePatternError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hypothesis.strategies import SearchStrategy
+
+    from pytest_regen.stores.snapshot import Snapshot
+    from pytest_regen.strategies.plans import Plan
+    from pytest_regen.strategies.reach import Direction
+    from pytest_regen.strategies.violations import Violation
+
+__all__ = ["from_schema", "invalid", "valid"]
+
+Json = Any
+
+
+def valid(store: "Snapshot | Path | str", type_name: str | None = None) -> "SearchStrategy[Json]":
+    """Return a strategy of JSON values that the document of a store allows for one of its types.
+
+    The store is opened when the first value is drawn, so that a decorator costs nothing.
+
+    Args:
+        store: an opened store, or its folder.
+        type_name: the declared name of a type; the root by default.
+
+    Raises, when the first value is drawn:
+        StoreError: there is no store, or it cannot be read.
+        UnknownTypeError: it has no such type.
+        NoInstanceError: its document is not there or says something else by now, or the schema
+            allows nothing.
+    """
+    folder = _absolute(store)
+
+    def plan() -> "Plan":
+        opened = open_store(folder)
+        return Source(opened, extras=True).plan(resolve_type(opened, type_name))
+
+    return _drawn(plan, f"{type_name or 'the root'} of {folder}")
+
+
+def from_schema(
+    document: Path | str, pointer: str, *, direction: "Direction" = "response"
+) -> "SearchStrategy[Json]":
+    """Return a strategy of JSON values that a schema of an API description allows.
+
+    Args:
+        document: an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document, JSON or YAML.
+        pointer: where the schema stands: ``#/components/schemas/Pet``, or after the name of
+            another file of the document.
+        direction: ``response`` leaves out what is only written, ``request`` what is only read.
+
+    Raises, when the first value is drawn:
+        DocumentUnreadableError: the file cannot be read.
+        NoInstanceError: there is no such schema, or it allows nothing.
+    """
+    path = Path(document).absolute()
+
+    def plan() -> "Plan":
+        from pytest_regen.documents import read_document
+        from pytest_regen.documents.places import JsonNode, Pointer
+        from pytest_regen.documents.reading import BrokenReference
+        from pytest_regen.strategies.plans import Plans
+        from pytest_regen.strategies.reach import Reach
+
+        read = read_document(path)
+        node = read.references.target(JsonNode({"$ref": pointer}, Pointer()))
+        if isinstance(node, BrokenReference):
+            raise NoInstanceError(
+                f"{path.name} has no schema at {pointer!r}",
+                why=node.reason,
+                hint="give the place of one: #/components/schemas/NAME, or #/definitions/NAME",
+            )
+        reach = Reach(read, direction=direction)
+        return Plans(reach, extras=True).plan(reach.add(node))
+
+    return _drawn(plan, f"{pointer} of {path.name}")
+
+
+def invalid(
+    store: "Snapshot | Path | str", type_name: str | None = None
+) -> "SearchStrategy[Violation]":
+    """Return a strategy of instances with one thing wrong: each field, by each of its keywords.
+
+    Args:
+        store: an opened store, or its folder.
+        type_name: the declared name of a type; the root by default.
+
+    Raises, when the first value is drawn:
+        StoreError, UnknownTypeError, NoInstanceError: as ``valid`` does.
+    """
+    with needs("strategies", "strategies"):
+        from hypothesis import strategies as st
+    folder = _absolute(store)
+
+    def violations() -> "SearchStrategy[Violation]":
+        found = instances_of(folder, type_name)
+        if not found.invalid:
+            raise NoInstanceError(
+                f"there is nothing that {type_name or 'the root'} of {folder} refuses",
+                why="; ".join(skipped.reason for skipped in found.skipped),
+                hint="run pytest-regen validate on the store",
+            )
+        return st.sampled_from(found.invalid)
+
+    return st.deferred(violations)
+
+
+def _absolute(store: "Snapshot | Path | str") -> "Snapshot | Path":
+    # What the folder is called now is meant, wherever the test will run.
+    return Path(store).absolute() if isinstance(store, str | Path) else store
+
+
+def _drawn(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
+    """Return a strategy of the values of a plan that is made when the first one is drawn."""
+    with needs("strategies", "strategies"):
+        from hypothesis import strategies as st
+
+    def strategy() -> "SearchStrategy[Json]":
+        from pytest_regen.strategies.drawing import Drawing  # hypothesis is there by now
+        from pytest_regen.strategies.samples import Samples
+
+        try:
+            made = plan()
+            has_values = bool(Samples().of(made, 1))
+        except UnreadablePatternError as error:
+            raise _no_instance(what, str(error)) from None
+        if not has_values:
+            raise _no_instance(what, "nothing was found that the document allows")
+        return Drawing().of(made).filter(made.check.allows)
+
+    return st.deferred(strategy)
+
+
+def _no_instance(what: str, why: str) -> NoInstanceError:
+    return NoInstanceError(
+        f"no instance of {what} can be drawn",
+        why=why,
+        hint="correct the schema in the document, or write a strategy for it",
+    )

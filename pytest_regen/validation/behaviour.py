@@ -1,0 +1,235 @@
+"""What running the types of a store shows, as issues on their pages and lines."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from pytest_regen.behaviour import Behaviour, Block, Known, Subject, check
+from pytest_regen.cache import Cache
+from pytest_regen.errors import MissingExtraError, SandboxError
+from pytest_regen.files import lock_file, make_lock_folder
+from pytest_regen.languages import find_language, find_runner
+from pytest_regen.languages.runner import Runner
+from pytest_regen.stores import RegenStore
+from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split
+from pytest_regen.validation.subject import wire_of
+
+__all__ = ["StoreBehaviour", "behaviour_of", "without_echoes"]
+
+_COUNT: Final = 50
+"""Valid instances of each type."""
+_SECTION: Final = "behaviour"
+_LAST: Final = "behaviour"
+_KNOWN: Final = "known behaviour"
+"""Under these names a snapshot keeps what was found."""
+_PATIENCE: Final = 300.0
+"""Seconds to wait for another process that runs the same store."""
+
+_STOPS: Final = frozenset(
+    {
+        "ARTIFACT",
+        "CONFLICT",
+        "DUPLICATE_TYPE",
+        "EMPTY_OUTPUT",
+        "INVALID_IDENTIFIER",
+        "MISSING_CLASS",
+        "MISSING_USING",
+        "SYNTAX",
+        "TRUNCATED",
+        "UNDECLARED_TYPE",
+    }
+)
+"""Codes of types that do not load, so that they are left out of the code that is run."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBehaviour:
+    """What became of the types of a store when they were run."""
+
+    issues: Mapping[str, tuple[Issue, ...]] = field(default_factory=dict)
+    """By name of a type."""
+    asked: frozenset[str] = frozenset()
+    """The types that were run, now or before."""
+    unasked: frozenset[str] = frozenset()
+    """The types that could not be run because of their own code, or of code that they name."""
+    why_not: str = ""
+    """Why none was run, or not all of them, for people; empty where nothing is to be said."""
+    is_expected: bool = False
+    """Whether few have what is missing: then it is no news in each run."""
+    level: str = ""
+    """The level of the sandbox; empty where nothing was run just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """What was found in one state of a store."""
+
+    key: object
+    behaviour: StoreBehaviour
+
+
+Pages = Mapping[str, Sequence[PageText]]
+
+
+def behaviour_of(
+    store: RegenStore,
+    source: str,
+    found: Split,
+    results: Mapping[str, ValidationResult],
+    pages: Pages,
+) -> StoreBehaviour:
+    """Return what running the types of a store shows.
+
+    Nothing is run that ran before, in this process or another: what was found is kept below
+    ``.regen/cache``.
+
+    Args:
+        store: whose document the instances are of.
+        source: the code that is run.
+        found: its blocks.
+        results: what reading the code shows; types that do not load are left out.
+        pages: of each type.
+    """
+    profile = store.envelope.profile
+    language = find_language(store.ir.language)
+    runner = find_runner(language, profile)
+    if runner is None or not found.has_boundaries:
+        return StoreBehaviour()
+    broken = frozenset(
+        name
+        for name, result in results.items()
+        if any(issue.code in _STOPS for issue in result.errors)
+    )
+    key = (source, broken, store.ir_data)
+    last: _Last | None = store.memo.get(_LAST)
+    if last is None or last.key != key:
+        pieces = {piece.name: piece for piece in found.pieces}
+        blocks = {name: Block(piece.text, piece.first_line) for name, piece in pieces.items()}
+        subject = Subject(store.ir, language, profile, store.path, source, blocks, broken)
+        behaviour = _run(store, subject, runner)
+        placed = {
+            name: tuple(_Places(store, pieces[name], pages.get(name, ())).put(issues))
+            for name, issues in behaviour.issues.items()
+        }
+        last = _Last(key, replace(behaviour, issues=placed))
+        store.memo[_LAST] = last
+    return last.behaviour
+
+
+def without_echoes(issues: Sequence[Issue], known: Sequence[Issue]) -> Iterator[Issue]:
+    """Yield what running a type shows beside what reading it shows.
+
+    A field that is read as wrong behaves wrongly as well: that is said once.
+    """
+    errors = [issue for issue in known if issue.severity == "error" and issue.code != "DRIFT"]
+    fields = {issue.field for issue in errors}
+    for issue in issues:
+        is_echo = bool(errors) if issue.field is None else issue.field in fields
+        if not is_echo:
+            yield issue
+
+
+def _run(store: RegenStore, subject: Subject, runner: Runner) -> StoreBehaviour:
+    why_not = runner.missing(store.path)
+    if why_not:
+        return StoreBehaviour(why_not=why_not, is_expected=runner.is_rare)
+    if not subject.runnable:
+        return StoreBehaviour(unasked=frozenset(subject.types))
+    from pytest_regen.strategies.instances import Source, instances_key, instances_of_store
+
+    cache = Cache(lock_file(store.path).parents[1] / "cache")
+    if _KNOWN not in store.memo:
+        store.memo[_KNOWN] = Known(
+            partial(cache.get, _SECTION), partial(cache.put, _SECTION), partial(_lock, store.path)
+        )
+    source = Source(store)
+    try:
+        ran = check(
+            subject,
+            runner,
+            partial(instances_of_store, store, _COUNT, cache=cache),
+            instances_key=instances_key(store, _COUNT),
+            known=store.memo[_KNOWN],
+            allows=lambda name: source.plan(name).check.allows,
+        )
+    except MissingExtraError as error:
+        return StoreBehaviour(why_not=f"{error.why or error.what}: {error.hint}")
+    except SandboxError as error:
+        return StoreBehaviour(why_not=error.what)
+    unasked = frozenset(subject.types) - ran.asked - ran.why_not.keys()
+    why_not = _say_why_not(ran, subject)
+    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not, level=ran.level)
+
+
+def _say_why_not(ran: Behaviour, subject: Subject) -> str:
+    """Return why types were not asked, if that is one reason for all that could be run."""
+    reasons = set(ran.why_not.values())
+    if len(reasons) == 1 and len(ran.why_not) == len(subject.runnable):
+        return reasons.pop()
+    return ""
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Wait while another process runs the same store: it leaves what it found in the cache."""
+    file = lock_file(path, ".behaviour.lock")
+    lock = FileLock(file, timeout=_PATIENCE)
+    try:
+        make_lock_folder(file)
+        lock.acquire()
+    except (OSError, Timeout):
+        pass  # Where no file can be made, or the other one hangs, work is done twice.
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# --- pages and lines ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the fields of one type stand."""
+
+    store: RegenStore
+    piece: Piece
+    pages: Sequence[PageText]
+
+    def put(self, issues: Iterable[Issue]) -> Iterator[Issue]:
+        """Yield the issues with page, line and excerpt, as far as they are known."""
+        is_enum = any(entry.kind == "enum" for entry in self.piece.facts.declarations)
+        mapped = PageMap(
+            self.pages,
+            language=self.store.ir.language,
+            name=self.piece.name,
+            is_enum=is_enum,
+            text=self.piece.text,
+        )
+        asked = {str(unit): page.page for page in self.pages for unit in page.fields}
+        only = self.pages[0].page if len(self.pages) == 1 else None
+        for issue in issues:
+            first = self.piece.first_line - 1
+            line = self._line_of(issue.field) if issue.line is None else issue.line - first
+            page = asked.get(issue.field or "") or only
+            if page is None and line is not None and self.pages:
+                page = mapped.page_of_line(line)
+            excerpt = mapped.excerpt(line) if line is not None and self.pages else None
+            yield replace(
+                issue, page=page, line=None if line is None else line + first, excerpt=excerpt
+            )
+
+    def _line_of(self, field: str | None) -> int | None:
+        """Return the line of the block on which the member of a field stands."""
+        for entry in self.piece.facts.declarations:
+            if entry.name == self.piece.name:
+                for member in entry.members:
+                    if str(wire_of(member)) == field:
+                        return member.line
+        return None

@@ -1,0 +1,113 @@
+"""Code that tries to pass without being right, and what it costs the others."""
+
+import doctest
+import time
+from collections.abc import Sequence
+
+import pytest
+from hostile_modules import HOSTILE, SLOW
+
+from pytest_regen.errors import UsageError
+from pytest_regen.sandbox import Job, Level, Limits, Module, Result, ask, run_examples
+from pytest_regen.sandbox import questions as questions_module
+from pytest_regen.sandbox.levels import LEVELS, VARIABLE, strongest_level
+
+HONEST = "def f(x):\n    return x * 2\n"
+DOCTEST = doctest.DocTestParser().get_doctest(">>> f(2)\n4\n>>> f(\"a\")\n'aa'\n", {}, "f", None, 0)
+HANDLER = "def answer(module, question):\n    return module.f(question)\n"
+"""As types are asked: the answer is a value."""
+RIGHT = {2: 4, "a": "aa"}
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
+    """Each level that works here."""
+    wanted: Level = request.param
+    monkeypatch.setenv(VARIABLE, wanted)
+    try:
+        return strongest_level()
+    except UsageError:
+        pytest.skip(f"{wanted} does not work here")
+
+
+def passes(result: Result) -> bool:
+    """Return whether all answers are right."""
+    return result.is_complete and all(
+        answer
+        and answer.raised is None
+        and type(answer.value) is type(right)
+        and answer.value == right
+        for answer, right in zip(result.answers, RIGHT.values(), strict=True)
+    )
+
+
+def passing(modules: dict[str, str], limits: Limits) -> tuple[list[str], list[str]]:
+    """Return which modules pass as doctests and as values; an honest one stands between each two."""
+    sources = [text for source in modules.values() for text in (source, HONEST)]
+    given = [Module("candidate", source, "/acme/candidate.py") for source in sources]
+    examples = run_examples([(module, [DOCTEST]) for module in given], limits=limits)
+    values = ask([Job(module, tuple(RIGHT)) for module in given], handler=HANDLER, limits=limits)
+    by_examples: Sequence[bool] = [result.has_passed for result in examples]
+    by_values: Sequence[bool] = [passes(result) for result in values]
+    assert all(by_examples[1::2]), "an honest module was spoiled"
+    assert all(by_values[1::2]), "an honest module was spoiled"
+    names = [*modules]
+    return (
+        [name for name, passed in zip(names, by_examples[::2], strict=True) if passed],
+        [name for name, passed in zip(names, by_values[::2], strict=True) if passed],
+    )
+
+
+QUICK = Limits(seconds=2, memory=1 << 29)
+
+
+def test_no_hostile_module_passes() -> None:
+    """Whatever it does, a module that is wrong does not pass, and honest ones beside it do."""
+    assert len(HOSTILE) >= 50
+    assert passing(HOSTILE, QUICK) == ([], [])
+
+
+@pytest.mark.sweep
+def test_no_hostile_module_passes_at_any_level(level: Level) -> None:
+    """The same holds with less protection."""
+    assert passing(HOSTILE, QUICK) == ([], [])
+
+
+def test_a_module_that_never_ends_costs_its_time_only() -> None:
+    """It is ended after its seconds; honest modules beside it pass."""
+    slow = {name: SLOW[name] for name in ("ignores every signal", "kills its group")}
+    begin = time.monotonic()
+
+    assert passing(slow, Limits(seconds=0.2)) == ([], [])
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.sweep
+def test_no_module_that_must_be_ended_passes(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sleepers, fork bombs and those that turn on the runner end, and spoil nothing else."""
+    monkeypatch.setattr(questions_module, "_MARGIN", 1.0)
+
+    assert passing(SLOW, Limits(seconds=0.5)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "stopped"),
+    [
+        ("exits with 0 at import", "exit"),
+        ("exits with 0 when asked", "exit"),
+        ("kills itself", "signal"),
+        ("writes frames by guess", "forged"),
+        ("kills its group", "runner"),
+    ],
+)
+def test_it_is_told_why_there_is_no_answer(name: str, stopped: str) -> None:
+    """A result says how the module got out of answering."""
+    [result] = ask(
+        [Job(Module("candidate", (HOSTILE | SLOW)[name]), (2,))],
+        handler=HANDLER,
+        limits=Limits(seconds=1),
+    )
+
+    assert result.stopped == stopped
+    assert result.why
+    assert result.answers == (None,)
