@@ -13,9 +13,7 @@ from pytest_regen.sandbox import questions as questions_module
 from pytest_regen.sandbox.levels import LEVELS, VARIABLE, strongest_level
 
 HONEST = "def f(x):\n    return x * 2\n"
-DOCTEST = doctest.DocTestParser().get_doctest(
-    '>>> f(2)\n4\n>>> f("a")\n\'aa\'\n', {}, "f", None, 0
-)
+DOCTEST = doctest.DocTestParser().get_doctest(">>> f(2)\n4\n>>> f(\"a\")\n'aa'\n", {}, "f", None, 0)
 HANDLER = "def answer(module, question):\n    return module.f(question)\n"
 """As types are asked: the answer is a value."""
 RIGHT = {2: 4, "a": "aa"}
@@ -35,7 +33,10 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Le
 def passes(result: Result) -> bool:
     """Return whether all answers are right."""
     return result.is_complete and all(
-        answer and answer.raised is None and type(answer.value) is type(right) and answer.value == right
+        answer
+        and answer.raised is None
+        and type(answer.value) is type(right)
+        and answer.value == right
         for answer, right in zip(result.answers, RIGHT.values(), strict=True)
     )
 
@@ -45,9 +46,7 @@ def passing(modules: dict[str, str], limits: Limits) -> tuple[list[str], list[st
     sources = [text for source in modules.values() for text in (source, HONEST)]
     given = [Module("candidate", source, "/acme/candidate.py") for source in sources]
     examples = run_examples([(module, [DOCTEST]) for module in given], limits=limits)
-    values = ask(
-        [Job(module, tuple(RIGHT)) for module in given], handler=HANDLER, limits=limits
-    )
+    values = ask([Job(module, tuple(RIGHT)) for module in given], handler=HANDLER, limits=limits)
     by_examples: Sequence[bool] = [result.has_passed for result in examples]
     by_values: Sequence[bool] = [passes(result) for result in values]
     assert all(by_examples[1::2]), "an honest module was spoiled"
@@ -84,9 +83,7 @@ def test_a_module_that_never_ends_costs_its_time_only() -> None:
 
 
 @pytest.mark.sweep
-def test_no_module_that_must_be_ended_passes(
-    level: Level, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_module_that_must_be_ended_passes(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sleepers, fork bombs and those that turn on the runner end, and spoil nothing else."""
     monkeypatch.setattr(questions_module, "_MARGIN", 1.0)
 
