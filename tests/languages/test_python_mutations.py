@@ -66,7 +66,9 @@ def operators() -> Iterator[Operator]:
         fits="alias=",
     )
     yield Operator(
-        "field invented", lambda code: f"{code}\n    invented: str | None = None", ("PHANTOM_FIELD",)
+        "field invented",
+        lambda code: f"{code}\n    invented: str | None = None",
+        ("PHANTOM_FIELD",),
     )
     yield Operator(
         "key written twice",
@@ -80,7 +82,9 @@ def operators() -> Iterator[Operator]:
     yield Operator("default dropped", sub(r" = None$", ""), null, fits=r"None = None$")
     yield Operator("default dropped in Field", sub(r"default=None,?\s*", ""), null)
     yield Operator("default added", sub(r"$", " = None"), null, fits=r"^    \w+: (?!Any)[^=]+$")
-    yield Operator("default of a value", sub(optional + "$", '= ""'), null, fits="str . None = None$")
+    yield Operator(
+        "default of a value", sub(optional + "$", '= ""'), null, fits="str . None = None$"
+    )
     yield Operator("default in Field", sub("default=None", 'default=""'), null, fits="str . None")
     yield Operator("factory", sub("= None$", "= Field(default_factory=list)"), null, fits="= None$")
     yield Operator("UNSET dropped", sub(r" = UNSET", ""), null, profiles=("dataclass",))
@@ -128,10 +132,15 @@ def operators() -> Iterator[Operator]:
     yield Operator("an element alone", sub(r"list\[(\w+)\]", r"\1"), wrong, **every)
     yield Operator("a list of lists", sub(r"list\[(\w+)\]", r"list[list[\1]]"), wrong, **every)
     yield Operator("keys of integers", sub(r"dict\[str", "dict[int"), wrong, **every)
-    yield Operator("values of another type", sub(r"dict\[str, int", "dict[str, str"), wrong, **every)
+    yield Operator(
+        "values of another type", sub(r"dict\[str, int", "dict[str, str"), wrong, **every
+    )
     yield Operator("a map as a list", sub(r"dict\[str, (\w+)\]", r"list[\1]"), wrong, **every)
     yield Operator(
-        "a type that is nowhere", sub(r"\b(?:Knot|Colour)\b", "Ghost"), ("UNDECLARED_TYPE",), **every
+        "a type that is nowhere",
+        sub(r"\b(?:Knot|Colour)\b", "Ghost"),
+        ("UNDECLARED_TYPE",),
+        **every,
     )
     yield Operator("union cut", sub(r"Knot \| Bow|Bow \| Knot", "Knot"), wrong, **every)
     yield Operator("union widened", sub(r"Knot \| Bow", "Knot | Bow | int"), wrong, **every)
@@ -185,7 +194,9 @@ def operators() -> Iterator[Operator]:
         profiles=PROFILES[:2],
     )
     yield Operator("name in quotes", sub(r"^    (\w+):", r'    "\1":'), illegal, fits="= Field")
-    yield Operator("indented too far", sub(r"^    (?=\w)", "      "), illegal, profiles=PROFILES[:2])
+    yield Operator(
+        "indented too far", sub(r"^    (?=\w)", "      "), illegal, profiles=PROFILES[:2]
+    )
     yield Operator("a question mark", sub(r" \| None", "?"), illegal, fits="= None$")
     yield Operator("null of JavaScript", sub(r"= None$", "= null"), illegal, fits="= None$")
     yield Operator(
@@ -194,7 +205,9 @@ def operators() -> Iterator[Operator]:
         illegal,
         fits="description=.*\\.",
     )
-    yield Operator("a comment of C", sub(r"$", "  // note"), illegal, fits=r"\w$", profiles=PROFILES[:2])
+    yield Operator(
+        "a comment of C", sub(r"$", "  // note"), illegal, fits=r"\w$", profiles=PROFILES[:2]
+    )
     for comment in ("# ... other fields omitted for brevity", "# rest of the fields"):
         yield Operator(
             f"elision {comment[:9]}", lambda _, text=comment: f"    {text}", ("ARTIFACT",), **every
@@ -210,7 +223,9 @@ def operators() -> Iterator[Operator]:
             PROFILES,
             declares,
         )
-    yield Operator("prose alone", lambda _: "I cannot help with that.", ("ARTIFACT",), "page", **every)
+    yield Operator(
+        "prose alone", lambda _: "I cannot help with that.", ("ARTIFACT",), "page", **every
+    )
     yield Operator("nothing", lambda _: "", ("EMPTY_OUTPUT",), "page", **every)
     yield Operator(
         "a fence", lambda code: f"{code}\n```", ("ARTIFACT",), "page", PROFILES, declares
@@ -253,7 +268,12 @@ def operators() -> Iterator[Operator]:
         ("FOREIGN_TYPE",), "page", fits="class ",
     )  # fmt: skip
     yield Operator(
-        "colon of the class lost", sub(r"(class .*):", r"\1"), ("SYNTAX",), "page", PROFILES, "class "
+        "colon of the class lost",
+        sub(r"(class .*):", r"\1"),
+        ("SYNTAX",),
+        "page",
+        PROFILES,
+        "class ",
     )
     yield Operator(
         "a method outside", lambda code: f"{code}\n\n\ndef load(text):\n    return text",
