@@ -68,6 +68,8 @@ _DECIMAL: Final = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 
 
+_MAX_STEPS: Final = 20_000
+"""References that are followed to check one value; more is an explosion, not a description."""
 _CONSTANT: Final = frozenset({"const", "title", "description", "deprecated"})
 """The keywords of a branch that is no more than a constant."""
 
@@ -84,6 +86,7 @@ class Check:
         with needs("strategies", "instances"):
             from jsonschema import FormatChecker
         found = _validator_class(is_draft_4=not reach.document.has_ref_siblings)
+        self._reach = reach
         formats: Any = FormatChecker(formats=())
         # What the keywords below look up goes along with the validator that calls them.
         formats.reach = reach
@@ -94,12 +97,14 @@ class Check:
 
         Raises:
             UnreadablePatternError: a pattern on the way cannot be read.
-            RecursionError: the schema only leads to itself.
+            RecursionError: the schema only leads to itself, or its branches are too many.
         """
+        self._reach.steps = 0
         return bool(self._validator.is_valid(value))
 
     def errors(self, value: Json) -> "list[ValidationError]":
         """Return why a value is not allowed; nothing where it is."""
+        self._reach.steps = 0
         return list(self._validator.iter_errors(value))
 
 
@@ -197,7 +202,11 @@ def _reference(
     validator: Any, reference: Any, instance: Json, schema: Any
 ) -> "Iterator[ValidationError]":
     # Looked up by identity: what a reference leads to was found, once, before.
-    target = validator.format_checker.reach.target_of(schema)
+    reach = validator.format_checker.reach
+    reach.steps += 1
+    if reach.steps > _MAX_STEPS:
+        raise RecursionError("the references are too many")
+    target = reach.target_of(schema)
     yield from validator.descend(instance, target, schema_path=None)
 
 

@@ -289,7 +289,7 @@ class Source:
         except UnreadablePatternError as error:
             return _nothing(str(error))
         except RecursionError:
-            return _nothing("its schemas are nested too deeply")
+            return _nothing("its schemas are nested too deeply, or lead on without end")
         except Exception as error:  # noqa: BLE001 - a document may say anything at all
             return _nothing(f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}")
 
