@@ -23,6 +23,8 @@ class Traits:
     """Integers beyond it lose digits, so that no instance has one; ``None``: there is no limit."""
     keeps_offset: bool = True
     """Whether a date-time comes back with the offset that it had, not only as the same instant."""
+    partial_formats: frozenset[str] = frozenset()
+    """Formats of which some right carriers hold only a part: instances with them are left out."""
     takes_more: bool = True
     """Whether properties beside those of the IR are let through, as an API that grows needs it."""
     tells_absence: bool = True
@@ -111,14 +113,17 @@ class Runner(Protocol):
         """
         ...
 
-    def refuses(self, type_: TypeIR, keyword: str, path: Sequence[str | int]) -> bool:
+    def refuses(
+        self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
+    ) -> bool:
         """Return whether right code refuses an instance that violates a keyword.
 
         Args:
             type_: the type that the instance is for.
-            keyword: of JSON Schema, or ``nullable`` or ``discriminator``.
+            keyword: as ``strategies.Violation`` has it.
             path: from the instance to the value that is wrong; it begins with the field's name,
                 and is empty for an enum.
+            value: what is wrong; ``None`` where it is missing.
         """
         ...
 

@@ -2,7 +2,6 @@
 
 import doctest
 import time
-from collections.abc import Sequence
 
 import pytest
 from hostile_modules import HOSTILE, SLOW
@@ -13,9 +12,7 @@ from pytest_regen.sandbox import questions as questions_module
 from pytest_regen.sandbox.levels import LEVELS, VARIABLE, strongest_level
 
 HONEST = "def f(x):\n    return x * 2\n"
-DOCTEST = doctest.DocTestParser().get_doctest(
-    '>>> f(2)\n4\n>>> f("a")\n\'aa\'\n', {}, "f", None, 0
-)
+DOCTEST = doctest.DocTestParser().get_doctest(">>> f(2)\n4\n>>> f(\"a\")\n'aa'\n", {}, "f", None, 0)
 HANDLER = "def answer(module, question):\n    return module.f(question)\n"
 """As types are asked: the answer is a value."""
 RIGHT = {2: 4, "a": "aa"}
@@ -32,24 +29,30 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Le
         pytest.skip(f"{wanted} does not work here")
 
 
+def is_right(value: object, right: object) -> bool:
+    """Return whether a value is the same JSON."""
+    return type(value) is type(right) and value == right
+
+
 def passes(result: Result) -> bool:
     """Return whether all answers are right."""
     return result.is_complete and all(
-        answer and answer.raised is None and type(answer.value) is type(right) and answer.value == right
+        answer
+        and answer.raised is None
+        and type(answer.value) is type(right)
+        and answer.value == right
         for answer, right in zip(result.answers, RIGHT.values(), strict=True)
     )
 
 
 def passing(modules: dict[str, str], limits: Limits) -> tuple[list[str], list[str]]:
-    """Return which modules pass as doctests and as values; an honest one stands between each two."""
+    """Return which modules pass, as doctests and as values, with an honest one after each."""
     sources = [text for source in modules.values() for text in (source, HONEST)]
     given = [Module("candidate", source, "/acme/candidate.py") for source in sources]
     examples = run_examples([(module, [DOCTEST]) for module in given], limits=limits)
-    values = ask(
-        [Job(module, tuple(RIGHT)) for module in given], handler=HANDLER, limits=limits
-    )
-    by_examples: Sequence[bool] = [result.has_passed for result in examples]
-    by_values: Sequence[bool] = [passes(result) for result in values]
+    values = ask([Job(module, tuple(RIGHT)) for module in given], handler=HANDLER, limits=limits)
+    by_examples = [result.has_passed for result in examples]
+    by_values = [passes(result) for result in values]
     assert all(by_examples[1::2]), "an honest module was spoiled"
     assert all(by_values[1::2]), "an honest module was spoiled"
     names = [*modules]
@@ -69,7 +72,8 @@ def test_no_hostile_module_passes() -> None:
 
 
 @pytest.mark.sweep
-def test_no_hostile_module_passes_at_any_level(level: Level) -> None:
+@pytest.mark.usefixtures("level")
+def test_no_hostile_module_passes_at_any_level() -> None:
     """The same holds with less protection."""
     assert passing(HOSTILE, QUICK) == ([], [])
 
@@ -84,9 +88,8 @@ def test_a_module_that_never_ends_costs_its_time_only() -> None:
 
 
 @pytest.mark.sweep
-def test_no_module_that_must_be_ended_passes(
-    level: Level, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("level")
+def test_no_module_that_must_be_ended_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sleepers, fork bombs and those that turn on the runner end, and spoil nothing else."""
     monkeypatch.setattr(questions_module, "_MARGIN", 1.0)
 
