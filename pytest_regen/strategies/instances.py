@@ -222,7 +222,11 @@ class Source:
             build = rebuild_ir(ir, document, language=language)
         except RegenError as error:
             return f"{error.what}: {error.why}" if error.why else error.what
-        reach = Reach(document, has_subtypes=language.has_unions)
+        reach = Reach(
+            document,
+            direction="request" if ir.endpoint.status == "request" else "response",
+            has_subtypes=language.has_unions,
+        )
         now = {type_.name: type_hash(type_) for type_ in build.ir.types}
         for name, type_ in self._types.items():
             if now.get(name) == type_hash(type_):

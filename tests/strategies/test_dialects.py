@@ -1,10 +1,15 @@
 """What each version of OpenAPI allows: schemas with values whose verdict is known."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from drawn import check_of
+
+from pytest_regen.documents import read_document
+from pytest_regen.strategies.dialects import Check
+from pytest_regen.strategies.reach import Reach
 
 THINGS = {
     "Cat": {
@@ -161,3 +166,30 @@ def test_files_beside_the_document_are_read_and_no_others(tmp_path: Path) -> Non
     assert check.allows({"kite": {"sail": "red"}, "out": 1, "far": 2})
     assert not check.allows({"kite": {"sail": "green"}})
     assert not check.allows({"kite": {}})
+
+
+@pytest.mark.parametrize(
+    ("draft", "whole"),
+    [
+        ("http://json-schema.org/draft-04/schema#", False),
+        ("http://json-schema.org/draft-07/schema#", True),
+    ],
+)
+def test_a_plain_schema_is_read_by_the_draft_it_names(
+    tmp_path: Path, draft: str, whole: bool
+) -> None:
+    """Only since Draft 6 is 1.0 an integer; what its references lead to is of the same draft."""
+    schema = {
+        "$schema": draft,
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/A"}},
+        "definitions": {"A": {"type": "integer", "format": "int32"}},
+    }
+    (tmp_path / "plain.json").write_text(json.dumps(schema), "utf-8")
+    document = read_document(tmp_path / "plain.json")
+    reach = Reach(document)
+    check = Check(reach, reach.add(document.references.root))
+
+    assert check.allows({"a": 1})
+    assert check.allows({"a": 1.0}) is whole
+    assert not check.allows({"a": 2**31})
