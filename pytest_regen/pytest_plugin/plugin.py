@@ -36,6 +36,7 @@ from pytest_regen.pytest_plugin.stash import (
     RECORDING_PLUGIN,
     SESSION_MAKERS,
     VCR_PLUGINS,
+    forget_sandbox,
     is_regen_item,
     is_regen_node,
     other_vcr_plugin,
@@ -148,6 +149,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Check the choices, and take the arguments that name stores out of pytest's hands."""
     config = session.config
+    forget_sandbox()
     if not is_used(config):
         if not hasattr(config, "workerinput"):
             config.pluginmanager.register(_Watch(config), "regen-watch")

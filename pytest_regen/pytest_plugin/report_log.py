@@ -271,6 +271,7 @@ class _ReportLog:
             "attempts": choices.attempts(),
             "budget": choices.budget,
             "ci": choices.in_ci,
+            "sandbox": self._summary.sandbox or None,
             "exit_code": int(session.exitstatus),
             "stopped": str(stopped or _STOPPED.get(int(session.exitstatus), "")),
             "why_failed": self._summary.gate,

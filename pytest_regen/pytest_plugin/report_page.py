@@ -464,6 +464,7 @@ def _facts(report: Json) -> Child:
         ("calls of a test", f"up to {run['attempts']}"),
         ("token budget", "none" if run["budget"] is None else f"{run['budget']:,}"),
         ("CI", "yes" if run["ci"] else "no"),
+        ("sandbox", run["sandbox"] or "not used"),
         ("report format", str(report["version"])),
     )
     return element(

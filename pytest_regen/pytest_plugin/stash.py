@@ -24,12 +24,14 @@ __all__ = [
     "VCR_PLUGINS",
     "VCR_RUN",
     "drop_ledger",
+    "forget_sandbox",
     "is_regen_item",
     "is_regen_node",
     "make_ledger",
     "other_vcr_plugin",
     "our_marks",
     "scrubber_of",
+    "used_sandbox",
     "uses_cassette",
     "worker_ledger",
 ]
@@ -90,6 +92,19 @@ VCR_RUN: "pytest.StashKey[VcrRun]" = pytest.StashKey()
 
 SESSION_MAKERS: pytest.StashKey[list[Any]] = pytest.StashKey()
 """Makers of the sessions of an item, which take their next turn when the item fails."""
+
+
+def used_sandbox() -> str:
+    """Return the level of the sandbox at which this run has had code run; empty: none."""
+    processes = sys.modules.get("pytest_regen.sandbox.processes")
+    return (processes and processes.used_level()) or ""
+
+
+def forget_sandbox() -> None:
+    """Let a run know nothing of what ran in this process before it."""
+    processes = sys.modules.get("pytest_regen.sandbox.processes")
+    if processes:
+        processes.forget_used_level()
 
 
 _LEDGER: pytest.StashKey[Path] = pytest.StashKey()

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.selection import from_here, id_from_here, text_from_here
-from pytest_regen.pytest_plugin.stash import RECORD_KEY
+from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class Record:
     """A store whose code was not run, and why."""
     next: str = ""
     """The command that ends the warnings."""
+    sandbox: str = ""
+    """The level at which code was run, if any was."""
     old_modules: list[str] = field(default_factory=list)
     """Files that were healed after this process had imported them: the test ran on what was."""
     passed_apart: bool = False
@@ -189,8 +191,12 @@ def _properties(heals: list[HealReport]) -> list[tuple[str, object]]:
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
+    if report.when != "call":
+        return
+    if level := used_sandbox():
+        _record_of(item).sandbox = level
     record = item.stash.get(_RECORD, None)
-    if record is not None and report.when == "call":
+    if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()
 
 
@@ -224,6 +230,8 @@ class RunLog:
         a process of their own."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
+        self.sandbox = ""
+        """The level at which code was run, if any was."""
         self._not_run: dict[str, set[str]] = {}
         """Why code was not run, and the stores it is of."""
         self.report = ""
@@ -241,6 +249,7 @@ class RunLog:
         self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
+        self.sandbox = record.sandbox or self.sandbox
         if record.not_run:
             place, reason = record.not_run
             self._not_run.setdefault(reason, set()).add(place)
@@ -260,7 +269,7 @@ class RunLog:
         """Print our section after all others, if there is anything to show."""
         yield
         parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
-        if not (any(parts) or self.report):
+        if not (any(parts) or self.sandbox or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -316,6 +325,13 @@ class RunLog:
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
+        yield from self._last_lines()
+
+    def _last_lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        if self.sandbox:
+            from pytest_regen.sandbox.levels import level_line
+
+            yield level_line(self.sandbox), ()
         if self.report:
             yield self.report, ("red",) if self.report_failed else ()
         following = self.next_command

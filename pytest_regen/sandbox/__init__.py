@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         missing,
         strongest_level,
     )
-    from pytest_regen.sandbox.processes import Limits, Outcome, run, used_level
+    from pytest_regen.sandbox.processes import Limits, Outcome, forget_used_level, run, used_level
     from pytest_regen.sandbox.questions import Answer, Job, Module, Raised, Result, ask
 else:
     __getattr__, __dir__ = lazy(__name__)
@@ -37,6 +37,7 @@ __all__ = [
     "Result",
     "ask",
     "describe_level",
+    "forget_used_level",
     "missing",
     "run",
     "run_examples",

@@ -19,7 +19,16 @@ from pytest_regen.errors import SandboxError, UsageError
 from pytest_regen.sandbox.mounts import Mounts, bwrap_options
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["LEVELS", "VARIABLE", "Level", "command", "describe_level", "missing", "strongest_level"]
+__all__ = [
+    "LEVELS",
+    "VARIABLE",
+    "Level",
+    "command",
+    "describe_level",
+    "level_line",
+    "missing",
+    "strongest_level",
+]
 
 Level = Literal["bwrap", "namespace", "process"]
 
@@ -57,8 +66,13 @@ def describe_level() -> str:
     """
     if reason := missing():
         return f"sandbox: none ({reason})"
-    level = strongest_level()
-    return f"sandbox: {level} ({LEVELS[level]})"
+    return level_line(strongest_level())
+
+
+def level_line(level: str) -> str:
+    """Return the line that names a level and what it means."""
+    meaning = next((text for name, text in LEVELS.items() if name == level), "")
+    return f"sandbox: {level} ({meaning})"
 
 
 def strongest_level() -> Level:

@@ -18,7 +18,7 @@ from pytest_regen.errors import SandboxError
 from pytest_regen.sandbox.levels import Level, command, strongest_level
 from pytest_regen.sandbox.mounts import Mounts
 
-__all__ = ["Limits", "Outcome", "run", "used_level"]
+__all__ = ["Limits", "Outcome", "forget_used_level", "run", "used_level"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,11 @@ _used: list[Level] = []
 def used_level() -> Level | None:
     """Return the level that children of this process ran at; ``None``: there was no child."""
     return _used[-1] if _used else None
+
+
+def forget_used_level() -> None:
+    """Begin anew, for a run of pytest within a process that has had children before."""
+    _used.clear()
 
 
 def run(

@@ -215,4 +215,5 @@ def start() -> None:
         os._exit(0)
 
 
-start()
+if __name__ == "__main__":
+    start()

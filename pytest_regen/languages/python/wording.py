@@ -306,23 +306,13 @@ _HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-def header(*, namespace: str, profile: str) -> str:
+def header(profile: str) -> str:
     """Return the lines before the first boundary, without a final line end.
 
-    Args:
-        namespace: must be empty: a module is called as its file.
-        profile: decides what is imported.
-
     Raises:
-        UsageError: a namespace is given, or the profile is unknown.
+        UsageError: there is no such profile.
     """
     wording(profile)
-    if namespace:
-        raise UsageError(
-            f"Python has no namespace {namespace!r} to declare",
-            why="a module is called as its file",
-            hint="leave --namespace out",
-        )
     gap = "\n\n\n" if profile == "default" else "\n\n"  # two lines after a class
     return f"{_NOTE}\n{_HEADERS[profile]}{gap}{_TIGHT}"
 
