@@ -20,7 +20,7 @@ from pytest_regen.behaviour.findings import (
     smallest,
     to_issue,
 )
-from pytest_regen.behaviour.same import prune
+from pytest_regen.behaviour.same import has_format, prune
 from pytest_regen.canonical import canonical_hash, canonical_json, text_hash
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language
@@ -470,19 +470,25 @@ class _Cases:
         self._types, self._traits = subject.types, runner.traits
         self._type = subject.types[name]
         self._members = _members(subject, self._type)
-        largest = runner.traits.largest_integer
-        self._valid = [self._taken(value) for value in given.valid if _fits(value, largest)]
+        self._valid = [self._taken(value) for value in given.valid if self._can_hold(value)]
         self._invalid = [
             violation
             for violation in given.invalid
             if runner.refuses(self._type, violation.keyword, violation.path, _wrong(violation))
-            and _fits(violation.instance, largest)
+            and self._can_hold(violation.instance)
         ]
         texts = [canonical_json(value) for value in self._valid]
         texts += [canonical_json(self._taken(each.instance)) for each in self._invalid]
         # In an order that tells nothing: code that takes whatever comes takes the wrong ones, too.
         self._order = sorted(range(len(texts)), key=lambda at: text_hash(texts[at]))
         self.question = Question(self._type, self._members, tuple(texts[at] for at in self._order))
+
+    def _can_hold(self, value: Any) -> bool:
+        """Return whether right code can hold an instance."""
+        partial = self._traits.partial_formats
+        return _fits(value, self._traits.largest_integer) and not (
+            partial and has_format(value, self._type, self._types, partial)
+        )
 
     def _taken(self, value: Any) -> Any:
         """Return an instance as the code takes it."""

@@ -79,6 +79,8 @@ class PythonRunner:
             )
         if len(path) > 1 and keyword not in {"type", "enum"}:
             return False  # The IR keeps no limits of items.
+        if keyword == "enum" and "enum" in field.constraints:
+            return False  # A part of the values of an enum has no type of its own.
         return keyword in kept_constraints(field, self.profile)
 
     def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:

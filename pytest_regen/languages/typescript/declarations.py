@@ -260,6 +260,10 @@ def _property(node: Node) -> Member | None:
     plain = replace(plain, is_required=child_of(node, "?") is None)
     if node.type == "method_signature":
         return replace(plain, unread="is a method, which no JSON has; write a property")
+    modifier = child_of(node, "accessibility_modifier") or child_of(node, "override_modifier")
+    if modifier is not None:
+        message = f"{text_of(modifier)!r} is no modifier of a property here: take it away"
+        plain = replace(plain, faults=(SyntaxFault(plain.line, message),))
     annotation = child_of(node, "type_annotation")
     if annotation is None or not annotation.named_children:
         return replace(plain, faults=(SyntaxFault(plain.line, f"{plain.name!r} has no type"),))
@@ -464,7 +468,9 @@ def _schema_members(
             return None
         wrong = [each for each in call.methods if each[0] not in _KEEPS_SHAPE]
         faults = [
-            SyntaxFault(line, f".{name}() makes another schema of this one; take it away")
+            SyntaxFault(
+                line, f".{name}() makes another schema of this one; take it away", "MISSING_CLASS"
+            )
             for name, _, line in wrong
         ]
         return "schema", tuple(filter(None, map(_entry, shape.named_children))), faults
