@@ -257,6 +257,12 @@ def _by_type(
 ) -> dict[str, tuple[Issue, ...]]:
     """Return the issues of each type: a fault goes to the innermost type that shows it itself."""
     shown = {(name, finding.key) for name, findings in found.items() for finding in findings}
+    reasons = {
+        (name, finding.reason)
+        for name, findings in found.items()
+        for finding in findings
+        if finding.reason
+    }
     refusing = {
         name
         for name, findings in found.items()
@@ -270,6 +276,10 @@ def _by_type(
                 continue  # That type says so itself.
             if finding.kind == "refused" and refusing & _held(finding, subject):
                 continue
+            if not finding.steps and reasons & {
+                (other, finding.reason) for other in subject.reach[name] - {name}
+            }:
+                continue  # An inner type raises the same, with nothing to say where.
             if inner and inner[-1] not in {*found, name}:
                 placed.setdefault(inner[-1], []).append(finding)
             elif inner and inner[-1] == name:
@@ -351,6 +361,8 @@ class _Run:
         """
         replies: dict[str, tuple[Reply, ...]] = {}
         faulty: dict[str, Finding] = {}
+        # Inner types first: where one of them is at fault, those around it are not asked.
+        names = sorted(names, key=lambda name: len(self._subject.reach[name]))
         for _ in range(_MAX_RUNS):
             open_ = [name for name in names if name not in replies and name not in faulty]
             open_ = [name for name in open_ if not self._subject.reach[name] & faulty.keys()]

@@ -102,8 +102,8 @@ class TypeScriptRunner:
         """Return whether the prompts order what refuses the violation of a keyword."""
         if keyword == "coercion":
             keyword = "type"  # Nothing is converted.
-        if self.profile != "zod" and isinstance(value, float):
-            return False  # To tsc, an integer is a number like any other.
+        if isinstance(value, float) and (self.profile != "zod" or value.is_integer()):
+            return False  # To tsc an integer is a number like any other; and 1.0 is 1.
         if type_.kind == "enum":
             return keyword in {"type", "enum", "nullable"}
         if not path:  # the object itself
