@@ -142,7 +142,9 @@ def _is_alias(name: str, value: Node | None, annotation: str) -> bool:
 # --- classes -------------------------------------------------------------------------------------
 
 
-def _read_class(node: Node, found: Reading, decorators: Sequence[Node], outer: str | None) -> None:
+def _read_class(
+    node: Node, found: Reading, decorators: Sequence[Node], outer: str | None
+) -> None:
     name_node = node.child_by_field_name("name")
     body = node.child_by_field_name("body")
     if name_node is None or body is None:
@@ -222,7 +224,9 @@ def _statements(body: Node) -> Iterator[tuple[Node, Node]]:
 # --- enums ---------------------------------------------------------------------------------------
 
 
-def _enum_members(body: Node, bases: Sequence[TypeRef]) -> tuple[list[Member], list[SyntaxFault]]:
+def _enum_members(
+    body: Node, bases: Sequence[TypeRef]
+) -> tuple[list[Member], list[SyntaxFault]]:
     names = {base.name for base in bases}
     is_text = bool(names & {"StrEnum", "str"})
     is_whole = bool(names & {"IntEnum", "IntFlag", "int"})
@@ -248,9 +252,7 @@ def _enum_members(body: Node, bases: Sequence[TypeRef]) -> tuple[list[Member], l
         if value_node.type == "call" and last_name(value_node) == "auto":
             value = name.lower() if is_text else number + 1
         if value_node.type in {"tuple", "expression_list"}:
-            own.append(
-                SyntaxFault(line, f"the value of {name!r} is a tuple: a ',' is one too many")
-            )
+            own.append(SyntaxFault(line, f"the value of {name!r} is a tuple: a ',' is one too many"))
         if is_text and not isinstance(value, str) and value is not NOTHING:
             own.append(SyntaxFault(line, f"{name!r} is {value!r}, and a StrEnum takes text alone"))
         if is_whole and isinstance(value, str):
@@ -488,13 +490,7 @@ def _read_typed_dict(statement: Node, name: str, call: Node, found: Reading) -> 
     end = statement.end_point.row + 1
     found.declarations.append(
         Declaration(
-            name,
-            "class",
-            line,
-            end,
-            tuple(members),
-            bases=(base,),
-            name_line=line,
+            name, "class", line, end, tuple(members), bases=(base,), name_line=line,
             faults=tuple(faults),
         )
     )

@@ -57,9 +57,9 @@ RESERVED_TYPE_NAMES: Final = (
 )
 """Names a generated type must not take: code that means the standard one would mean it instead."""
 
-_IN_ANNOTATIONS: Final = frozenset(
-    {"bool", "dataclasses", "dict", "dt", "float", "int", "list"}
-) | {"str"}
+_IN_ANNOTATIONS: Final = frozenset({"bool", "dataclasses", "dict", "dt", "float", "int", "list"}) | {
+    "str"
+}
 OF_MODELS: Final = frozenset(
     """
     construct copy dict from_orm json model_computed_fields model_config model_construct model_copy

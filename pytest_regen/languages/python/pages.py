@@ -177,10 +177,8 @@ def _words(data: bytes) -> list[str]:
 
 
 def _is_docstring(node: Node) -> bool:
-    return (
-        node.type == "string"
-        and node.parent is not None
-        and (node.parent.type == "expression_statement")
+    return node.type == "string" and node.parent is not None and (
+        node.parent.type == "expression_statement"
     )
 
 
@@ -302,9 +300,7 @@ def _last_row(body: Node) -> int:
     return body.named_children[-1].end_point.row
 
 
-def _items(
-    nodes: Sequence[Node], units: dict[int, str | int], lines: list[str]
-) -> tuple[_Item, ...]:
+def _items(nodes: Sequence[Node], units: dict[int, str | int], lines: list[str]) -> tuple[_Item, ...]:
     """Return the members among nodes; what says nothing on the wire belongs to the one before."""
     found: list[_Item] = []
     for node in nodes:
@@ -451,7 +447,9 @@ def _unindented(lines: list[Line]) -> list[Line]:
     if not lines:
         return lines
     leveled = _level("\n".join(line.text for line in trim(lines))).split("\n")
-    return [replace(line, text=text) for line, text in zip(trim(lines), leveled, strict=False)]
+    return [
+        replace(line, text=text) for line, text in zip(trim(lines), leveled, strict=False)
+    ]
 
 
 def _declared_again(
@@ -497,10 +495,8 @@ def _page_fault(lines: list[Line], number: int, container: Container) -> PageFau
     head, tail = _WRAPS[container]
     inner = textwrap.indent(text, _INDENT) if container == "body" else text
     if container != "body":
-        head = (
-            "PageWrapper = TypedDict('PageWrapper', {\n"
-            if container == "entries"
-            else ("PageWrapper: TypeAlias = Literal[\n")
+        head = "PageWrapper = TypedDict('PageWrapper', {\n" if container == "entries" else (
+            "PageWrapper: TypeAlias = Literal[\n"
         )
         tail = "\n})" if container == "entries" else "\n]"
     faults = diagnose(f"{head}{inner}{tail}").faults

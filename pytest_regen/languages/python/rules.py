@@ -70,9 +70,7 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     default = ""
     if not field.required and member.kind != KEY:
         default = " = UNSET" if member.kind == DATACLASS_FIELD else " = None"
-    right = f"it must be '{asked}{default}'" + (
-        "" if default or member.kind == KEY else ", without a default"
-    )
+    right = f"it must be '{asked}{default}'" + ("" if default or member.kind == KEY else ", without a default")
     message = f"{member.name!r} {why}; {right}: {reason}"
     return AbsenceFault(message, f"each of these fields {why}; each {state}")
 
@@ -89,9 +87,7 @@ def _wrong_absence(field: FieldIR, member: Member) -> str | None:
     if not field.required and member.is_required:
         return "lacks NotRequired[...]" if member.kind == KEY else "has no default"
     wants = field.nullable
-    if member.kind == MODEL_FIELD or (
-        member.kind == DATACLASS_FIELD and _default(member) == "None"
-    ):
+    if member.kind == MODEL_FIELD or (member.kind == DATACLASS_FIELD and _default(member) == "None"):
         wants = wants or not field.required
     if nullable != wants and not is_any:
         return "lacks '| None' in its type" if wants else "has '| None' in its type"
@@ -111,11 +107,7 @@ def _wrong_default(field: FieldIR, member: Member) -> str | None:
     if default == "UNSET":
         is_wrapped = member.type is not None and member.type.is_wrapped
         is_any = member.type is not None and member.type.name in {"Any", "object"}
-        return (
-            None
-            if is_wrapped or is_any
-            else "has the default UNSET and lacks '| Unset' in its type"
-        )
+        return None if is_wrapped or is_any else "has the default UNSET and lacks '| Unset' in its type"
     if default == "None":
         if member.kind == DATACLASS_FIELD and field.nullable:
             return "has the default None, which cannot be told from null"
@@ -209,9 +201,7 @@ def _wrong_values(field: FieldIR, member: Member, spelled: TypeRef) -> str | Non
     tag = tag_of(field)
     values = literals_of(spelled) if spelled.name == LITERAL else ()
     asked = spell_value(field, profile="default")
-    if tag is not None and (
-        values != (tag,) or isinstance(values[0], bool) != isinstance(tag, bool)
-    ):
+    if tag is not None and (values != (tag,) or isinstance(values[0], bool) != isinstance(tag, bool)):
         return f"has type {show_type(spelled)!r}; its only value is {literal(tag)}: write {asked!r}"
     if tag is None and spelled.name == LITERAL:
         return f"has type {show_type(spelled)!r}, and the document allows other values: write {asked!r}"
