@@ -174,6 +174,16 @@ class ProjectKinds:
         ]
         return self._claiming_kind(place, claims) if claims else None
 
+    def kind_to_enclose(self, path: Path) -> Kind | None:
+        """Return the kind whose globs match a file and whose region can put markers into it."""
+        place = self.place(self.absolute(path))
+        for one in self.kinds if place is not None else ():
+            if getattr(one.kind.region, "enclose", None) and any(
+                _fits(place, pattern) for pattern in one.globs
+            ):
+                return one.kind
+        return None
+
     def absolute(self, path: Path | str) -> Path:
         """Return a path seen from the root, links left as they are."""
         return Path(os.path.normpath(self.root / path))
