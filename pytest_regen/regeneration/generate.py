@@ -11,6 +11,7 @@ from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration.flow import source_diff, work
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
+from pytest_regen.regeneration.prompt_faults import prompt_faults
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.store_place import (
     StorePlace,
@@ -284,6 +285,9 @@ def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResu
         usage=usage,
         calls=sum(result.calls for result in results),
         failures=tuple(result.failure for result in results if result.failure),
+        prompt_faults=prompt_faults(
+            (result.name, issue) for result in results for issue in result.ordered
+        ),
     )
 
 
