@@ -124,11 +124,14 @@ def _given(mounts: Mounts, size: list[str]) -> Iterator[str]:
     projects = {shown.add(path) for path in (*mounts.projects, *imported)}
     kept = {shown.add(path) for path in (*mounts.readable, *pieces)}
     options = {real: _bind(real) for real in shown.real if real in kept or not shown.holds(real)}
-    for link, target in shown.links.items():
-        if not shown.holds(link):
-            options[link] = ["--symlink", target, str(link)]
     masks = {*_dotted(path for path in projects if path and not _is_system(path))} - {*kept}
     folders = [place for place in masks if place.is_dir() and not place.is_symlink()]
+    for link, target in shown.links.items():
+        is_below = any(folder in kept for folder in link.parents)
+        if not shown.holds(link) or (
+            not is_below and any(place in folders for place in link.parents)
+        ):
+            options[link] = ["--symlink", target, str(link)]
     for place in folders:
         # Not an empty folder of ours: what is shown below it still finds a place there.
         options[place] = [*(["--size", _NOTHING] if size else []), "--tmpfs", str(place)]

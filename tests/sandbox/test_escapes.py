@@ -18,7 +18,7 @@ from pytest_regen.errors import UsageError
 from pytest_regen.sandbox import Job, Level, Limits, Module, ask
 from pytest_regen.sandbox.levels import LEVELS, VARIABLE, strongest_level
 
-pytestmark = pytest.mark.skipif(not os.path.exists("/proc"), reason="looks at processes of Linux")
+pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes of Linux")
 
 HANDLER = "def answer(module, question):\n    return module.f(question)\n"
 
@@ -39,6 +39,7 @@ class World:
             "outside": str(self.outside),
             "project": str(self.project),
             "pid": os.getpid(),
+            "command": Path("/proc/self/cmdline").read_text("utf-8"),
             "port": self.pipes["port"].getsockname()[1],
             "abstract": self.mark,
             "mark": self.mark,

@@ -2,7 +2,6 @@
 
 import doctest
 import time
-from collections.abc import Sequence
 
 import pytest
 from hostile_modules import HOSTILE, SLOW
@@ -30,6 +29,11 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Le
         pytest.skip(f"{wanted} does not work here")
 
 
+def is_right(value: object, right: object) -> bool:
+    """Return whether a value is the same JSON."""
+    return type(value) is type(right) and value == right
+
+
 def passes(result: Result) -> bool:
     """Return whether all answers are right."""
     return result.is_complete and all(
@@ -42,13 +46,13 @@ def passes(result: Result) -> bool:
 
 
 def passing(modules: dict[str, str], limits: Limits) -> tuple[list[str], list[str]]:
-    """Return which modules pass as doctests and as values; an honest one stands between each two."""
+    """Return which modules pass, as doctests and as values, with an honest one after each."""
     sources = [text for source in modules.values() for text in (source, HONEST)]
     given = [Module("candidate", source, "/acme/candidate.py") for source in sources]
     examples = run_examples([(module, [DOCTEST]) for module in given], limits=limits)
     values = ask([Job(module, tuple(RIGHT)) for module in given], handler=HANDLER, limits=limits)
-    by_examples: Sequence[bool] = [result.has_passed for result in examples]
-    by_values: Sequence[bool] = [passes(result) for result in values]
+    by_examples = [result.has_passed for result in examples]
+    by_values = [passes(result) for result in values]
     assert all(by_examples[1::2]), "an honest module was spoiled"
     assert all(by_values[1::2]), "an honest module was spoiled"
     names = [*modules]
@@ -68,7 +72,8 @@ def test_no_hostile_module_passes() -> None:
 
 
 @pytest.mark.sweep
-def test_no_hostile_module_passes_at_any_level(level: Level) -> None:
+@pytest.mark.usefixtures("level")
+def test_no_hostile_module_passes_at_any_level() -> None:
     """The same holds with less protection."""
     assert passing(HOSTILE, QUICK) == ([], [])
 
@@ -83,7 +88,8 @@ def test_a_module_that_never_ends_costs_its_time_only() -> None:
 
 
 @pytest.mark.sweep
-def test_no_module_that_must_be_ended_passes(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("level")
+def test_no_module_that_must_be_ended_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sleepers, fork bombs and those that turn on the runner end, and spoil nothing else."""
     monkeypatch.setattr(questions_module, "_MARGIN", 1.0)
 

@@ -1,0 +1,146 @@
+"""Python works under ``bwrap`` however it and the project are laid out on the disk."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.sandbox import Job, Limits, Module, Outcome, ask, run
+from pytest_regen.sandbox.levels import strongest_level
+
+try:
+    HAS_BWRAP = strongest_level() == "bwrap"
+except Exception:  # noqa: BLE001 - whatever it is, these tests cannot be run
+    HAS_BWRAP = False
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bwrap does not work here")
+
+
+def says(code: str, python: Path, **options: object) -> str:
+    """Return what a program prints."""
+    outcome: Outcome = run([str(python), "-I", "-c", code], python=str(python), **options)  # type: ignore[arg-type]
+    assert outcome.returncode == 0, outcome.stderr.decode()
+    return outcome.stdout.decode().strip()
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A virtual environment in a project, with an editable installation from elsewhere."""
+    folder = tmp_path / "project" / ".venv"
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", "--symlinks", folder], check=True
+    )
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "installed.py").write_text("here = 'installed'", "utf-8")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "editable.py").write_text("here = 'editable'", "utf-8")
+    (packages / "editable.pth").write_text(f"{elsewhere}\n", "utf-8")
+    mapped = tmp_path / "mapped" / "found"
+    mapped.mkdir(parents=True)
+    (mapped / "__init__.py").write_text("here = 'found'", "utf-8")
+    # As setuptools installs a package that is edited: a finder that knows where each name lies.
+    (packages / "_found_finder.py").write_text(
+        "import sys\nfrom importlib.util import spec_from_file_location\n"
+        f"MAPPING = {{'found': {str(mapped)!r}}}\n"
+        "class Finder:\n    @classmethod\n    def find_spec(cls, name, path=None, target=None):\n"
+        "        if name in MAPPING:\n"
+        "            return spec_from_file_location(name, MAPPING[name] + '/__init__.py')\n"
+        "sys.meta_path.append(Finder)\n",
+        "utf-8",
+    )
+    (packages / "found.pth").write_text("import _found_finder\n", "utf-8")
+    return folder
+
+
+def test_a_virtual_environment_inside_the_project(venv: Path) -> None:
+    """It is used although names with a dot are hidden; so are editable installations."""
+    (venv.parent / ".env").write_text("KEY=secret", "utf-8")
+    code = (
+        "import editable, found, installed, pathlib\n"
+        f"hidden = pathlib.Path({str(venv.parent)!r}, '.env').read_text()\n"
+        "print(editable.here, found.here, installed.here, repr(hidden))"
+    )
+
+    said = says(code, venv / "bin" / "python", import_path=[venv.parent])
+
+    assert said == "editable found installed ''"
+
+
+def test_folders_that_are_reached_by_links(venv: Path, tmp_path: Path) -> None:
+    """Of the project, of the virtual environment and of the interpreter."""
+    (venv.parent / "acme.py").write_text("here = 'acme'", "utf-8")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "venv").symlink_to("../project/.venv")
+    (tmp_path / "links" / "project").symlink_to(venv.parent)
+    (tmp_path / "links" / "python").symlink_to("venv/bin/python")
+    project = tmp_path / "links" / "project"
+    code = f"import sys; sys.path.insert(0, {str(project)!r})\nimport acme; print(acme.here)"
+
+    for python in (tmp_path / "links" / "venv" / "bin" / "python", tmp_path / "links" / "python"):
+        assert says(code, python, import_path=[project]) == "acme"
+
+
+@pytest.mark.skipif(not os.access("/usr/bin/python3", os.X_OK), reason="no Python of the system")
+def test_the_python_of_the_system() -> None:
+    """It needs nothing beyond the system's folders."""
+    assert says("import json; print(1)", Path("/usr/bin/python3")) == "1"
+
+
+def test_an_archive_on_the_import_path(tmp_path: Path) -> None:
+    """Can be imported from like a folder."""
+    with zipfile.ZipFile(tmp_path / "acme.zip", "w") as archive:
+        archive.writestr("acme.py", "here = 'zipped'")
+    [result] = ask(
+        [Job(Module("acme"), (None,))],
+        handler="def answer(module, question): return module.here",
+        import_path=[tmp_path / "acme.zip"],
+    )
+
+    assert [answer and answer.value for answer in result.answers] == ["zipped"]
+
+
+def test_a_module_of_a_package_sees_its_neighbours(tmp_path: Path) -> None:
+    """A module given as text takes its place in the package that lies on the import path."""
+    package = tmp_path / "src" / "acme"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from acme.durations import f", "utf-8")
+    (package / "units.py").write_text("minutes = 60", "utf-8")
+    (package / "durations.py").write_text("raise RuntimeError('the old text')", "utf-8")
+    source = "from . import units\n\ndef f(): return units.minutes * 2, __file__, __package__\n"
+    path = str(package / "durations.py")
+    handler = "def answer(module, question):\n    import acme\n    return [*acme.f(), *module.f()]"
+
+    [result] = ask(
+        [Job(Module("acme.durations", source, path), (None,))],
+        handler=handler,
+        import_path=[tmp_path / "src"],
+    )
+
+    assert [answer and answer.value for answer in result.answers] == [[120, path, "acme"] * 2]
+
+
+def test_what_is_written_is_gone_and_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The working folder takes what the limit says, and nothing of it stays."""
+    code = (
+        "import os\nprint(sorted(os.listdir()), open('given/a.txt').read())\n"
+        "for folder in ('.', '/tmp'):\n"
+        "    try:\n        open(folder + '/large', 'wb').write(bytes(3 << 20))\n"
+        "    except OSError as error:\n        print(error.errno)\n"
+    )
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    said = run(
+        [sys.executable, "-I", "-c", code],
+        files={"given/a.txt": b"text"},
+        limits=Limits(folder_size=1 << 20),
+    )
+
+    assert said.stdout.decode().splitlines() == ["['given'] text", "28", "28"]
+    assert not [*tmp_path.iterdir()]
