@@ -57,7 +57,9 @@ from pytest_regen.errors import (
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration import GenerateResult, Sharing, generate_store
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
+from pytest_regen.validation.stores import from_errors_command
 
 __all__ = ["generate"]
 
@@ -497,7 +499,7 @@ def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> 
         say(stored if result.is_stored else f"nothing was written to {result.path}")
         show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
-        again = f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors"
+        again = from_errors_command(RegenStore.open(result.path))
         next_step(SPELLING_ADVICE if result.prompt_faults else again)
 
 

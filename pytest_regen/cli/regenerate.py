@@ -52,6 +52,7 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
 from pytest_regen.validation import stale_types
 from pytest_regen.validation.issues import Ignore
+from pytest_regen.validation.stores import from_errors_command
 
 __all__ = ["regenerate"]
 
@@ -354,7 +355,7 @@ def _advice(result: PartialRegenResult) -> str:
         return f"pytest-regen adopt {store}, which keeps what was edited by hand"
     if result.skipped or not fixable(result.validation):
         return f"pytest-regen validate {store}, which says what to do about each"
-    again = f"pytest-regen regenerate {store} --from-errors"
+    again = from_errors_command(RegenStore.open(result.source_path.parent))
     return f"{again} --model ANOTHER" if "no_progress" in reasons else again
 
 

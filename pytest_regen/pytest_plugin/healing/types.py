@@ -109,7 +109,7 @@ def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path
     found = (*errors, *target.feedback)
     pages = [page for page in pages_at_fault(found, len(prompts)) if found]
     asked = [prompt for prompt in prompts if prompt.page in pages]
-    following = heal_command(check.config, nodeid, cassette)
+    following = heal_command(check.config, nodeid, cassette, check.store)
     if is_edited(issues.errors):
         # As without the dry run: an edit is kept or dropped, not regenerated.
         pages, asked = [], []
@@ -143,8 +143,7 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
             more = str(result.attempts + 2)
             return recording_command(config, nodeid, cassette, "--regen-attempts", more)
         case "no_progress":
-            command = regenerate_command(check.here, name, page)
-            return f"{command} --correction 'what is wrong'"
+            return regenerate_command(check, name, page, "--correction 'what is wrong'")
         case "unfixable":
             return _BAD_DOCUMENT
         case "refused":
