@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.behaviour.check import Behaviour, Block, Known, Subject, Verdict, check
+    from pytest_regen.behaviour.gate import Behaviour, Block, Known, Subject, Verdict, check
     from pytest_regen.behaviour.findings import Finding, to_issue
 else:
     __getattr__, __dir__ = lazy(__name__)

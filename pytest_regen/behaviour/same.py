@@ -256,13 +256,14 @@ class _Comparison:
     def _is_same_text(self, expected: str, actual: str, format_: str) -> bool:
         if expected == actual:
             return True
+        format_ = _SAME_FORMAT.get(format_.lower(), format_.lower())
         if format_ in {"date-time", "time"}:
             return _is_same_time(expected, actual, keeps_offset=self.traits.keeps_offset)
         if format_ not in _TEXT_VALUES:
             return False
         read = _TEXT_VALUES[format_]
         try:
-            return read(expected) == read(actual)
+            return bool(read(expected) == read(actual))
         except (ValueError, InvalidOperation):
             return False
 
@@ -378,3 +379,11 @@ _TEXT_VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
     "duration": _read_duration,
 }
 """Formats whose texts have more than one spelling of the same value."""
+
+_SAME_FORMAT: Final[Mapping[str, str]] = {
+    "currency": "decimal",
+    "datetime": "date-time",
+    "guid": "uuid",
+    "money": "decimal",
+}
+"""Other words that documents have for formats."""

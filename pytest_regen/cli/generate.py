@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from pytest_regen.cli.diff import changes_json, show_changes
 from pytest_regen.cli.output import (
     AsJson,
     Attempts,
@@ -43,6 +44,7 @@ from pytest_regen.cli.selection import (
 )
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
+from pytest_regen.documents.changes import direction_of
 from pytest_regen.documents.parts import endpoint_of
 from pytest_regen.errors import (
     DocumentDefectError,
@@ -249,6 +251,7 @@ def _show_check(result: GenerateResult, turns: TurnOptions) -> None:
         types = getattr(result, name)
         if types:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
+    show_changes(result.changes, direction_of(result.ir))
     _show_pages(result, turns)
     pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
     why = "there is no store yet" if result.is_new else "older than the document"
@@ -261,12 +264,13 @@ def _check_json(result: GenerateResult) -> dict[str, Any]:
         "ok": result.is_current,
         "is_new": result.is_new,
         **(
-            {"added": [], "changed": [], "removed": [], "asked": []}
+            {"added": [], "changed": [], "removed": [], "changes": [], "asked": []}
             if result.is_current
             else {
                 "added": list(result.added),
                 "changed": list(result.changed),
                 "removed": list(result.removed),
+                "changes": changes_json(result.changes, direction_of(result.ir)),
                 "asked": [key._asdict() for key in result.asked],
             }
         ),

@@ -41,6 +41,7 @@ from pytest_regen.units.asking import (
     needs_answer,
     regenerate_units,
 )
+from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.units.naming import (
     adopt_command,
     command,
@@ -101,6 +102,8 @@ def validate_files(
 ) -> tuple[list[dict[str, Any]], int]:
     """Show what is wrong with the units of files; return their reports and the exit code."""
     reports, code = [], 0
+    files = list(files)
+    prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
         units = file.open()
         names = _names(units)

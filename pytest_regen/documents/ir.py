@@ -32,6 +32,7 @@ __all__ = [
     "UnionOf",
     "ir_hash",
     "referenced_names",
+    "show_expression",
     "type_hash",
 ]
 
@@ -304,3 +305,20 @@ def referenced_names(expression: TypeExpr) -> Iterator[str]:
                 yield from referenced_names(option)
         case _:
             return
+
+
+def show_expression(expression: TypeExpr) -> str:
+    """Return a type in words that belong to no language: ``Kite[]``, ``map<string (date)>``."""
+    match expression:
+        case Ref(name=name):
+            return name
+        case ArrayOf(items=UnionOf() as items):
+            return f"({show_expression(items)})[]"
+        case ArrayOf(items=items):
+            return f"{show_expression(items)}[]"
+        case MapOf(values=values):
+            return f"map<{show_expression(values)}>"
+        case UnionOf(options=options):
+            return " | ".join(map(show_expression, options))
+        case Scalar(kind=kind, format=format_):
+            return f"{kind} ({format_})" if format_ else kind

@@ -241,16 +241,17 @@ def _has_error(node: Node) -> bool:
     return node.is_error or node.has_error
 
 
-def _leaves(node: Node, low: int, high: int) -> Iterator[Node]:
+def _leaves(top: Node, low: int, high: int) -> Iterator[Node]:
     """Yield the tokens between two positions, comments left out."""
-    if node.end_byte < low or node.start_byte > high or node.type == "comment":
-        return
-    if node.child_count == 0:
-        if node.end_byte > node.start_byte:
+    waiting = [top]
+    while waiting:
+        node = waiting.pop()
+        if node.end_byte < low or node.start_byte > high or node.type == "comment":
+            continue
+        if node.child_count:
+            waiting += reversed(node.children)
+        elif node.end_byte > node.start_byte:
             yield node
-        return
-    for child in node.children:
-        yield from _leaves(child, low, high)
 
 
 def _place(found: Diagnosis) -> Place:

@@ -111,14 +111,17 @@ class Runner(Protocol):
         """
         ...
 
-    def refuses(self, type_: TypeIR, keyword: str, path: Sequence[str | int]) -> bool:
+    def refuses(
+        self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
+    ) -> bool:
         """Return whether right code refuses an instance that violates a keyword.
 
         Args:
             type_: the type that the instance is for.
-            keyword: of JSON Schema, or ``nullable`` or ``discriminator``.
+            keyword: as ``strategies.Violation`` has it.
             path: from the instance to the value that is wrong; it begins with the field's name,
                 and is empty for an enum.
+            value: what is wrong; ``None`` where it is missing.
         """
         ...
 

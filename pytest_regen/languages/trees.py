@@ -41,11 +41,16 @@ class Grammar:
     Args:
         title: what people call the language.
         load: returns the grammar, as a package of tree-sitter has it.
+        chains: kinds of nodes that stand in each other as often as there are items, like the unions
+            of TypeScript. Such a chain counts as one level; whoever walks it must not recurse.
     """
 
-    def __init__(self, title: str, load: Callable[[], object]) -> None:
+    def __init__(
+        self, title: str, load: Callable[[], object], *, chains: frozenset[str] = frozenset()
+    ) -> None:
         self.title = title
         self._load = load
+        self._chains = chains
         self._too_slow: set[int] = set()
         """Hashes of texts that took too long."""
 
@@ -64,7 +69,7 @@ class Grammar:
         whole = code
         for _ in range(_CUTS):
             tree = self._parse_in_time(code)
-            deep = _deep_branches(tree) if tree else []
+            deep = _deep_branches(tree, self._chains) if tree else []
             if tree and not deep:
                 return tree
             if tree is None:
@@ -87,7 +92,9 @@ class Grammar:
         if tree is None:
             return {0: f"this cannot be read: it is far from being {self.title}"}
         why = f"this is nested more than {_DEEPEST} levels deep"
-        return dict.fromkeys((node.start_point.row for node in _deep_branches(tree)), why)
+        return dict.fromkeys(
+            (node.start_point.row for node in _deep_branches(tree, self._chains)), why
+        )
 
     def _parse_in_time(self, code: bytes) -> Tree | None:
         """Return the tree as the grammar gives it, or ``None`` where that takes too long."""
@@ -110,16 +117,16 @@ class Grammar:
         return tree
 
 
-def _deep_branches(tree: Tree) -> list[Node]:
+def _deep_branches(tree: Tree, chains: frozenset[str]) -> list[Node]:
     """Return the nodes at the level of the cut that have nodes below the deepest level."""
     return [
         node
-        for node in _branching_nodes(tree.root_node, _CUT)
-        if any(_branching_nodes(node, _DEEPEST - _CUT))
+        for node in _branching_nodes(tree.root_node, _CUT, chains)
+        if any(_branching_nodes(node, _DEEPEST - _CUT, chains))
     ]
 
 
-def _branching_nodes(top: Node, level: int) -> Iterator[Node]:
+def _branching_nodes(top: Node, level: int, chains: frozenset[str]) -> Iterator[Node]:
     """Yield the nodes ``level`` levels below ``top`` that have nodes below them."""
     waiting = [(top, 0)]
     while waiting:
@@ -128,7 +135,12 @@ def _branching_nodes(top: Node, level: int) -> Iterator[Node]:
             yield node
         # A branch has no more levels than nodes: nearly all of a source is passed over at once.
         elif node.descendant_count > level - depth:
-            waiting += [(child, depth + 1) for child in node.children if child.child_count]
+            is_chain = node.type in chains
+            waiting += [
+                (child, depth if is_chain and child.type == node.type else depth + 1)
+                for child in node.children
+                if child.child_count
+            ]
 
 
 def _blank_out(text: bytes) -> bytes:
@@ -143,9 +155,11 @@ def text_of(node: Node) -> str:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield ``node`` and all below it, in source order."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting += reversed(found.children)
 
 
 def leaves(grammar: Grammar, code: str, atoms: frozenset[str]) -> tuple[str, ...]:
@@ -180,8 +194,10 @@ def _words(data: bytes) -> list[str]:
 
 
 def _tokens(node: Node, atoms: frozenset[str]) -> Iterator[Node]:
-    if node.child_count == 0 or node.type in atoms:
-        yield node
-        return
-    for child in node.children:
-        yield from _tokens(child, atoms)
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        if found.child_count == 0 or found.type in atoms:
+            yield found
+        else:
+            waiting += reversed(found.children)

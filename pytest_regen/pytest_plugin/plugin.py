@@ -323,7 +323,11 @@ def pytest_runtest_makereport(
 
 def _ran_on_old_module(item: pytest.Item, report: pytest.TestReport) -> bool:
     """Whether a test used a module as it was before it was healed; noted for the summary."""
-    if report.when != "call" or not item.config.option.regen_heal or _UNITS not in item.config.stash:
+    if (
+        report.when != "call"
+        or not item.config.option.regen_heal
+        or _UNITS not in item.config.stash
+    ):
         return False
     from pytest_regen.pytest_plugin.loaded import note_old
 

@@ -17,7 +17,7 @@ from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.text import excerpt, plural
-from pytest_regen.units.loading import ProjectKinds, load_kinds
+from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
 from pytest_regen.units.naming import (
     adopt_command,
     command,
@@ -304,6 +304,18 @@ def unit_nodes(
                 yield item
 
 
+_PREPARED: "pytest.StashKey[bool]" = pytest.StashKey()
+
+
+def _prepare(session: pytest.Session) -> None:
+    """Let kinds do for all files of the run what is cheaper at once; a worker gets its own few."""
+    if session.stash.get(_PREPARED, False) or hasattr(session.config, "workerinput"):
+        return
+    session.stash[_PREPARED] = True
+    kinds = kinds_of(session.config)
+    prepare_kinds(kinds, [one.file for one in session.items if isinstance(one, UnitItem)])
+
+
 class UnitFileNode(pytest.File):
     """A file with units."""
 
@@ -342,6 +354,7 @@ class UnitItem(pytest.Item):
             WrongUnitError: something is wrong with it.
             KindError: the kind cannot say which units there are.
         """
+        _prepare(self.session)
         failing, warned = self.check.gate(self.unit)
         # Also where there is nothing: what was said before it was regenerated is over.
         add_warnings(self, warned, command=_ending_command(self.check, (*warned, *failing)))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_regen.documents import Document, Part
+from pytest_regen.documents.changes import compare_types
 from pytest_regen.errors import HandEditError, StoreWriteError
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration.flow import source_diff, work
@@ -270,6 +271,7 @@ def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResu
         changed=plan.changed,
         removed=plan.removed,
         kept=plan.kept,
+        changes=() if plan.previous is None else compare_types(plan.previous.ir, plan.ir),
         is_new=plan.previous is None,
         is_current=plan.is_current,
         note=_note(plan),

@@ -14,17 +14,12 @@ from pytest_regen.documents.ir import (
     IR,
     REQUEST,
     SCHEMAS,
-    ArrayOf,
     DocumentRef,
     Endpoint,
     FieldIR,
-    MapOf,
-    Ref,
     Review,
-    Scalar,
-    TypeExpr,
     TypeIR,
-    UnionOf,
+    show_expression,
     type_hash,
 )
 from pytest_regen.documents.parts import Components, Part, endpoint_of, find_part
@@ -403,22 +398,8 @@ def _row(field: FieldIR) -> str:
     ]
     notes = " ".join([*(f"*{mark}*" for mark in marks), _cell(field.description or "")])
     required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
-    name, kind = _code(field.json_name), _code(_type_text(field.type))
+    name, kind = _code(field.json_name), _code(show_expression(field.type))
     return f"| {name} | {kind} | {required} | {nullable} | {notes.strip()} |"
-
-
-def _type_text(expression: TypeExpr) -> str:
-    match expression:
-        case Ref(name=name):
-            return name
-        case ArrayOf(items=items):
-            return f"{_type_text(items)}[]"
-        case MapOf(values=values):
-            return f"map<{_type_text(values)}>"
-        case UnionOf(options=options):
-            return " | ".join(map(_type_text, options))
-        case Scalar(kind=kind, format=format_):
-            return f"{kind} ({format_})" if format_ else kind
 
 
 def _cell(text: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pytest_regen.documents import Defect
+from pytest_regen.documents.changes import Change
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -277,6 +278,8 @@ class GenerateResult:
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    """What the document says otherwise than the store that was there."""
     is_new: bool = False
     """Whether there was no store before."""
     is_current: bool = False

@@ -6,7 +6,7 @@ schemas (``not``, branches that must not overlap) says so, and its values are ch
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -622,9 +622,13 @@ def _schemas_of(part: Mapping[str, Any], name: str) -> Iterator[Any]:
     yield from found or [part.get("additionalProperties", True)]
 
 
-def same_json(value: Json) -> str:
-    """Return a text that is equal for values that are the same JSON: 1 and 1.0 are."""
-    return canonical_json(_numbers_alike(value))
+def same_json(value: Json) -> Hashable:
+    """Return what is equal for values that are the same JSON: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, bool) or value is None:
+        return ("", value)
+    if isinstance(value, str | int | float):
+        return value
+    return ("json", canonical_json(_numbers_alike(value)))
 
 
 def _numbers_alike(value: Json) -> Json:

@@ -61,6 +61,8 @@ class Reach:
         self.document = document
         self._has_subtypes = has_subtypes
         self.unreadable: list[Unreadable] = []
+        self.validators: dict[int, Any] = {}
+        """Those of jsonschema, by the identity of their schemas."""
         self._hiding = _HIDING[direction]
         self._targets: dict[int, JsonNode] = {}
         self._tags: dict[int, Tags] = {}

@@ -6,7 +6,7 @@ inside fewer and smaller ones: a type of its own is tried by its own values.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -108,7 +108,7 @@ class Samples:
         key = (id(plan), wanted, min(level, _LEAST), only_objects)
         if key not in self._made:
             self._kept.append(plan)  # Its identity stays its own.
-            found: dict[str, Json] = {}
+            found: dict[Hashable, Json] = {}
             is_checked = level <= 0 or not plan.is_exact or level >= _LEAST
             failed = 0
             options = plan.options
@@ -117,12 +117,12 @@ class Samples:
             for value in self._values(options, wanted, level):
                 if len(found) >= wanted or failed > _MAX_TRIES:
                     break
-                text = same_json(value)
-                is_other = text in found or (only_objects and not isinstance(value, dict))
+                identity = same_json(value)
+                is_other = identity in found or (only_objects and not isinstance(value, dict))
                 if is_other or (is_checked and not plan.check.allows(value)):
                     failed += 1
                 else:
-                    found[text] = value
+                    found[identity] = value
                     failed = 0
             self._made[key] = list(found.values())
         return self._made[key]
@@ -238,7 +238,7 @@ class Samples:
 def _array(option: ArrayOption, items: _Items, size: int, start: int) -> list[Json] | None:
     """Return an array of a size that begins with the values at ``start``."""
     made: list[Json] = []
-    used: set[str] = set()
+    used: set[Hashable] = set()
     for place in range(size):
         values = items.at(place, size)
         order = (values[(start + place + more) % len(values)] for more in range(len(values)))

@@ -107,6 +107,9 @@ class Kind:
         """Return whether the text is a stub that is still to be generated."""
         return not unit.text.strip()
 
+    def prepare(self, files: Sequence[Path]) -> None:
+        """Do for several files at once what ``check`` would do for each; called before it."""
+
     def check(self, unit: Unit) -> Iterable[Finding]:
         """Return what is wrong with a unit, or a candidate for it."""
         return ()

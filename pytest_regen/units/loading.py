@@ -8,22 +8,22 @@ import glob
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.errors import KindError, RegenError, UsageError
 from pytest_regen.units.kind import Kind, call_kind
 
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = ["ENTRY_POINTS", "TEST_FILES", "KindOfFile", "ProjectKinds", "has_kinds", "load_kinds"]
+__all__ = ["ENTRY_POINTS", "TEST_FILES", "KindOfFile", "ProjectKinds", "has_kinds", "load_kinds", "prepare_kinds"]
 
 ENTRY_POINTS: Final = "pytest_regen.kinds"
 
@@ -95,6 +95,21 @@ def load_kinds(
     for one in found:
         _refuse_unusable(one)
     return ProjectKinds(root, tuple(found), tuple(test_files))
+
+
+def prepare_kinds(kinds: "ProjectKinds", paths: Iterable[Path]) -> None:
+    """Let kinds do for all of these files, which are going to be checked, what is cheaper at once.
+
+    What goes wrong is left to the check of each unit to say.
+    """
+    by_kind: dict[int, tuple[Kind, list[Path]]] = {}
+    for path in dict.fromkeys(paths):
+        kind = kinds.kind_of(path)
+        if kind is not None:
+            by_kind.setdefault(id(kind), (kind, []))[1].append(path)
+    for kind, files in by_kind.values():
+        with suppress(KindError):
+            call_kind(kind, "prepare", partial(kind.prepare, files))
 
 
 class ProjectKinds:

@@ -197,7 +197,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
             if member.type is None or not member.name or subject.is_near_fault(member):
                 continue
             where = f"{member.kind} {member.name!r}"
-            unit = member.wire_name
+            unit = member.wire_name or subject.unit_of(member)
             yield from subject.missing_types(member.type, known, where, unit, line=member.line)
 
 

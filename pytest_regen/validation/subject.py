@@ -224,9 +224,17 @@ class Subject:
             finding=f"these {noun}s belong to page {asked}: do not write them here",
         )
 
+    def unit_of(self, member: Member) -> EnumValue | None:
+        """Return the field or value of the type that a member stands for, if there is one.
+
+        A member that is given no name on the wire has its own name there.
+        """
+        wire = member.name if member.wire_name is None else member.wire_name
+        return wire if wire in self.names else None
+
     def naming_issue(self, member: Member, message: str) -> Issue:
         """Return the issue of a member that must have another name, with the one to use."""
-        unit = member.wire_name if member.wire_name in self.names else None
+        unit = self.unit_of(member)
         proposed = None if unit is None else self.names[unit]
         detail = f"call this one {proposed!r}" if proposed not in {None, member.name} else None
         return self.issue("DUPLICATE_PROPERTY", message, line=member.line, unit=unit, detail=detail)

@@ -40,7 +40,9 @@ def other():
     def (
     # [REGEN:END other]
 '''
-PYPROJECT = '[project]\nname = "acme"\nrequires-python = ">=3.11"\ndependencies = ["PyYAML>=6", "pluggy"]\n'
+PYPROJECT = (
+    '[project]\nname = "acme"\nrequires-python = ">=3.11"\ndependencies = ["PyYAML>=6", "pluggy"]\n'
+)
 
 
 @pytest.fixture
@@ -54,7 +56,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(root: Path, code: str, name: str = "Clock.tell", allow: tuple[str, ...] = ()) -> list[str]:
+def found(
+    root: Path, code: str, name: str = "Clock.tell", allow: tuple[str, ...] = ()
+) -> list[str]:
     """Return what is said of code, with its line."""
     path = root / "src" / "acme" / "clocks.py"
     module = read_module(FunctionRegion().replace(MODULE, {name: code}))

@@ -54,9 +54,7 @@ def code(reply: str, name: str = "tell") -> str:
 
 def indented(text: str = BODY, by: str = "    ") -> str:
     """Return code indented, but for the lines inside its string."""
-    return "\n".join(
-        line if line.startswith("  b") else f"{by}{line}" for line in text.split("\n")
-    )
+    return "\n".join(line if line.startswith("  b") else f"{by}{line}" for line in text.split("\n"))
 
 
 def fenced(text: str, language: str = "python") -> str:
@@ -77,7 +75,12 @@ def fenced(text: str, language: str = "python") -> str:
         f"{fenced(BODY)}\n\nIt prints:\n\n{fenced('x', 'text')}",
         fenced(HEAD + DOCSTRING + indented()),
         fenced(HEAD + indented()),
-        fenced(MODULE.replace("    raise NotImplementedError\n    # [REGEN:END tell]", f"{indented()}\n    # [REGEN:END tell]")),
+        fenced(
+            MODULE.replace(
+                "    raise NotImplementedError\n    # [REGEN:END tell]",
+                f"{indented()}\n    # [REGEN:END tell]",
+            )
+        ),
         fenced(f"# [REGEN:BEGIN tell]\n{BODY}\n# [REGEN:END tell]"),
         fenced(f"    # [REGEN:BEGIN tell]\n{indented()}\n    # [REGEN:END tell]"),
         fenced(textwrap.dedent(DOCSTRING) + BODY),
@@ -100,7 +103,9 @@ def test_a_first_line_that_lost_its_indentation() -> None:
 
 def test_imports_and_helpers_move_into_the_body() -> None:
     """The module's own are left out; what it lacks comes along."""
-    reply = "import json\nimport re\n\n_WORD = 3\n\n\ndef _helper(x):\n    return json.dumps(x)\n\n\n"
+    reply = (
+        "import json\nimport re\n\n_WORD = 3\n\n\ndef _helper(x):\n    return json.dumps(x)\n\n\n"
+    )
     reply += f"{HEAD}    return _helper(text)[:_WORD]\n"
 
     assert code(fenced(reply)) == (

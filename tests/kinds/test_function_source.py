@@ -122,8 +122,14 @@ REGION = "# [REGEN:BEGIN f]\n{0}pass\n{0}# [REGEN:END f]\n"
     ("text", "reason"),
     [
         (REGION.format(""), "line 1: the block 'f' stands outside of any function"),
-        ("class A:\n    " + REGION.format("    "), "line 2: the block 'f' stands directly in a class"),
-        ('x = """\n' + REGION.format("") + '"""\n', "line 2: the block 'f' stands inside of a string"),
+        (
+            "class A:\n    " + REGION.format("    "),
+            "line 2: the block 'f' stands directly in a class",
+        ),
+        (
+            'x = """\n' + REGION.format("") + '"""\n',
+            "line 2: the block 'f' stands inside of a string",
+        ),
         ("def f(:\n    " + REGION.format("    "), "line 1: "),
         (
             'def f():\n    """Doc.\n\n    >>>f()\n    """\n    ' + REGION.format("    "),
@@ -176,7 +182,9 @@ def test_stubs(text: str) -> None:
     assert is_stub(text)
 
 
-@pytest.mark.parametrize("text", ["return", "raise ValueError", "pass\nreturn 1", "...\nx = 1", "x ="])
+@pytest.mark.parametrize(
+    "text", ["return", "raise ValueError", "pass\nreturn 1", "...\nx = 1", "x ="]
+)
 def test_no_stubs(text: str) -> None:
     """Code that does something, or cannot be read, is an answer."""
     assert not is_stub(text)

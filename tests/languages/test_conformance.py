@@ -35,6 +35,19 @@ class TestOtherCSharp(LanguageConformance):
         return write_csharp(type_)
 
 
+class TestTypeScript(LanguageConformance):
+    """TypeScript, as interfaces."""
+
+    language = "typescript"
+
+
+class TestZod(LanguageConformance):
+    """TypeScript, as schemas of zod."""
+
+    language = "typescript"
+    profile = "zod"
+
+
 class TestSlate(LanguageConformance):
     """Slate, the language of the tests."""
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from pytest_regen.errors import UsageError
+from pytest_regen.errors import SourceError, UsageError
+from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
 from pytest_regen.kinds.functions.lint import check_code
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.prompts import function_prompt, system_prompt
@@ -16,6 +17,7 @@ from pytest_regen.kinds.functions.source import (
     read_module,
 )
 from pytest_regen.units.kind import Finding, Kind, Unit, quoted
+from pytest_regen.validation.issues import Issue
 
 __all__ = ["Function", "function_kinds"]
 
@@ -24,6 +26,18 @@ _KEYS: Final = {"files", "allow", "style", "path", "timeout"}
 _HINT: Final = 'write `functions = ["src/acme/*.py"]` in [tool.pytest-regen]'
 _MARKER: Final = b"[REGEN:BEGIN"
 _TIMEOUT: Final = 10.0
+_TOGETHER: Final = 64
+"""Files whose examples run in one sandbox, each in a process of its own."""
+
+
+class _Work(NamedTuple):
+    """Units of a module that are to be judged."""
+
+    path: Path
+    module: ModuleSource
+    names: tuple[str, ...]
+    key: str
+    """Of their verdicts."""
 
 
 class Function(Kind):
@@ -60,6 +74,7 @@ class Function(Kind):
         self.system = system_prompt(self._project, allow=allow, style=style)
         self._allow = tuple(allow)
         self._timeout = timeout
+        self._verdicts = Verdicts(self._project, {"allow": sorted(allow)})
         self._read: dict[Path, tuple[tuple[int, int], ModuleSource]] = {}
 
     @property
@@ -96,9 +111,55 @@ class Function(Kind):
 
     def check(self, unit: Unit) -> Iterator[Finding]:
         """Yield what is wrong with the code: what can be seen, then what its examples show."""
-        module = read_module(unit.file_text)
-        place = module.places[unit.name]
-        yield from check_code(self._project, unit.path, module, place, allow=self._allow)
+        key = self._verdicts.key(unit.path, unit.file_text)
+        found = self._verdicts.get(key, unit.name)
+        if found is None:
+            module = read_module(unit.file_text)
+            # A file as it stands is judged as a whole, a candidate by itself.
+            is_stored = module is self._module(unit.path)
+            self._judge(
+                [_Work(unit.path, module, tuple(module.places) if is_stored else (unit.name,), key)]
+            )
+            found = self._verdicts.get(key, unit.name) or ()
+        yield from found
+
+    def prepare(self, files: Sequence[Path]) -> None:
+        """Judge the units of files, all together, that were not judged before."""
+        for at in range(0, len(files), _TOGETHER):
+            self._judge(list(self._unknown(files[at : at + _TOGETHER])))
+
+    def _unknown(self, files: Iterable[Path]) -> "Iterator[_Work]":
+        for path in files:
+            try:
+                module = self._module(path)
+                key = self._verdicts.key(path, path.read_bytes().decode("utf-8"))
+            except (OSError, ValueError, SourceError):
+                continue  # Its units say so.
+            names = tuple(name for name in module.places if self._verdicts.get(key, name) is None)
+            if names:
+                yield _Work(path, module, names, key)
+
+    def _judge(self, work: "Sequence[_Work]") -> None:
+        """Find out what is wrong with units of modules, and keep it."""
+        seen = [self._check_code(one) for one in work]
+        examples = [self._examples(one, found) for one, found in zip(work, seen, strict=True)]
+        run_all(examples, self._project, seconds=self._timeout)
+        for one, found, ran in zip(work, seen, examples, strict=True):
+            judged = {name: found[name] for name in one.names} | ran.found
+            self._verdicts.put(one.key, judged, unsure=ran.unsure)
+
+    def _check_code(self, work: "_Work") -> dict[str, tuple[Issue, ...]]:
+        return {
+            name: tuple(check_code(self._project, work.path, work.module, place, allow=self._allow))
+            for name, place in work.module.places.items()
+        }
+
+    def _examples(self, work: "_Work", seen: Mapping[str, Sequence[Issue]]) -> Examples:
+        # What is not legal would spoil the whole module; what lint refuses is not run.
+        legal = [name for name, found in seen.items() if all(one.code != "SYNTAX" for one in found)]
+        spans = work.module.spans
+        names = [name for name in work.names if not (seen[name] or is_stub(spans[name].text))]
+        return Examples(self._project, work.path, work.module, names, legal, seconds=self._timeout)
 
     def _module(self, path: Path) -> ModuleSource:
         """Return a file, read again only if it was written."""

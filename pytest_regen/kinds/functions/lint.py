@@ -4,8 +4,10 @@ and does it keep to what the project allows. This is lint, and no boundary: the 
 import ast
 import builtins
 import symtable
+import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -84,28 +86,83 @@ def check_code(
         place: where the code stands.
         allow: modules and calls that the user lets bodies use.
     """
-    text = module.with_bodies((place.name,))
     try:
-        tree = parse(text)
-        _compile(text, path)
+        code = _whole(module) or _Code(module, (place.name,))
     except SyntaxError as error:
         yield _issue("SYNTAX", _words(error, place), place, error.lineno)
         return
-    outside = next(_nodes_outside(tree, place), None)
-    if outside is not None:
+    if (line := code.outside.get(place.name)) is not None:
         message = "the code does not stay within its function: it is indented less than its marker"
-        yield _issue("SYNTAX", message, place, outside)
+        yield _issue("SYNTAX", message, place, line)
         return
     yield from _check_version(project, module, place)
-    yield from _check_names(text, path, tree, place)
-    yield from _Uses(project, path, module, place, allow).check(tree)
+    yield from _check_names(code, place)
+    yield from _Uses(project, path, module, place, allow).check(code.nodes[place.name])
 
 
-def _compile(text: str, path: Path) -> None:
+class _Code:
+    """A module with the code of some units in it.
+
+    Args:
+        module: the module.
+        names: the units.
+
+    Raises:
+        SyntaxError: it is not legal.
+    """
+
+    def __init__(self, module: ModuleSource, names: Collection[str]) -> None:
+        text = module.with_bodies(names)
+        self.tree = parse(text)
+        _compile(text)
+        self.table = symtable.symtable(text, "<module>", "exec")
+        self.nodes: dict[str, list[ast.AST]] = {name: [] for name in names}
+        """What stands between the markers of each unit."""
+        self.outside: dict[str, int] = {}
+        """Lines of code between markers that is not in the function of the unit."""
+        self._sort({module.marks[name]: module.places[name] for name in names})
+
+    @cached_property
+    def has_star(self) -> bool:
+        """Whether the module imports names that nobody can list."""
+        return any(
+            isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+            for node in self.tree.body
+        )
+
+    def _sort(self, places: Mapping[Marks, Place]) -> None:
+        owners = {line: place for marks, place in places.items() for line in range(*marks) if line}
+        functions = {(one.node.lineno, one.node.name): one.name for one in places.values()}
+        open_: list[tuple[ast.AST, frozenset[str]]] = [(self.tree, frozenset())]
+        while open_:
+            node, inside = open_.pop()
+            line = getattr(node, "lineno", 0)
+            owner = owners.get(line)
+            if owner is not None and owner.marks.holds(line):
+                self.nodes[owner.name].append(node)
+                if owner.name not in inside:
+                    self.outside.setdefault(owner.name, line)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = functions.get((node.lineno, node.name))
+                inside = inside | {name} if name else inside
+            open_ += [(child, inside) for child in ast.iter_child_nodes(node)]
+
+
+@lru_cache(maxsize=4)
+def _whole(module: ModuleSource) -> _Code | None:
+    """Return a module with the code of all units; ``None`` where one of them is not legal."""
+    try:
+        code = _Code(module, tuple(module.places))
+    except SyntaxError:
+        return None
+    return None if code.outside else code
+
+
+def _compile(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            compile(text, str(path), "exec", dont_inherit=True)
+            compile(text, "<module>", "exec", dont_inherit=True)
         except (ValueError, RecursionError, MemoryError) as error:
             raise SyntaxError(str(error) or "nested too deeply") from None
 
@@ -128,25 +185,10 @@ def _own_line(marks: Marks, line: int) -> int | None:
     return line - marks.begin if marks.holds(line) else None
 
 
-def _nodes_outside(tree: ast.AST, place: Place) -> Iterator[int]:
-    """Yield the lines of code between the markers that is not in the function."""
-    function_line, function = place.node.lineno, place.node.name
-    open_: list[tuple[ast.AST, bool]] = [(tree, False)]
-    while open_:
-        node, is_inside = open_.pop()
-        line = getattr(node, "lineno", 0)
-        if not is_inside and place.marks.holds(line):
-            yield line
-            return
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
-            node.lineno,
-            node.name,
-        ) == (function_line, function)
-        open_ += [(child, is_inside or is_function) for child in ast.iter_child_nodes(node)]
-
-
 def _check_version(project: Project, module: ModuleSource, place: Place) -> Iterator[Issue]:
     """Yield syntax that the oldest Python of the project does not know, and the module has not."""
+    if project.python >= sys.version_info[:2]:
+        return
     error = _version_error(module.with_bodies((place.name,)), project.python)
     if error is not None and _version_error(module.skeleton, project.python) is None:
         major, minor = project.python
@@ -169,23 +211,19 @@ def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
 # Names
 
 
-def _check_names(text: str, path: Path, tree: ast.Module, place: Place) -> Iterator[Issue]:
+def _check_names(code: _Code, place: Place) -> Iterator[Issue]:
     """Yield each name that nothing defines, once, on the line of its first use."""
-    if any(
-        isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
-        for node in ast.walk(tree)
-    ):
+    if code.has_star:
         return
-    top = symtable.symtable(text, str(path), "exec")
-    known = {symbol.get_name() for symbol in top.get_symbols() if _is_bound(symbol)}
-    known |= _MODULE_NAMES | set(dir(builtins)) | _globals_bound(top)
-    function = next(_tables_at(top, place), None)
+    function = next(_tables_at(code.table, place), None)
     if function is None:
         return
+    known = {symbol.get_name() for symbol in code.table.get_symbols() if _is_bound(symbol)}
+    known |= _MODULE_NAMES | set(dir(builtins)) | _globals_bound(code.table)
     missing = _globals_used(function) - known
     lines: dict[str, int] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in missing and place.marks.holds(node.lineno):
+    for node in code.nodes[place.name]:
+        if isinstance(node, ast.Name) and node.id in missing:
             lines[node.id] = min(lines.get(node.id, node.lineno), node.lineno)
     for name, line in sorted(lines.items(), key=lambda item: item[1]):
         message = f"{name} is not defined: neither the module nor the code defines or imports it"
@@ -242,19 +280,18 @@ class _Uses:
         self._path = path
         self._place = place
         self._allow = frozenset(allow)
-        self._imported = {name for name, *_ in project.imported(path, _tree_of(module))}
-        self._imported |= {
-            f"{name}.{taken}"
-            for name, taken, _ in project.imported(path, _tree_of(module))
-            if taken
-        }
-        self._aliases: dict[str, str] = {}
+        self._module = module
 
-    def check(self, tree: ast.Module) -> Iterator[Issue]:
+    @cached_property
+    def _imported(self) -> frozenset[str]:
+        """What the module itself imports, and the modules around it."""
+        tree = ast.Module(list(self._module.imports), [])
+        taken = {(name, part) for name, part, _ in self._project.imported(self._path, tree)}
+        whole = {f"{name}.{part}" if part else name for name, part in taken}
+        return frozenset(whole | {name for name, _ in taken})
+
+    def check(self, nodes: Collection[ast.AST]) -> Iterator[Issue]:
         """Yield what the code may not do, in the order of its lines."""
-        nodes = [
-            node for node in ast.walk(tree) if self._place.marks.holds(getattr(node, "lineno", 0))
-        ]
         found = [item for node in nodes for item in self._imports(node)]
         found += [item for node in nodes for item in self._calls(node)]
         for line, message in sorted(dict.fromkeys(found)):
@@ -314,10 +351,6 @@ class _Uses:
                 yield line, f"reads {name}, where the expected output of its examples stands"
             case _:
                 return
-
-
-def _tree_of(module: ModuleSource) -> ast.Module:
-    return ast.Module(list(module.imports), [])
 
 
 def _opens_for_writing(call: ast.Call) -> bool:

@@ -1,6 +1,7 @@
 """What code of a project may import, and where its own modules lie: read from files alone."""
 
 import ast
+import doctest
 import os
 import re
 import sys
@@ -38,6 +39,8 @@ class Project:
         self.root = root
         self._more = tuple(path)
         self._table = _load(root / "pyproject.toml")
+        self._states: dict[Path, tuple[str, dict[Path, _Stamp], str]] = {}
+        """By module: its text, the files it depends on as they stood, and the hash of all that."""
 
     @cached_property
     def import_path(self) -> tuple[Path, ...]:
@@ -47,6 +50,13 @@ class Project:
         folders = [self.root / str(name) for name in (*self._more, *named)]
         folders += [self.root / "src", self.root]
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
+
+    @cached_property
+    def doctest_flags(self) -> int:
+        """The flags of ``doctest`` that pytest's ``doctest_optionflags`` sets for all examples."""
+        ini = _get(self._table, "tool", "pytest", "ini_options", "doctest_optionflags")
+        named = ini.split() if isinstance(ini, str) else ini if isinstance(ini, list) else []
+        return sum({doctest.OPTIONFLAGS_BY_NAME.get(str(name), 0) for name in named})
 
     @cached_property
     def python(self) -> tuple[int, int]:
@@ -129,26 +139,38 @@ class Project:
             path: of the module.
             text: of the module, which may be another than the file holds.
         """
+        known = self._states.get(path)
+        if (
+            known is None
+            or known[0] != text
+            or any(_stamp(file) != stamp for file, stamp in known[1].items())
+        ):
+            stamps: dict[Path, _Stamp] = {}
+            known = text, stamps, self._hash_state(path, text, stamps)
+            self._states[path] = known
+        return known[2]
+
+    def _hash_state(self, path: Path, text: str, stamps: "dict[Path, _Stamp]") -> str:
+        """Return the hash, and note when each file that counts was written, there or not."""
         files: dict[str, str] = {}
         packages: set[str] = set()
-        waiting = [(path, text.encode("utf-8", "surrogatepass"))]
+        waiting = [path]
         while waiting:
-            file, data = waiting.pop()
+            file = waiting.pop()
             name = os.path.relpath(file, self.root)
             if name in files:
                 continue
+            data = text.encode("utf-8", "surrogatepass")
+            if file != path:
+                stamps[file] = _stamp(file)
+                data = _read(file)
             files[name] = file_hash(data)
+            waiting += _inits(file, self.root)
             for found, top in self._imports_of(file, data):
                 if found is None:
                     packages.add(top)
-                    continue
-                for one in (found, *_inits(found, self.root)):
-                    try:
-                        waiting.append((one, one.read_bytes()))
-                    except OSError:
-                        files[os.path.relpath(one, self.root)] = ""
-        for one in _inits(path, self.root):
-            files[os.path.relpath(one, self.root)] = file_hash(one.read_bytes())
+                else:
+                    waiting.append(found)
         versions = {name: _version(name) for name in packages - sys.stdlib_module_names}
         return canonical_hash([sys.version, sys.platform, files, versions])
 
@@ -168,6 +190,24 @@ class Project:
         package = own if path.name == "__init__.py" else own.rpartition(".")[0]
         base = _above(module, level, package)
         return (self.find(f"{base}.{name}", folder) if name else None) or self.find(base, folder)
+
+
+_Stamp = tuple[int, int, int] | None
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _load(path: Path) -> Mapping[str, Any]:

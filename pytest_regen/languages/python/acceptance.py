@@ -152,8 +152,9 @@ def literals_of(spelled: TypeRef) -> tuple[object, ...]:
     import ast
 
     return tuple(
-        ast.literal_eval(part.name) for part in spelled.args if not part.name.isidentifier()
-        or part.name in {"True", "False"}
+        ast.literal_eval(part.name)
+        for part in spelled.args
+        if not part.name.isidentifier() or part.name in {"True", "False"}
     )
 
 

@@ -3,12 +3,14 @@
 A dump is made of a copy that holds the parsed fields alone: what a class keeps beside them, the
 text that it was read from for one, is not there to be handed back.
 """
+# ruff: noqa: BLE001 - code that may raise anything is run here: it is what this is for
 
 import dataclasses
 import json
 import sys
 import typing
 from enum import Enum
+from typing import Any
 
 import pydantic
 import pydantic_core
@@ -18,23 +20,23 @@ if sys.version_info < (3, 12):
     # What pydantic asks for there; the code that is run need not depend on it for that.
     typing.TypedDict = typing_extensions.TypedDict
 
-OPTIONS = {"by_alias": True}
+OPTIONS: dict[str, Any] = {"by_alias": True}
 """How values are dumped; whoever sends this text puts its own in."""
 MOST = 300
 """Characters kept of a reason."""
 
+# Taken before any other code is there to replace them.
 Adapter, Model = pydantic.TypeAdapter, pydantic.BaseModel
 Refusal, encode = pydantic.ValidationError, pydantic_core.to_json
-decode, write = json.loads, json.dumps
+decode = json.loads
 new, put = object.__new__, object.__setattr__
 
 
-def copy(value):
+def copy(value: Any) -> Any:
     """Return a value made of its fields and items alone."""
     if isinstance(value, Model):
-        held = new(type(value))
-        fields = {key: copy(item) for key, item in value.__dict__.items()}
-        put(held, "__dict__", fields)
+        held: Any = new(type(value))
+        put(held, "__dict__", {key: copy(item) for key, item in value.__dict__.items()})
         put(held, "__pydantic_fields_set__", set(value.__pydantic_fields_set__))
         # What the class has no field for is not kept: no field may be carried like that.
         put(held, "__pydantic_extra__", {} if value.__pydantic_extra__ is not None else None)
@@ -45,14 +47,14 @@ def copy(value):
         for field in dataclasses.fields(value):
             put(held, field.name, copy(getattr(value, field.name)))
         return held
-    if type(value) in (list, tuple, set, frozenset):
+    if type(value) in {list, tuple, set, frozenset}:
         return type(value)(map(copy, value))
     if type(value) is dict:
         return {key: copy(item) for key, item in value.items()}
     return value
 
 
-def reason(error):
+def reason(error: BaseException) -> tuple[str, list[Any]]:
     """Return why an instance is refused, and the path to what is wrong, where that is known."""
     if isinstance(error, Refusal):
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -60,7 +62,7 @@ def reason(error):
     return f"{type(error).__name__}: {error}"[:MOST], []
 
 
-def members(value, names, unset):
+def members(value: Any, names: list[str], unset: Enum | None) -> str:
     """Return what the members hold as a JSON text; what is unset is left out."""
     if not names or not (isinstance(value, Model) or dataclasses.is_dataclass(value)):
         return ""
@@ -75,9 +77,10 @@ def members(value, names, unset):
         return ""
 
 
-def reply(adapter, text, names, unset):
+def reply(adapter: Any, text: str, names: list[str], unset: Enum | None) -> list[Any]:
     """Return what becomes of one instance: dumped texts, why it is refused and where, members."""
-    refused, path = None, []
+    refused: str | None = None
+    path: list[Any] = []
     try:
         adapter.validator.validate_json(text, strict=True)
     except Exception as error:
@@ -87,12 +90,12 @@ def reply(adapter, text, names, unset):
     except Exception as error:
         return [[], *reason(error), ""]
     try:
-        serializer = adapter.serializer
         # An unexpected value, such as a string where a number is declared, is an error.
-        texts = [serializer.to_json(copy(value), warnings="error", **OPTIONS).decode()]
+        copied = adapter.serializer.to_json(copy(value), warnings="error", **OPTIONS).decode()
+        texts = [copied]
         if isinstance(value, Model):
             other = value.model_dump_json(**OPTIONS)
-            if other != texts[0] and decode(other) != decode(texts[0]):
+            if other != copied and decode(other) != decode(copied):
                 texts.append(other)
     except Exception as error:
         why, where = reason(error)
@@ -100,11 +103,11 @@ def reply(adapter, text, names, unset):
     return [texts, refused, path, members(value, names, unset)]
 
 
-def answer(module, question):
+def answer(module: Any, question: dict[str, Any] | None) -> list[Any] | None:
     """Return a reply for each instance of a question about one type; ``None`` asks for nothing."""
     if question is None:
         return None
-    adapter = Adapter(getattr(module, question["type"]))
+    adapter: Any = Adapter(getattr(module, question["type"]))
     unset = getattr(module, "UNSET", None)
     unset = unset if isinstance(unset, Enum) else None
     names = question["members"]

@@ -100,8 +100,17 @@ class Python:
         return acceptance.is_known(reference)
 
     def header(self, *, namespace: str, profile: str) -> str:
-        """Return imports and base classes: what stands before the first boundary."""
-        return wording.header(namespace=namespace, profile=profile)
+        """Return imports and base classes: what stands before the first boundary.
+
+        Args:
+            namespace: not used: a module is called as its file.
+            profile: decides what is imported.
+
+        Raises:
+            UsageError: Python has no such profile.
+        """
+        del namespace
+        return wording.header(profile)
 
     def missing_in_header(
         self, outside: str, blocks: Mapping[str, str], *, profile: str

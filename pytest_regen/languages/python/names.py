@@ -17,7 +17,9 @@ from pytest_regen.documents.ir import TypeIR
 
 __all__ = [
     "BASE_MODEL",
+    "HEADER_CLASSES",
     "HEADER_NAMES",
+    "OF_MODELS",
     "RESERVED_TYPE_NAMES",
     "is_field_name",
     "is_identifier",
@@ -28,6 +30,9 @@ __all__ = [
 
 BASE_MODEL: Final = "ApiModel"
 """The base class of all models; it stands in the header."""
+
+HEADER_CLASSES: Final = frozenset({BASE_MODEL, "Unset"})
+"""What the headers declare themselves."""
 
 HEADER_NAMES: Final = frozenset(
     """
@@ -55,7 +60,7 @@ RESERVED_TYPE_NAMES: Final = (
 _IN_ANNOTATIONS: Final = frozenset({"bool", "dataclasses", "dict", "dt", "float", "int", "list"}) | {
     "str"
 }
-_OF_MODELS: Final = frozenset(
+OF_MODELS: Final = frozenset(
     """
     construct copy dict from_orm json model_computed_fields model_config model_construct model_copy
     model_dump model_dump_json model_extra model_fields model_fields_set model_json_schema
@@ -66,7 +71,7 @@ _OF_MODELS: Final = frozenset(
 )
 """What pydantic's ``BaseModel`` has already: a field of that name would hide it."""
 
-_RESERVED: Final = frozenset(keyword.kwlist) | _IN_ANNOTATIONS | _OF_MODELS | {"self"}
+_RESERVED: Final = frozenset(keyword.kwlist) | _IN_ANNOTATIONS | OF_MODELS | {"self"}
 _MAX_LENGTH: Final = 100
 """Longer names are cut and told apart by a hash."""
 _SYMBOLS: Final[Mapping[str, str]] = {

@@ -57,18 +57,26 @@ class PythonRunner:
         """Return the versions of what answers."""
         return f"{FORMAT} {_versions()}"
 
-    def refuses(self, type_: TypeIR, keyword: str, path: Sequence[str | int]) -> bool:
+    def refuses(
+        self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
+    ) -> bool:
         """Return whether the prompts order what refuses the violation of a keyword."""
+        del value
         if type_.kind == "enum":
-            return keyword in {"type", "enum", "nullable"}
+            return keyword in {"type", "coercion", "enum", "nullable"}
         if not path:  # the object itself
             return keyword == "type"
         field = next((field for field in type_.fields if field.json_name == path[0]), None)
         if field is None:
             return False
+        spelled = spell_value(field, profile=self.profile)
         if keyword == "format":
-            spelled = spell_value(field, profile=self.profile)
             return len(path) == 1 and spelled in _READ_STRICTLY
+        if keyword == "coercion":
+            # It is asked strictly; but a decimal takes text all the same, Literal[1] takes True.
+            return "type" in kept_constraints(field, self.profile) and not (
+                "Decimal" in spelled or "Literal" in spelled
+            )
         if len(path) > 1 and keyword not in {"type", "enum"}:
             return False  # The IR keeps no limits of items.
         return keyword in kept_constraints(field, self.profile)
@@ -76,7 +84,7 @@ class PythonRunner:
     def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
         """Ask the types in one process; the answers before one that ends it count."""
         module = sandbox.Module(_MODULE, code, f"{_MODULE}.py")
-        handler = _handler().replace('OPTIONS = {"by_alias": True}', f"OPTIONS = {self._options}")
+        handler = f"{_handler()}\nOPTIONS = {dict(_OPTIONS[self.profile])}\n"
         # The first question is whether there is anyone to answer: that tells code that does not
         # load from code that does not answer.
         job = sandbox.Job(module, (None, *map(_as_json, questions)))
@@ -103,10 +111,6 @@ class PythonRunner:
             else:
                 replies[name] = read
         return Answers(replies, tuple(faults), result.level)
-
-    @property
-    def _options(self) -> dict[str, bool]:
-        return dict(_OPTIONS[self.profile])
 
 
 @cache

@@ -188,7 +188,7 @@ _EXAMPLES: Final[Mapping[str, Mapping[OutputMode, str]]] = {
         "class_only": "class KiteString(ApiModel):\n    metres: float",
         "fields_only": (
             f"{BEGIN}\n"
-            '    knots: list[int] | None = Field(default=None, max_length=40)\n'
+            "    knots: list[int] | None = Field(default=None, max_length=40)\n"
             '    class_: str = Field(alias="class", pattern=r"^[A-Z]\\d$")\n'
             f"{END}"
         ),
@@ -208,8 +208,7 @@ _EXAMPLES: Final[Mapping[str, Mapping[OutputMode, str]]] = {
             "    notes: list[str] | Unset = UNSET"
         ),
         "class_only": (
-            "@dataclasses.dataclass(slots=True, kw_only=True)\n"
-            "class KiteString:\n    metres: float"
+            "@dataclasses.dataclass(slots=True, kw_only=True)\nclass KiteString:\n    metres: float"
         ),
         "fields_only": f"{BEGIN}\n    knots: list[int] | Unset = UNSET\n{END}",
         **_ENUM_EXAMPLES,
@@ -307,23 +306,13 @@ _HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-def header(*, namespace: str, profile: str) -> str:
+def header(profile: str) -> str:
     """Return the lines before the first boundary, without a final line end.
 
-    Args:
-        namespace: must be empty: a module is called as its file.
-        profile: decides what is imported.
-
     Raises:
-        UsageError: a namespace is given, or the profile is unknown.
+        UsageError: there is no such profile.
     """
     wording(profile)
-    if namespace:
-        raise UsageError(
-            f"Python has no namespace {namespace!r} to declare",
-            why="a module is called as its file",
-            hint="leave --namespace out",
-        )
     gap = "\n\n\n" if profile == "default" else "\n\n"  # two lines after a class
     return f"{_NOTE}\n{_HEADERS[profile]}{gap}{_TIGHT}"
 
@@ -334,7 +323,9 @@ _ADVICE: Final = (
 )
 _IMPORT: Final = re.compile(r"^(?:import \w+(?: as \w+)?|from [\w.]+ import .+)$", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^(?:class )?(DecimalNumber|ApiModel|Unset|UNSET)\b.*$", re.MULTILINE)
-_STRING: Final = re.compile(r'("""|\'\'\').*?\1|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+_STRING: Final = re.compile(
+    r'("""|\'\'\').*?\1|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL
+)
 
 
 def missing_in_header(

@@ -1,13 +1,22 @@
 """TypeScript, as the rest of the package asks for it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
+from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.base import (
+    AbsenceFault,
     Comment,
+    Declaration,
+    HeaderLine,
+    Member,
     Nouns,
+    RuleSubject,
+    SourceFacts,
+    StitchedType,
     Syntax,
+    TypeRef,
     Wording,
 )
 from pytest_regen.languages.runner import Runner
@@ -15,8 +24,17 @@ from pytest_regen.languages.typescript import names, spelling
 from pytest_regen.languages.typescript.wording import NOUNS, check_profile, wording
 from pytest_regen.languages.typescript.writer import write_page
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.validation.issues import Issue
 
 __all__ = ["TypeScript"]
+
+_IMPORT_ZOD: Final = 'import { z } from "zod";'
+_IMPORTS_ZOD: Final = re.compile(
+    r"^\s*import\s*(?:\{[^}]*\bz\b[^}]*\}|(?:\*\s*as\s+)?z\b)[^;\n]*[\"']zod(?:/\w+)*[\"']",
+    re.MULTILINE,
+)
+_USES_ZOD: Final = re.compile(r"\bz\s*\.")
+_IMPORT_ADVICE: Final = "put the line back at the top of the file"
 
 
 class TypeScript:
@@ -78,7 +96,7 @@ class TypeScript:
         """
         del namespace
         check_profile(profile)
-        return 'import { z } from "zod";' if profile == "zod" else ""
+        return _IMPORT_ZOD if profile == "zod" else ""
 
     def runner(self, profile: str) -> Runner | None:
         """Return what runs the code of a profile."""
@@ -93,3 +111,103 @@ class TypeScript:
             UsageError: TypeScript has no such profile.
         """
         return wording(profile)
+
+    def show_type(self, reference: TypeRef) -> str:
+        """Return a type, or a schema, as the source spells it."""
+        from pytest_regen.languages.typescript.types import show_type
+
+        return show_type(reference)
+
+    def accepts(
+        self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
+    ) -> bool:
+        """Return whether ``spelled`` holds the values of ``expression``, null aside."""
+        from pytest_regen.languages.typescript.types import accepts
+
+        del declared
+        return accepts(expression, spelled)
+
+    def is_known(self, reference: TypeRef) -> bool:
+        """Return whether a type of that name exists without being declared in the source."""
+        from pytest_regen.languages.typescript.types import is_known
+
+        return is_known(reference)
+
+    def missing_in_header(
+        self, outside: str, blocks: Mapping[str, str], *, profile: str
+    ) -> Sequence[HeaderLine]:
+        """Return the import of zod where it is gone."""
+        if profile != "zod" or _IMPORTS_ZOD.search(outside):
+            return ()
+        for name, text in blocks.items():
+            if _USES_ZOD.search(text):
+                return (HeaderLine(_IMPORT_ZOD, "z", name, _IMPORT_ADVICE),)
+        return ()
+
+    def read(self, code: str) -> SourceFacts:
+        """Return what ``code`` declares and where it is illegal."""
+        from pytest_regen.languages.typescript.reader import read
+
+        return read(code)
+
+    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
+        """Return as what ``code`` declares ``name``, by its words alone, and on which line."""
+        from pytest_regen.languages.typescript.reader import declared_kind
+
+        return declared_kind(code, name)
+
+    def repair(self, code: str) -> str:
+        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
+        from pytest_regen.languages.typescript.reader import repair
+
+        return repair(code)
+
+    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
+        """Join the pages of one type into one declaration, by syntax tree."""
+        from pytest_regen.languages.typescript.pages import stitch
+
+        return stitch(outputs, name=name, is_enum=is_enum)
+
+    def unwrap_page(self, code: str, mode: OutputMode) -> str:
+        """Return the members of a continuation page without what was put around them."""
+        from pytest_regen.languages.typescript.pages import unwrap_page
+
+        return unwrap_page(code, mode)
+
+    def split(
+        self, code: str, *, name: str, units: Sequence[Sequence[str | int]]
+    ) -> tuple[str, ...]:
+        """Return the pages of a declaration: the way back from ``stitch``."""
+        from pytest_regen.languages.typescript.pages import split
+
+        return split(code, name=name, units=units)
+
+    def illegality(self, code: str) -> int:
+        """Return how far ``code`` is from a page of generated code; 0 is legal."""
+        from pytest_regen.languages.typescript.pages import illegality
+
+        return illegality(code)
+
+    def leaves(self, code: str) -> tuple[str, ...]:
+        """Return the tokens and comments of ``code``, without what a formatter is free about."""
+        from pytest_regen.languages.typescript.pages import leaves
+
+        return leaves(code)
+
+    def missing_wire_name(self, member: Member, wire: str, *, is_enum: bool) -> str:
+        """Return what ``member`` lacks to carry ``wire``."""
+        from pytest_regen.languages.typescript.rules import missing_wire_name
+
+        return missing_wire_name(member, wire, is_enum=is_enum)
+
+    def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
+        """Return what is wrong about null and absence: the question mark, ``null``."""
+        from pytest_regen.languages.typescript.rules import absence_fault
+
+        return absence_fault(field, member)
+
+    def rules(self, subject: RuleSubject) -> Iterator[Issue]:
+        """Yield what is wrong with a type that other languages have no word for."""
+        from pytest_regen.languages.typescript.rules import rules
+
+        return rules(subject)

@@ -1,7 +1,7 @@
-"""Patterns of a schema as regular expressions of JavaScript, where they mean the same there.
+r"""Patterns of a schema as regular expressions of JavaScript, where they mean the same there.
 
-JSON Schema means ECMA 262 anyway, but documents hold what other engines read: ``\\A``, ``(?i)``,
-``\\-`` outside of a class, which JavaScript refuses under the flag ``u``.
+JSON Schema means ECMA 262 anyway, but documents hold what other engines read: ``\A``, ``(?i)``,
+``\-`` outside of a class, which JavaScript refuses under the flag ``u``.
 """
 
 import re
@@ -34,7 +34,7 @@ _IN_CLASS: Final = re.compile(
 
 
 def regex_literal(pattern: object) -> str | None:
-    """Return a literal like ``/^a\\/b$/u`` for a pattern; ``None`` where JavaScript has no such."""
+    r"""Return a literal like ``/^a\/b$/u`` for a pattern; ``None`` where JavaScript has no such."""
     if not isinstance(pattern, str) or not 0 < len(pattern) <= _LONGEST:
         return None
     found: list[str] = []

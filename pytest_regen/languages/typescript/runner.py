@@ -96,8 +96,14 @@ class TypeScriptRunner:
     def _packages(self) -> tuple[str, ...]:
         return ("typescript", "zod") if self.profile == "zod" else ("typescript",)
 
-    def refuses(self, type_: TypeIR, keyword: str, path: Sequence[str | int]) -> bool:
+    def refuses(
+        self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
+    ) -> bool:
         """Return whether the prompts order what refuses the violation of a keyword."""
+        if keyword == "coercion":
+            keyword = "type"  # Nothing is converted.
+        if self.profile != "zod" and isinstance(value, float):
+            return False  # To tsc, an integer is a number like any other.
         if type_.kind == "enum":
             return keyword in {"type", "enum", "nullable"}
         if not path:  # the object itself

@@ -102,7 +102,12 @@ class FreshCalls:
     """
 
     def __init__(
-        self, item: pytest.Item, name: str, path: Path, failure: BaseException | None, seconds: float
+        self,
+        item: pytest.Item,
+        name: str,
+        path: Path,
+        failure: BaseException | None,
+        seconds: float,
     ) -> None:
         self._item = item
         self._name = name

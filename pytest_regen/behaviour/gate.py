@@ -28,7 +28,7 @@ from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Ru
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
-    from pytest_regen.strategies import Instances
+    from pytest_regen.strategies import Instances, Violation
 
 __all__ = ["Behaviour", "Block", "Known", "Subject", "Verdict", "check"]
 
@@ -391,7 +391,7 @@ class _Run:
         return answers
 
     def _place_faults(self, answers: Answers) -> dict[str, Finding]:
-        found = {}
+        found: dict[str, Finding] = {}
         for fault in answers.faults:
             name = fault.type_name or self._subject.type_at(fault.line)
             if name is not None:
@@ -475,7 +475,7 @@ class _Cases:
         self._invalid = [
             violation
             for violation in given.invalid
-            if runner.refuses(self._type, violation.keyword, violation.path)
+            if runner.refuses(self._type, violation.keyword, violation.path, _wrong(violation))
             and _fits(violation.instance, largest)
         ]
         texts = [canonical_json(value) for value in self._valid]
@@ -516,6 +516,17 @@ def _members(subject: Subject, type_: TypeIR) -> dict[str, str]:
     if type_.kind == "enum":
         return {}
     return {str(name): member for name, member in subject.language.member_names(type_).items()}
+
+
+def _wrong(violation: "Violation") -> Any:
+    """Return the value that is wrong; ``None`` where it is missing."""
+    value = violation.instance
+    for key in violation.path:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
 
 
 def _fits(value: Any, largest: int | None) -> bool:
