@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.behaviour.gate import Behaviour, Block, Known, Subject, Verdict, check
     from pytest_regen.behaviour.findings import Finding, to_issue
+    from pytest_regen.behaviour.gate import Behaviour, Block, Known, Subject, Verdict, check
 else:
     __getattr__, __dir__ = lazy(__name__)
 

@@ -5,7 +5,7 @@ order; a property that is absent is not one that is null.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -25,7 +25,7 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.languages.runner import Traits
 
-__all__ = ["ABSENT", "Difference", "Step", "differences", "prune", "read_json"]
+__all__ = ["ABSENT", "Difference", "Step", "differences", "has_format", "prune", "read_json"]
 
 
 class _Absent:
@@ -116,6 +116,39 @@ def prune(value: Any, type_: TypeIR, types: Mapping[str, TypeIR]) -> Any:
         types: all types of the store, by name.
     """
     return _pruned(value, Ref(name=type_.name), types)
+
+
+def has_format(
+    value: Any, type_: TypeIR, types: Mapping[str, TypeIR], formats: Collection[str]
+) -> bool:
+    """Return whether an instance of a type holds text of one of several formats."""
+    return _has_format(value, Ref(name=type_.name), types, formats)
+
+
+def _has_format(
+    value: Any, expression: TypeExpr, types: Mapping[str, TypeIR], formats: Collection[str]
+) -> bool:
+    options = _options(expression)
+    match value:
+        case str():
+            return any(isinstance(each, Scalar) and each.format in formats for each in options)
+        case list():
+            inner = [each.items for each in options if isinstance(each, ArrayOf)]
+            return any(_has_format(item, each, types, formats) for each in inner for item in value)
+        case dict():
+            held = [(each.values, [*value.values()]) for each in options if isinstance(each, MapOf)]
+            objects = [types[each.name] for each in options if isinstance(each, Ref)]
+            held += [
+                (field.type, [value[field.json_name]])
+                for each in objects
+                for field in each.fields
+                if field.json_name in value
+            ]
+            return any(
+                _has_format(item, each, types, formats) for each, items in held for item in items
+            )
+        case _:
+            return False
 
 
 def _pruned(value: Any, expression: TypeExpr, types: Mapping[str, TypeIR]) -> Any:

@@ -54,7 +54,7 @@ from pytest_regen.errors import (
     UsageError,
 )
 from pytest_regen.languages import DEFAULT_LANGUAGE
-from pytest_regen.regeneration import GenerateResult, generate_store
+from pytest_regen.regeneration import GenerateResult, Sharing, generate_store
 from pytest_regen.text import plural
 
 __all__ = ["generate"]
@@ -70,7 +70,7 @@ def generate(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[OPERATION]",
+            metavar="OPERATION",
             help='Method and path, for example "GET /v1/projects"; with --schemas, names of '
             "schemas.",
         ),
@@ -212,7 +212,7 @@ def generate(
             _show_plan(result, turns) if dry_run else _show(result, namespace, turns)
         _show_uncollected(project, results.done)
     if many:
-        _show_sum(results, dry_run=dry_run)
+        _show_sum(results, turns, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
 
 
@@ -326,6 +326,8 @@ class _Work:
             goes_on: whether an operation that cannot be generated leaves the others to be.
         """
         operations = self.selection.chosen
+        sharing = Sharing(self.out, is_for_many=goes_on, reads_stored=not self.options["force"])
+        options = {**options, "sharing": sharing}
         done: list[GenerateResult] = []
         failed: list[tuple[str, RegenError]] = []
         skipped = list(self.selection.skipped)
@@ -395,6 +397,11 @@ def _exit_code(result: GenerateResult | RegenError) -> int:
     return int(any(found.has_errors for found in result.validation.values()))
 
 
+def _shared_json(result: GenerateResult) -> dict[str, Any]:
+    shared = [{**key._asdict(), "from": folder} for key, folder in result.shared.items()]
+    return {"shared": shared} if shared else {}
+
+
 def _plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     return {
         "ir": result.ir.to_json(),
@@ -402,6 +409,7 @@ def _plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
             {**entry.to_json(), "estimated_input_tokens": turns.estimate(entry)}
             for entry in result.prompts
         ],
+        **_shared_json(result),
         "defects": [defect.to_json() for defect in result.defects],
     }
 
@@ -415,6 +423,7 @@ def _result_json(result: GenerateResult) -> dict[str, Any]:
         "removed": list(result.removed),
         "kept": list(result.kept),
         "asked": [key._asdict() for key in result.asked],
+        **_shared_json(result),
         "calls": result.calls,
         "tokens": result.usage.total_tokens,
         "stop_reasons": dict(result.stop_reasons),
@@ -431,6 +440,7 @@ def _show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     planned = f"{pages} to ask, about {tokens:,} tokens of input"
     if turns.by_template:
         planned = f"{pages} to write by the template, no model to ask"
+    _show_shared(result)
     say(f"{result.path}: {planned}; nothing written")
 
 
@@ -439,6 +449,12 @@ def _show_defects(result: GenerateResult) -> None:
         is_error = defect.severity == "error"
         text = f"error: {defect}" if is_error else str(defect)
         fact("document", text, "red" if is_error else "yellow")
+
+
+def _tokens(result: GenerateResult, turns: TurnOptions) -> int:
+    """Return about how many tokens of input the pages take that are to be asked."""
+    asked = set(result.asked)
+    return sum(turns.estimate(entry) for entry in result.prompts if entry.key in asked)
 
 
 def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
@@ -463,6 +479,7 @@ def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> 
         if types:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
     _show_skipped(result)
+    _show_shared(result)
     source = result.path / result.source_file
     if namespace and source.is_file() and not _header_has(source, namespace):
         fact(
@@ -486,6 +503,13 @@ def _show_skipped(result: GenerateResult) -> None:
         fact("skipped", f"{plural(len(names), 'schema')} without a type: {shorten(names)}")
 
 
+def _show_shared(result: GenerateResult) -> None:
+    """Tell which pages cost nothing, because another store has them."""
+    if result.shared:
+        folders = sorted(set(result.shared.values()))
+        fact("shared", f"{plural(len(result.shared), 'page')} with {shorten(folders)}")
+
+
 def _show_uncollected(project: Project, results: Sequence[GenerateResult]) -> None:
     """Say what is missing in the settings for pytest to collect the stores made."""
     stored = [result.path for result in results if result.is_stored]
@@ -499,8 +523,16 @@ def _header_has(source: Path, word: str) -> bool:
     return word in source.read_text("utf-8").partition(":BEGIN ")[0]
 
 
-def _show_sum(results: _Results, *, dry_run: bool) -> None:
+def _show_sum(results: _Results, turns: TurnOptions, *, dry_run: bool) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
+    shared = sum(len(result.shared) for result in results.done)
+    if shared or dry_run:
+        asked = sum(len(result.asked) for result in results.done)
+        tokens = sum(_tokens(result, turns) for result in results.done)
+        about = f", about {tokens:,} tokens of input" if dry_run and tokens else ""
+        rest = f"; {plural(shared, 'page')} shared by stores" if shared else ""
+        verb = "to ask" if dry_run else "asked"
+        fact("pages", f"{asked:,} {verb}{about}{rest}")
     for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
         names = [each.operation for each in whose]
         fact("skipped", f"{plural(len(names), 'operation')} {kind}: {shorten(names)}")

@@ -23,6 +23,8 @@ class Traits:
     """Integers beyond it lose digits, so that no instance has one; ``None``: there is no limit."""
     keeps_offset: bool = True
     """Whether a date-time comes back with the offset that it had, not only as the same instant."""
+    partial_formats: frozenset[str] = frozenset()
+    """Formats of which some right carriers hold only a part: instances with them are left out."""
     takes_more: bool = True
     """Whether properties beside those of the IR are let through, as an API that grows needs it."""
     tells_absence: bool = True
@@ -79,8 +81,6 @@ class Answers:
     replies: Mapping[str, tuple[Reply, ...]]
     """By name of a type: a reply per instance."""
     faults: tuple[RunFault, ...] = ()
-    level: str = ""
-    """The level of the sandbox that was in force."""
 
 
 class Runner(Protocol):

@@ -15,16 +15,25 @@ from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, clip, 
 from pytest_regen.text import quote
 from pytest_regen.turns.values import estimate_tokens
 
-__all__ = ["build_prompts", "estimated_input_tokens", "system_prompt"]
+__all__ = ["build_prompts", "estimated_input_tokens", "is_shared", "system_prompt"]
 
 
-_MODES: Final[tuple[OutputMode, ...]] = (
-    "full_class",
-    "class_only",
-    "fields_only",
-    "enum_only",
-    "enum_values_only",
-)
+_MODES: Final[Mapping[OutputMode, OutputMode]] = {
+    "full_class": "full_class",
+    "class_only": "class_only",
+    "fields_only": "fields_only",
+    "enum_only": "enum_only",
+    "enum_values_only": "enum_values_only",
+}
+"""The examples, each under the mode it is shown for."""
+
+_SHARED_MODES: Final[Mapping[OutputMode, OutputMode]] = {
+    "class_only": "full_class",
+    "fields_only": "fields_only",
+    "enum_only": "enum_only",
+    "enum_values_only": "enum_values_only",
+}
+"""The same where a root is asked for like any other type: then the fuller example serves."""
 
 _TEXT: Final = """\
 You write {title}. Each request describes one page of one type of an HTTP API; you answer with the \
@@ -44,13 +53,10 @@ the whole; do not write them.
 FIELDS or ENUM VALUES lists what this page must contain, one JSON object per line: json_name or \
 value is what stands on the wire, identifier is the name to use in the code, type is the type to \
 write, flags, description and constraints tell more. A constraint is information, not code.
-TYPE REFERENCE lists the types that exist in the file. Use no other types, apart from those of the \
-language's standard library. They are all written on pages of their own: never declare them.
+{reference} They are all written on pages of their own: never declare them.
 
 3. OUTPUT MODES
-full_class: the complete {noun} TYPE, which is the response itself, with the fields of this page. \
-If there are further pages, their members are added to it later; leave no note about them.
-class_only: the same for {a_noun} that the response uses.
+{whole}
 fields_only: only the members of this page, for {a_noun} declared on page 1, between the lines \
 `{begin}` and `{end}`. No declaration around them.
 enum_only: the complete {enum} TYPE with the values of this page.
@@ -78,26 +84,55 @@ Answer with code only, in one fenced code block as in the examples, with no text
 {examples}"""
 
 
-def system_prompt(wording: Wording) -> str:
-    """Return the instructions in the words of one language and profile."""
+_REFERENCE: Final = """\
+TYPE REFERENCE lists the types that exist in the file. Use no other types, apart from those of the \
+language's standard library."""
+_WHOLE: Final = """\
+full_class: the complete {noun} TYPE, which is the response itself, with the fields of this page. \
+If there are further pages, their members are added to it later; leave no note about them.
+class_only: the same for {a_noun} that the response uses."""
+
+_SHARED_REFERENCE: Final = """\
+TYPE REFERENCE lists the types of the file that this page uses; there may be others. Use none that \
+is not listed, apart from those of the language's standard library."""
+_SHARED_WHOLE: Final = """\
+class_only: the complete {noun} TYPE with the fields of this page. If there are further pages, \
+their members are added to it later; leave no note about them."""
+
+
+def system_prompt(wording: Wording, *, is_shared: bool = False) -> str:
+    """Return the instructions in the words of one language and profile.
+
+    Args:
+        wording: of the language.
+        is_shared: whether they are for prompts that several stores may have.
+    """
+    noun, a_noun = wording.nouns.object, with_article(wording.nouns.object)
+    modes = _SHARED_MODES if is_shared else _MODES
+    whole = _SHARED_WHOLE if is_shared else _WHOLE
     return _TEXT.format(
+        reference=_SHARED_REFERENCE if is_shared else _REFERENCE,
+        whole=whole.format(noun=noun, a_noun=a_noun),
         title=wording.title,
-        noun=wording.nouns.object,
-        a_noun=with_article(wording.nouns.object),
+        a_noun=a_noun,
         enum=wording.nouns.enum,
         an_enum=with_article(wording.nouns.enum),
         begin=wording.begin_delimiter,
         end=wording.end_delimiter,
         rules="\n".join(f"- {rule}" for rule in wording.rules),
-        examples="\n\n".join(_example(mode, wording) for mode in _MODES),
+        examples="\n\n".join(
+            _example(mode, wording.examples[example], wording.fence)
+            for mode, example in modes.items()
+        ),
     )
 
 
-def _example(mode: OutputMode, wording: Wording) -> str:
+def _example(mode: OutputMode, code: str, fence: str) -> str:
     """Return an answer as it must look, fence and all: models copy examples."""
-    return f"{mode}:\n```{wording.fence}\n{wording.examples[mode]}\n```"
+    return f"{mode}:\n```{fence}\n{code}\n```"
 
 
+_ENDPOINT: Final = "\nENDPOINT: "
 _MAX_DESCRIPTION: Final = 1_000
 _MAX_OTHER_FIELDS: Final = 1_500
 """Characters of the list of other pages' fields."""
@@ -112,6 +147,7 @@ def build_prompts(
     profile: str = "default",
     fields_per_page: int | None = None,
     stored_plan: Mapping[str, Sequence[Sequence[EnumValue]]] | None = None,
+    is_shared: bool = False,
 ) -> tuple[PromptEntry, ...]:
     """Return the prompts of a store: the root's pages, then the other types' in the IR's order.
 
@@ -123,11 +159,14 @@ def build_prompts(
         profile: one of the language's profiles.
         fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
         stored_plan: pages per type name to start from (see ``plan_pages``).
+        is_shared: whether other stores may have the same prompts: those say nothing of the store
+            that they are for, neither its endpoint nor its root nor its other types.
 
     Raises:
         UsageError: no such profile, or ``fields_per_page`` is not positive.
     """
-    system = system_prompt(language.wording(profile))
+    system = system_prompt(language.wording(profile), is_shared=is_shared)
+    words = _Words(language, system, is_shared=is_shared)
     ordered = sorted(ir.types, key=lambda type_: not type_.is_root)
     entries: list[PromptEntry] = []
     for type_ in ordered:
@@ -139,7 +178,7 @@ def build_prompts(
             stored=(stored_plan or {}).get(type_.name),
         )
         lines = unit_lines(type_, language, profile)
-        entries += _pages(type_, ir, plan, lines, _Words(language, system))
+        entries += _pages(type_, ir, plan, lines, words)
     return tuple(entries)
 
 
@@ -153,6 +192,12 @@ class _Words(NamedTuple):
 
     language: Language
     system: str
+    is_shared: bool
+
+
+def is_shared(entry: PromptEntry) -> bool:
+    """Return whether a prompt says nothing of the store that it is for."""
+    return _ENDPOINT not in entry.user
 
 
 def _pages(
@@ -165,10 +210,10 @@ def _pages(
     declared = {other.name: other for other in ir.types}
     for page, units in enumerate(plan, 1):
         sections = (
-            _head(type_, ir, page, words.language),
+            _head(type_, ir, page, words),
             _paging(type_, plan, page),
             _units(type_, units, lines),
-            _reference(type_, units, declared),
+            _reference(type_, units, declared, lists_all=not words.is_shared),
         )
         yield PromptEntry.of(
             PageKey(type_.name, page, len(plan)),
@@ -192,21 +237,19 @@ def _head(
     type_: TypeIR,
     ir: IR,
     page: int,
-    language: Language,
+    words: _Words,
 ) -> list[str]:
-    mode = output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=page)
-    called = f"{quote(ir.endpoint.method)} {quote(ir.endpoint.path)}"
-    head = [
-        f"OUTPUT MODE: {mode}",
-        f"ENDPOINT: {called} status {quote(ir.endpoint.status)}",
-        f"TYPE: {quote(type_.name)}",
-        f"SCHEMA: {quote(type_.schema_id)}",
-    ]
+    is_root = type_.is_root and not words.is_shared
+    head = [f"OUTPUT MODE: {output_mode(is_enum=type_.kind == 'enum', is_root=is_root, page=page)}"]
+    if not words.is_shared:
+        called = f"{quote(ir.endpoint.method)} {quote(ir.endpoint.path)}"
+        head.append(f"{_ENDPOINT.strip()} {called} status {quote(ir.endpoint.status)}")
+    head += [f"TYPE: {quote(type_.name)}", f"SCHEMA: {quote(type_.schema_id)}"]
     shown, note = clip(type_.description or "", _MAX_DESCRIPTION)
     if shown:
         head.append(f"DESCRIPTION: {quote(shown)}" + (f" ({note})" if note else ""))
     if type_.primary_key in type_.units and type_.primary_key is not None:
-        name = language.member_names(type_)[type_.primary_key]
+        name = words.language.member_names(type_)[type_.primary_key]
         head.append(f"PRIMARY KEY: {quote(type_.primary_key)} identifier {quote(name)}")
     if type_.kind == "enum":
         head.append(f"VALUES ARE: {value_kind(type_.enum_values)}")
@@ -246,7 +289,11 @@ def _units(
 
 
 def _reference(
-    type_: TypeIR, units: Sequence[EnumValue], declared: Mapping[str, TypeIR]
+    type_: TypeIR,
+    units: Sequence[EnumValue],
+    declared: Mapping[str, TypeIR],
+    *,
+    lists_all: bool,
 ) -> list[str]:
     """Return the list that the correction block's first order names."""
     own = set(units)
@@ -260,7 +307,7 @@ def _reference(
     others = [name for name in declared if name not in used]
     lines = ["TYPE REFERENCE:", f"  used on this page: {_names(used, declared) or 'none'}"]
     listed = _names(others, declared)
-    if listed and len(listed) <= _MAX_OTHER_TYPES:
+    if lists_all and listed and len(listed) <= _MAX_OTHER_TYPES:
         lines.append(f"  also in the file: {listed}")
     return lines
 

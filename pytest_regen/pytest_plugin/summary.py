@@ -1,5 +1,6 @@
 """The end of a run: what was regenerated, what was not and why, what changed, what comes next."""
 
+import gc
 import os
 import shlex
 from collections import Counter
@@ -124,7 +125,7 @@ def add_warnings(
     item: pytest.Item,
     issues: "Iterable[Issue]",
     *,
-    notes: Iterable[str] = (),
+    note: str = "",
     not_run: tuple[str, str] | None = None,
     command: str = "",
 ) -> None:
@@ -133,16 +134,15 @@ def add_warnings(
     Args:
         item: the type.
         issues: its warnings.
-        notes: about its store, each shown once per run.
+        note: about its store, shown once per run.
         not_run: the place of its store and why its code was not run, where it was not.
         command: what ends the warnings, or the failure, of a stale type.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
-    notes = list(notes)
     # Most items have none.
-    if warnings or notes or not_run or command or _RECORD in item.stash:
+    if warnings or note or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
-        record.warnings, record.notes, record.next = warnings, notes, command
+        record.warnings, record.notes, record.next = warnings, [note] if note else [], command
         record.not_run = list(not_run or ())
 
 
@@ -259,6 +259,8 @@ class RunLog:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Fail a green run that regenerated something, where the project wants that."""
+        # Plugins that look for referrers at the end, as hypothesis does, must find all objects.
+        gc.unfreeze()
         if self.gate and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         rebuild_source,
         restore_outputs,
     )
+    from pytest_regen.regeneration.sharing import Sharing
     from pytest_regen.regeneration.values import (
         Feedback,
         GenerateResult,
@@ -45,6 +46,7 @@ __all__ = [
     "Progress",
     "RebuildResult",
     "RestoredOutputs",
+    "Sharing",
     "StopReason",
     "StorePlan",
     "TurnSettings",

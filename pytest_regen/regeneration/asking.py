@@ -19,6 +19,7 @@ from pytest_regen.regeneration.values import (
     Answer,
     Ask,
     HealResult,
+    Known,
     StopReason,
     TurnSettings,
 )
@@ -96,19 +97,32 @@ def _in_parallel(
     batches: Sequence[Sequence[Ask]], settings: TurnSettings
 ) -> Iterator[tuple[Answer, ...]]:
     """Yield the answers; after a failure only those whose requests are already under way."""
+    # What is known needs no request: it is there before the first one, and warms nothing.
+    for batch in batches:
+        if all(ask.known for ask in batch):
+            yield tuple(ask_once(ask, settings) for ask in batch)
+    batches = [batch for batch in batches if not all(ask.known for ask in batch)]
     if not batches:
         return
-    first = ask_once(batches[0][0], settings)
+    leader = next(ask for ask in batches[0] if ask.known is None)
+    first = ask_once(leader, settings)
     if _ends_all([first]):
         yield (first,)
         return
-    rest = () if first.failure else batches[0][1:]
     with ThreadPoolExecutor(max_workers=settings.jobs) as pool:
-        waiting = (rest, *batches[1:])
-        futures = [[pool.submit(ask_once, ask, settings) for ask in batch] for batch in waiting]
+
+        def begin(ask: Ask) -> Future[Answer]:
+            if ask is not leader:
+                return pool.submit(ask_once, ask, settings)
+            done: Future[Answer] = Future()
+            done.set_result(first)
+            return done
+
+        opening = [leader] if first.failure else batches[0]
+        futures = [[begin(ask) for ask in batch] for batch in (opening, *batches[1:])]
         try:
-            for number, batch in enumerate(futures):
-                answers = (*([first] if number == 0 else ()), *_collect(batch))
+            for begun in futures:
+                answers = tuple(_collect(begun))
                 if answers:
                     yield answers
                 if _ends_all(answers):
@@ -145,6 +159,8 @@ def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
     Raises:
         NoTemplateError: the template was chosen, and only a model can write this.
     """
+    if ask.known is not None:
+        return _from_known(ask, ask.known)
     if isinstance(settings.provider, TemplateProvider):
         return _from_template(ask)
     tally = Tally()
@@ -165,6 +181,19 @@ def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
         reference,
         tally.usage,
         tally.calls,
+    )
+
+
+def _from_known(ask: Ask, known: Known) -> Answer:
+    """Return the output that is there already: there is no turn."""
+    by_template = known.provider == TemplateProvider.reference
+    return Answer(
+        ask,
+        known.output,
+        known.stop_reason,
+        known.model,
+        known.provider,
+        by_template=by_template and known.shared_from is None,
     )
 
 

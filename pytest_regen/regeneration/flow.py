@@ -8,7 +8,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
-from typing import Generic
+from typing import Generic, Literal
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
@@ -202,7 +202,7 @@ class Work(Generic[V]):
             settings.progress(
                 Progress(key, done, total, "failed")
                 if answer.failure
-                else Progress(key, done, total, "written" if answer.by_template else "asked")
+                else Progress(key, done, total, _word(answer))
             )
 
     def keep_better(self, policy: Policy, replies: Sequence[Answer]) -> None:
@@ -312,6 +312,13 @@ class Work(Generic[V]):
             return self._ended_by or "attempts"
         is_unfixable = any(issue.code == "UNFIXABLE" for issue in self.view.issues(name))
         return "unfixable" if is_unfixable else "clean"
+
+
+def _word(answer: Answer) -> Literal["asked", "written", "shared"]:
+    """Return how there came to be an answer."""
+    if answer.ask.known is not None and answer.ask.known.shared_from is not None:
+        return "shared"
+    return "written" if answer.by_template else "asked"
 
 
 def _some_alone(

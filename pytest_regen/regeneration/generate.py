@@ -7,11 +7,13 @@ from pathlib import Path
 from pytest_regen.documents import Document, Part
 from pytest_regen.documents.changes import compare_types
 from pytest_regen.errors import HandEditError, StoreWriteError
-from pytest_regen.languages import DEFAULT_LANGUAGE
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.flow import source_diff, work
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
 from pytest_regen.regeneration.restore import rebuild_source
+from pytest_regen.regeneration.sharing import Sharing
 from pytest_regen.regeneration.store_place import (
     StorePlace,
     StoreView,
@@ -27,11 +29,13 @@ from pytest_regen.regeneration.values import (
     Feedback,
     GenerateResult,
     HealResult,
+    Known,
     TurnSettings,
 )
-from pytest_regen.stores import RegenStore, is_store, refuse_unwritable
+from pytest_regen.stores import RegenStore, StoredPage, is_store, refuse_unwritable
 from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.values import Provider, Usage
+from pytest_regen.turns.providers import TemplateProvider
+from pytest_regen.turns.values import Provider, Usage, provider_reference
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Ignore
 from pytest_regen.validation.stores import format_note, validate_pages
@@ -57,6 +61,7 @@ def generate_store(
     allow_defects: bool = False,
     dry_run: bool = False,
     ignore: Ignore = (),
+    sharing: Sharing | None = None,
 ) -> GenerateResult:
     """Generate the types of a part of a document into a folder below ``out``.
 
@@ -82,6 +87,7 @@ def generate_store(
             nothing for one; the store reports what is lost as REVIEW.
         dry_run: plan only; nothing is asked or written.
         ignore: codes that do not count, as ``validate_store`` takes them.
+        sharing: the stores that this one shares answers with.
 
     Raises:
         DocumentError, UsageError, StoreError: the work cannot start; nothing was written.
@@ -98,9 +104,13 @@ def generate_store(
         force=force,
         allow_defects=allow_defects,
         resolve=not dry_run,
+        is_shared=sharing is not None and sharing.is_for_many,
     )
+    known = _find_known(plan, settings, sharing)
     if dry_run:
-        return replace(_result(plan), is_stored=False)
+        if sharing is not None:
+            sharing.plan(plan.path, (e for e in plan.asked if e.key not in known))
+        return replace(_result(plan, known), is_stored=False)
     if plan.previous is not None and plan.asked:
         plan.previous.refuse_links()
     settings = settings or TurnSettings(provider or AnthropicProvider())
@@ -108,9 +118,9 @@ def generate_store(
         _refuse_edits(plan)
     # The first write comes after the first answer, which is paid for by then.
     refuse_unwritable(plan.path, plan.ir, plan.prompts, schema_markdown(plan.ir))
-    if plan.asked and settings.ready:
+    if settings.ready and any(entry.key not in known for entry in plan.asked):
         settings.ready()
-    place = _PlannedStore(plan, ignore, discard_edits=discard_edits)
+    place = _PlannedStore(plan, ignore, known, discard_edits=discard_edits)
     if not plan.asked:
         place.store_plan()
     names = dict.fromkeys(entry.type_name for entry in plan.asked)
@@ -118,8 +128,44 @@ def generate_store(
     if any(result.stop_reason == "refused" for result in results):
         place.store_plan()  # Whoever is refused wants to read the prompt.
     if not place.is_stored:
-        return _result_without_store(plan, results)
+        return _result_without_store(plan, known, results)
+    if sharing is not None:
+        sharing.add(plan.path, (entry.key for entry in plan.asked))
     return _result_with_store(place, results)
+
+
+def _find_known(
+    plan: StorePlan, settings: TurnSettings | None, sharing: Sharing | None
+) -> dict[PageKey, Known | str]:
+    """Return the answers that are there without asking, or who is going to have them.
+
+    An enum of one value leaves nothing to decide: its language writes it.
+    """
+    provider = settings.provider if settings else None
+    if isinstance(provider, TemplateProvider):
+        return {}
+    language, template = find_language(plan.ir.language), TemplateProvider.reference
+    types = {type_.name: type_ for type_ in plan.ir.types}
+    found: dict[PageKey, Known | str] = {}
+    for entry in plan.asked:
+        type_ = types[entry.type_name]
+        if len(type_.enum_values) == 1:
+            code = language.write_page(type_, entry.fields, "enum_only", profile=plan.profile)
+            found[entry.key] = Known(code, template, template)
+
+    def may_answer(entry: PromptEntry, page: StoredPage) -> bool:
+        if settings is None:
+            return True  # A plan does not know who is going to be asked.
+        if page.provider != provider_reference(settings.provider):
+            return False
+        model = model_for(plan.previous, entry, settings.model)
+        # An alias of a model stands for its versions.
+        return page.model in {model, page.provider} or page.model.startswith(f"{model}-")
+
+    if sharing is not None:
+        rest = (entry for entry in plan.asked if entry.key not in found)
+        found |= sharing.find(plan.path, rest, may_answer)
+    return found
 
 
 def _refuse_edits(plan: StorePlan) -> None:
@@ -192,9 +238,18 @@ class _PlannedStore(StorePlace):
     answered.
     """
 
-    def __init__(self, plan: StorePlan, ignore: Ignore, *, discard_edits: bool) -> None:
+    def __init__(
+        self,
+        plan: StorePlan,
+        ignore: Ignore,
+        known: Mapping[PageKey, Known | str],
+        *,
+        discard_edits: bool,
+    ) -> None:
         super().__init__(plan.path, ignore)
         self.plan = plan
+        self.known = known
+        """Answers that are there without asking."""
         self._discards = discard_edits
         self.is_stored = False
 
@@ -224,6 +279,23 @@ class _PlannedStore(StorePlace):
         settings: TurnSettings,
     ) -> list[Ask]:
         """Return the requests for pages of a type; models are those of the store before."""
+        return [
+            replace(ask, known=known)
+            if not wanted[ask.page] and isinstance(known := self._known_of(ask), Known)
+            else ask
+            for ask in self._requests(view, name, wanted, settings)
+        ]
+
+    def _known_of(self, ask: Ask) -> Known | str | None:
+        return self.known.get(ask.entry.key) if isinstance(ask.entry, PromptEntry) else None
+
+    def _requests(
+        self,
+        view: StoreView,
+        name: str,
+        wanted: Mapping[int, Sequence[Feedback]],
+        settings: TurnSettings,
+    ) -> list[Ask]:
         if self.is_stored:
             return super().asks(view, name, wanted, settings)
         return [
@@ -256,7 +328,11 @@ class _PlannedStore(StorePlace):
             self.is_stored = True
 
 
-def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResult:
+def _result(
+    plan: StorePlan,
+    known: Mapping[PageKey, Known | str],
+    results: Sequence[HealResult] = (),
+) -> GenerateResult:
     usage = Usage()
     for result in results:
         usage += result.usage
@@ -264,7 +340,8 @@ def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResu
         path=plan.path,
         ir=plan.ir,
         prompts=plan.prompts,
-        asked=tuple(entry.key for entry in plan.asked),
+        asked=tuple(entry.key for entry in plan.asked if entry.key not in known),
+        shared=_shared(known),
         source_file=plan.source_file,
         defects=plan.defects,
         added=plan.added,
@@ -287,15 +364,25 @@ def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResu
     )
 
 
+def _shared(known: Mapping[PageKey, Known | str]) -> dict[PageKey, str]:
+    """Return the folders that answers come from, or are going to come from."""
+    folders = {
+        key: each if isinstance(each, str) else each.shared_from for key, each in known.items()
+    }
+    return {key: folder for key, folder in folders.items() if folder is not None}
+
+
 def _is_first_try(result: HealResult) -> bool:
     """Return whether the drafts of a type needed no correction."""
     return result.stop_reason == "clean" and result.attempts <= 1
 
 
-def _result_without_store(plan: StorePlan, results: Sequence[HealResult]) -> GenerateResult:
+def _result_without_store(
+    plan: StorePlan, known: Mapping[PageKey, Known | str], results: Sequence[HealResult]
+) -> GenerateResult:
     """Return why there was no answer at all; the folder is as it was."""
     return replace(
-        _result(plan, results),
+        _result(plan, known, results),
         added=(),
         changed=(),
         removed=(),
@@ -308,7 +395,7 @@ def _result_with_store(place: _PlannedStore, results: Sequence[HealResult]) -> G
     store = place.open().store
     before = place.plan.previous.source if place.plan.previous else ""
     return replace(
-        _result(place.plan, results),
+        _result(place.plan, place.known, results),
         validation=validate_store(store, ignore=place.ignore),
         diff=source_diff(before, store.source, store.source_path.name),
     )

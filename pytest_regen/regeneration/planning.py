@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.documents import Defect, Document, build_ir, read_document
+from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
 from pytest_regen.documents.ir import (
     IR,
     REQUEST,
@@ -32,6 +32,7 @@ from pytest_regen.errors import (
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
+from pytest_regen.prompts.render import is_shared as prompts_are_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import (
     RegenStore,
@@ -144,6 +145,7 @@ def plan_store(
     force: bool = False,
     allow_defects: bool = False,
     resolve: bool = False,
+    is_shared: bool = False,
 ) -> StorePlan:
     """Return what generating a part of a document into the folder ``out`` comes to.
 
@@ -161,6 +163,8 @@ def plan_store(
         allow_defects: plan what can be read where the document is broken; the store reports what
             is lost as REVIEW.
         resolve: first join the versions of a store that git could not merge.
+        is_shared: whether a new store of an operation has prompts that others may have, too; those
+            of a store that is there stay as they are.
 
     Raises:
         DocumentError: the document or the operation cannot serve.
@@ -191,6 +195,9 @@ def plan_store(
         profile=profile,
         fields_per_page=fields_per_page,
         stored_plan=plan_from_entries(base.prompts) if base else {},
+        is_shared=all(map(prompts_are_shared, previous.prompts))
+        if previous
+        else is_shared or not isinstance(part, Operation),
     )
     return StorePlan(
         path=path,

@@ -262,6 +262,7 @@ def _restore_page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
         attempt=(current.attempt if current else 0) + 1,
         generated_at=entry.generated_at,
         provider=entry.provider,
+        shared_from=entry.shared_from,
     )
     return replace(page, prompt_hash=entry.prompt_hash)
 

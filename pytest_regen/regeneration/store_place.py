@@ -261,6 +261,7 @@ def _page_of(store: RegenStore, answer: Answer) -> StoredPage:
     """Return an answer as the page of ``store`` that it would become."""
     entry = _entry(answer)
     old = store.pages.get(entry.key)
+    known = answer.ask.known
     return StoredPage.of(
         entry,
         answer.output,
@@ -270,6 +271,8 @@ def _page_of(store: RegenStore, answer: Answer) -> StoredPage:
         stop_reason=answer.stop_reason or None,
         provider=answer.provider,
         attempt=(old.attempt if old else 0) + 1,
+        generated_at=known.generated_at if known else None,
+        shared_from=known.shared_from if known else None,
     )
 
 

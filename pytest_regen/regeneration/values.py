@@ -22,6 +22,7 @@ __all__ = [
     "Feedback",
     "GenerateResult",
     "HealResult",
+    "Known",
     "PartialRegenResult",
     "Progress",
     "Rejected",
@@ -70,7 +71,7 @@ class Progress:
     key: PageKey
     done: int
     total: int
-    what: Literal["asked", "written", "failed"] = "asked"
+    what: Literal["asked", "written", "shared", "failed"] = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,21 @@ class TurnSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """An output that is there without asking."""
+
+    output: str
+    model: str
+    """Who wrote it."""
+    provider: str | None = None
+    stop_reason: str = ""
+    generated_at: str | None = None
+    """When, where that was before."""
+    shared_from: str | None = None
+    """Folder of the store that it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """One page to ask for."""
 
@@ -124,6 +140,8 @@ class Ask:
     """Where its prompt is stored; empty where code makes it."""
     template: Callable[[], str] | None = None
     """Returns the output without a model; ``None`` where only a model can write it."""
+    known: Known | None = None
+    """The answer, where nobody has to be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +302,8 @@ class GenerateResult:
     """Whether there was no store before."""
     is_current: bool = False
     """Whether the store was what the document asks for, so that there was nothing to do."""
+    shared: Mapping[PageKey, str] = field(default_factory=dict)
+    """Pages that another store has the answer to, and its folder; they are not in ``asked``."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Schemas with names that are no types by themselves, and what they are."""
     note: str = ""

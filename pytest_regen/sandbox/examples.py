@@ -83,13 +83,16 @@ def run_examples(
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
     wanted = [[*_wanted(tests)] for _, tests in jobs]
+    modules = [_blind(module) for module, _ in jobs]
     asked = [
-        Job(_blind(module), tuple([number, place, text.source] for number, place, text in examples))
-        for (module, _), examples in zip(jobs, wanted, strict=True)
+        Job(module, tuple([number, place, text.source] for number, place, text in examples))
+        for module, examples in zip(modules, wanted, strict=True)
     ]
     results = ask(
         asked,
         handler=_HANDLER,
+        # One may import another, whose file is hidden.
+        beside=[module for module in modules if module.source is not None],
         import_path=import_path,
         hidden=hidden,
         limits=limits,

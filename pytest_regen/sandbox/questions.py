@@ -97,6 +97,7 @@ def ask(
     jobs: Sequence[Job],
     *,
     handler: str,
+    beside: Sequence[Module] = (),
     import_path: Sequence[Path] = (),
     readable: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
@@ -113,6 +114,7 @@ def ask(
         handler: text of a module of ours, which the child runs before any job: a function
             ``answer(module, question)`` that returns a JSON value, and if wanted ``prepare()``,
             called once, for imports that all jobs need.
+        beside: modules that every job may import, by their text and under their names.
         import_path: folders put at the front of the child's import path.
         readable: as for ``run``.
         hidden: as for ``run``.
@@ -133,6 +135,9 @@ def ask(
             "word": word,
             "jobs": [_as_json(job, own) for job, own in zip(rest, words, strict=True)],
             "handler": handler,
+            "beside": [
+                {"name": one.name, "source": one.source, "path": _path_of(one)} for one in beside
+            ],
             "import_path": [str(folder) for folder in import_path],
             "seconds": limits.seconds,
             "namespace": _process_namespace() if level != "process" else "",
@@ -173,9 +178,13 @@ def _as_json(job: Job, word: str) -> dict[str, Any]:
         "word": word,
         "name": module.name,
         "source": module.source,
-        "path": module.path or f"<{module.name}>",
+        "path": _path_of(module),
         "questions": list(job.questions),
     }
+
+
+def _path_of(module: Module) -> str:
+    return module.path or f"<{module.name}>"
 
 
 def _results(frames: "_Frames", jobs: Sequence[Job], outcome: Outcome) -> list[Result]:

@@ -116,6 +116,8 @@ def serve(job: "dict[str, Any]", handle: Handle, send: Send) -> None:
     """Import the module of a job and answer its questions."""
     name, path, source, questions = (job[key] for key in ("name", "path", "source", "questions"))
     paths: set[str | None] = {path}
+    for other in job["beside"]:
+        sys.meta_path.insert(0, Given(other["name"], other["source"], other["path"]))
     if source is not None:
         sys.meta_path.insert(0, Given(name, source, path))
     sys.stdout = sys.stderr = io.StringIO()
@@ -186,6 +188,7 @@ def main() -> "tuple[dict[str, Any], Handle, Send] | None":
     exec(compile(work["handler"], "<handler>", "exec"), room)  # noqa: S102 - of ours
     room.get("prepare", lambda: None)()
     alone, jobs, seconds = is_alone(work["namespace"]), work["jobs"], work["seconds"]
+    beside = work["beside"]
     del work
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     for number, job in enumerate(jobs):
@@ -194,6 +197,7 @@ def main() -> "tuple[dict[str, Any], Handle, Send] | None":
         if not pid:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
             jobs.clear()
+            job["beside"] = beside
             return job, room["answer"], sender(job.pop("word"), descriptor)
         status = wait(pid, seconds)
         clear(alone=alone)

@@ -120,6 +120,8 @@ class StoredPage:
     output: str
     provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
+    shared_from: str | None = None
+    """Folder of the store beside this one whose page this is a copy of: it has the same prompt."""
 
     @classmethod
     def of(
@@ -134,6 +136,7 @@ class StoredPage:
         attempt: int = 1,
         generated_at: str | None = None,
         provider: str | None = None,
+        shared_from: str | None = None,
     ) -> Self:
         """Return the page that ``output`` makes of ``prompt``, its hash computed.
 
@@ -148,6 +151,7 @@ class StoredPage:
             attempt: running number of this page's outputs.
             generated_at: UTC moment as ``now()`` gives it, which is the default.
             provider: who was asked, as ``module:name``; ``None`` for the Messages API.
+            shared_from: folder of the store that it was asked for.
         """
         usage = usage or Usage()
         output = _whole_text(output)
@@ -170,6 +174,7 @@ class StoredPage:
             output_hash=text_hash(output),
             output=output,
             provider=provider,
+            shared_from=shared_from,
         )
 
     @property
@@ -184,9 +189,11 @@ class StoredPage:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``pages.json``, keys in the order of the format."""
-        names = [field.name for field in fields(self)]
-        names.insert(names.index("attempt") + 1, names.pop())  # The output stays last.
-        return {name: getattr(self, name) for name in names}
+        first, *rest = (field.name for field in fields(self))
+        names = [first, *rest[: rest.index("attempt") + 1], "provider"]
+        names += ["shared_from"] if self.shared_from is not None else []
+        names += [name for name in rest if name not in {*names, "shared_from"}]
+        return {name: getattr(self, name) for name in names}  # The output stays last.
 
     @classmethod
     def from_json(cls, data: object, file: Path, where: str = "$") -> Self:
@@ -217,6 +224,7 @@ class StoredPage:
             output_hash=node.optional_text("output_hash") or text_hash(output),
             output=output,
             provider=node.optional_text("provider"),
+            shared_from=node.optional_text("shared_from"),
         )
         if page.page > page.total_pages:
             raise node.error("page", f"page {page.page} of {page.total_pages} cannot be")

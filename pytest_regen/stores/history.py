@@ -51,6 +51,7 @@ class HistoryEntry:
     prompt_hash: str | None = None
     type_hash: str | None = None
     provider: str | None = None
+    shared_from: str | None = None
     id: str = ""
     """Name of its file without the suffix; given when it is written. Sorts by time."""
 
@@ -71,6 +72,7 @@ class HistoryEntry:
             page.prompt_hash,
             page.type_hash,
             page.provider,
+            page.shared_from,
         )
 
     @property
@@ -92,6 +94,7 @@ class HistoryEntry:
             "prompt_hash": self.prompt_hash,
             "type_hash": self.type_hash,
             "provider": self.provider,
+            **({} if self.shared_from is None else {"shared_from": self.shared_from}),
             "issues": [issue.to_json() for issue in self.issues],
             "output": self.output,
         }
@@ -189,5 +192,6 @@ def _read_entry(view: View, entry_id: str) -> HistoryEntry:
         node.optional_text("prompt_hash"),
         node.optional_text("type_hash"),
         node.optional_text("provider"),
+        node.optional_text("shared_from"),
         entry_id,
     )

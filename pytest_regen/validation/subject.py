@@ -367,7 +367,12 @@ class Subject:
         if self.pages is None or not self.pages.is_broken:
             return frozenset()
         faults = self.pages.stitched.faults
-        return frozenset(fault.page for fault in faults if fault.code in _ILLEGAL_TEXT)
+        return frozenset(
+            # Whatever is wrong with page 1, nothing declares the type.
+            fault.page
+            for fault in faults
+            if fault.code in _ILLEGAL_TEXT or fault.page == 1
+        )
 
     def is_unreadable(self, words: Iterable[str]) -> bool:
         """Return whether one of ``words`` may stand in the block, where it is illegal."""

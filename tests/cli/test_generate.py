@@ -373,8 +373,8 @@ def test_recorded_and_replayed(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "one operation, --tag or --all"),
-        ((KITES, "--all"), "one operation, --tag or --all"),
+        ((), "one operation, --tag, --all or --schemas"),
+        ((KITES, "--all"), "one operation, --tag, --all or --schemas"),
         (("GET /kits",), "GET /kites"),
         (("--tag", "kite"), "the tags are: kites, makers, none"),
         (("--all", "--exclude", "GET /kits"), "near matches: 'GET /kites'"),

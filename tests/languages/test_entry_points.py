@@ -32,7 +32,7 @@ def test_a_language_is_found_by_its_entry_point(site: Path) -> None:
     """Name and tags of code fences mean it, however they are written."""
     install(site)
 
-    assert language_names() == ("csharp", "slate")
+    assert language_names() == ("csharp", "python", "slate", "typescript")
     assert {type(find_language(name)) for name in ("slate", "Slate", "SLT")} == {Slate}
     assert find_language("cs").name == "csharp"
 
@@ -56,7 +56,7 @@ def test_nobody_takes_the_place_of_the_default(site: Path) -> None:
     """Stores of C# are read by our C#, whatever else is installed."""
     install(site, name="csharp")
 
-    assert language_names() == ("csharp",)
+    assert language_names() == ("csharp", "python", "typescript")
     assert type(find_language("csharp")).__module__ == "pytest_regen.languages.csharp.language"
 
 
@@ -67,7 +67,7 @@ def test_an_unknown_language_is_refused_with_those_there_are(site: Path) -> None
     with pytest.raises(UsageError, match="'cobol'") as caught:
         find_language("cobol")
 
-    assert "csharp, slate" in caught.value.hint
+    assert "csharp, python, slate, typescript" in caught.value.hint
     assert "pytest_regen.languages" in caught.value.hint
 
 

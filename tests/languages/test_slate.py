@@ -226,7 +226,7 @@ def test_commands_take_the_language_by_its_name(document: Path) -> None:
 
     assert known.code == 0, known.err
     assert unknown.code == 2
-    assert "csharp, slate" in unknown.err
+    assert "csharp, python, slate, typescript" in unknown.err
 
 
 def test_a_store_of_a_language_that_is_gone_says_so(document: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ ATTRIBUTES = sorted({name for names in (*_USING_ATTRIBUTES.values(), _PLACES) fo
 DOTNET = {
     "attributes": r"\b(?:" + "|".join(filter(COMPOUND.fullmatch, ATTRIBUTES)) + r")\b"
     r"|\[(?:" + "|".join(name for name in ATTRIBUTES if not COMPOUND.fullmatch(name)) + r")[\](]",
-    "keywords": r"\b(?:get|init);|\bnameof\b|\btypeof\b|#nullable\b|\busing \w+;",
+    "keywords": r"\b(?:get|init);|\bnameof\b|\btypeof\(|#nullable\b|\busing \w+;",
     "namespaces": r"\bSystem\.|\bNewtonsoft\b|\bxchange\b",
     "types": r"\b(?:JsonElement|JsonStringEnumConverter|IReadOnly\w+|DateTimeOffset|Nullable<)",
 }

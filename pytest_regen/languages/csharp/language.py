@@ -23,6 +23,7 @@ from pytest_regen.languages.base import (
 )
 from pytest_regen.languages.csharp import names, rules, writer
 from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES, word_set
+from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.validation.issues import Issue
 
@@ -437,3 +438,11 @@ class CSharp:
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         """Yield what is wrong with a type that other languages have no word for."""
         return rules.rules(subject)
+
+    def runner(self, profile: str) -> Runner | None:
+        """Return what runs code of the default profile; attributes of others are not at hand."""
+        if profile != "default":
+            return None
+        from pytest_regen.languages.csharp.runner import CSharpRunner
+
+        return CSharpRunner()

@@ -360,7 +360,7 @@ def _member(statement: Node, node: Node, owner: _Owner) -> Member | None:
         return None
     called = settings_of(value)
     settings = annotation.settings if called is None else annotation.settings.joined(called)
-    faults = list(_value_faults(name, value, line))
+    faults = [*_operator_faults(node), *_value_faults(name, value, line)]
     wire, hint = _wire_name(name, settings, owner)
     is_private = name.startswith("_") and owner.style == MODEL_FIELD
     if is_private:
@@ -449,6 +449,14 @@ def _value_faults(name: str, value: Node | None, line: int) -> Iterator[SyntaxFa
                     continue
             message = f"{text_of(node)!r} is no word of Python; write None, True or False"
             yield SyntaxFault(node.start_point.row + 1, message)
+
+
+def _operator_faults(node: Node) -> Iterator[SyntaxFault]:
+    """Yield ``//``, which divides and begins no comment."""
+    for inner in walk(node):
+        if inner.type == "//":
+            message = "a comment begins with '#' in Python, not with '//'"
+            yield SyntaxFault(inner.start_point.row + 1, message)
 
 
 def _out_of_order(members: Sequence[Member]) -> Iterator[SyntaxFault]:

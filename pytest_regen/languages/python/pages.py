@@ -340,7 +340,7 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     shell = _find_shell(text, name) if why is None else None
     faults: list[PageFault] = []
     if shell is None:
-        faults.append(_shell_fault(codes[0], text, name, is_illegal=why is not None))
+        faults.append(_shell_fault(text, name))
     container: Container = shell.container if shell is not None else "body"
     pieces: list[list[Line]] = []
     for number, code in enumerate(codes[1:], 2):
@@ -399,14 +399,9 @@ def _only_page(code: str) -> list[Line]:
     return trim(lines)
 
 
-def _shell_fault(code: str, text: str, name: str, *, is_illegal: bool) -> PageFault:
-    if is_illegal:
-        faults = diagnose(text).faults
-        if faults:
-            fault = faults[0]
-            return PageFault(1, fault.line, fault.code, fault.message, fault.in_member)
-        return PageFault(1, 1, "SYNTAX", "the page cannot be read", in_member=False)
-    del code
+def _shell_fault(text: str, name: str) -> PageFault:
+    for fault in diagnose(text).faults:
+        return PageFault(1, fault.line, fault.code, fault.message, fault.in_member)
     message = f"the page declares no type called {name!r}"
     return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
 
@@ -476,6 +471,9 @@ def _page_fault(lines: list[Line], number: int, container: Container) -> PageFau
     def at(line: int) -> int:
         return lines[min(max(line, 1), len(lines)) - 1].number if lines else 1
 
+    for fault in diagnose(text).faults:
+        if fault.code == "ARTIFACT":
+            return PageFault(number, at(fault.line), fault.code, fault.message, fault.in_member)
     for other in ("body", "entries", "values"):
         if other != container and _is_right(text, other):
             forms = {

@@ -62,7 +62,7 @@ class _Source:
     constants: dict[str, Node] = field(default_factory=dict)
     """Values of constants by name."""
     inferred: dict[str, Node] = field(default_factory=dict)
-    """Types that are inferred from a schema of their own name: where they stand."""
+    """Schemas to the types that are inferred from them."""
 
 
 def declarations(root: Node) -> Reading:
@@ -103,8 +103,9 @@ def _collect(source: _Source, node: Node) -> None:
                 source.constants[text_of(name)] = value
         case "type_alias_declaration":
             name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-            if name is not None and value is not None and _inferred_from(value) == text_of(name):
-                source.inferred[text_of(name)] = node
+            schema = None if value is None else _inferred_from(value)
+            if name is not None and schema is not None:
+                source.inferred.setdefault(schema, node)
 
 
 def _imported(node: Node) -> Iterator[str]:
@@ -260,6 +261,10 @@ def _property(node: Node) -> Member | None:
     plain = replace(plain, is_required=child_of(node, "?") is None)
     if node.type == "method_signature":
         return replace(plain, unread="is a method, which no JSON has; write a property")
+    modifier = child_of(node, "accessibility_modifier") or child_of(node, "override_modifier")
+    if modifier is not None:
+        message = f"{text_of(modifier)!r} is no modifier of a property here: take it away"
+        plain = replace(plain, faults=(SyntaxFault(plain.line, message),))
     annotation = child_of(node, "type_annotation")
     if annotation is None or not annotation.named_children:
         return replace(plain, faults=(SyntaxFault(plain.line, f"{plain.name!r} has no type"),))
@@ -298,7 +303,7 @@ def _alias(source: _Source, node: Node, *, is_exported: bool) -> None:
     if name is None or value is None:
         return
     called = text_of(name)
-    if called in source.inferred and called in source.constants:
+    if _inferred_from(value) in source.constants:
         return  # It is told with its schema.
     if value.type == "object_type":
         _add(source, node, "object type", _properties(value), is_exported=is_exported)
@@ -444,7 +449,9 @@ def _constant(source: _Source, node: Node, name: Node, value: Node, *, is_export
 def _type_faults(source: _Source, name: str, line: int) -> Iterator[SyntaxFault]:
     """Yield what is wrong with the type of a schema: it is missing, or not exported."""
     inferred = source.inferred.get(name)
-    if inferred is None:
+    called = inferred.child_by_field_name("name") if inferred is not None else None
+    # A schema with a suffix is named wrongly, which is told already; its type need not be.
+    if inferred is None or called is None or not name.startswith(text_of(called)):
         message = f"{name!r} has no type; write export type {name} = z.infer<typeof {name}>;"
         yield SyntaxFault(line, message, "MISSING_CLASS")
         return
@@ -464,7 +471,9 @@ def _schema_members(
             return None
         wrong = [each for each in call.methods if each[0] not in _KEEPS_SHAPE]
         faults = [
-            SyntaxFault(line, f".{name}() makes another schema of this one; take it away")
+            SyntaxFault(
+                line, f".{name}() makes another schema of this one; take it away", "MISSING_CLASS"
+            )
             for name, _, line in wrong
         ]
         return "schema", tuple(filter(None, map(_entry, shape.named_children))), faults

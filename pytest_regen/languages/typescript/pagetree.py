@@ -55,6 +55,7 @@ TAILS: Final[dict[Container, bytes]] = {
 }
 CONTAINERS: Final[tuple[Container, ...]] = ("body", "union", "object", "array", "enum")
 _KINDS: Final[dict[str, Container]] = {
+    "class_body": "body",
     "interface_body": "body",
     "object_type": "body",
     "object": "object",
@@ -64,6 +65,8 @@ _KINDS: Final[dict[str, Container]] = {
 _DELIMITER: Final = re.compile(rb"//[ \t]*(?:BEGIN|END)_FIELDS[ \t]*")
 _DELIMITER_LINE: Final = re.compile(rb"^[ \t]*//[ \t]*(BEGIN|END)_FIELDS[ \t]*$", re.MULTILINE)
 _DECLARED: Final = {
+    "abstract_class_declaration": "class_body",
+    "class_declaration": "class_body",
     "enum_declaration": "enum_body",
     "interface_declaration": "interface_body",
 }
@@ -125,10 +128,11 @@ def read_shell(code: bytes, name: str | None) -> tuple[Node, list[TextEdit], She
         if node.type == "import_statement"
     ]
     edits += _delimiters(code, root, 0)
-    return root, edits, _find_shell(root, name)
+    return root, edits, _find_shell(root, name, is_lenient=True)
 
 
-def _find_shell(root: Node, name: str | None) -> Shell | None:
+def _find_shell(root: Node, name: str | None, *, is_lenient: bool) -> Shell | None:
+    """Return the declaration of ``name``; if lenient, the only one whatever it is called."""
     found = [
         (called, shell)
         for statement in root.named_children
@@ -136,7 +140,8 @@ def _find_shell(root: Node, name: str | None) -> Shell | None:
     ]
     own = [shell for called, shell in found if called == name]
     names = {called for called, _ in found}
-    return own[0] if own else found[0][1] if len(names) == 1 and name is None else None
+    is_clear = len(names) == 1 and (name is None or is_lenient)
+    return own[0] if own else found[0][1] if is_clear else None
 
 
 def _shells(outer: Node, node: Node) -> Iterator[tuple[str, Shell]]:
@@ -256,6 +261,8 @@ def _is_member(node: Node, container: Container) -> bool:
             return node.type in {"pair", "method_definition"}
         case "enum":
             return node.type == "enum_assignment"
+    if container == "union" and node.type == "predefined_type":
+        return True  # What the reader refuses, it can tell better.
     return constant(node) is not NOTHING
 
 
@@ -305,7 +312,7 @@ def _as_source(code: bytes, number: int, start: int, end: int, name: str | None)
     root = parse(code[start:end]).root_node
     if root.has_error or any(map(is_loose, root.named_children)):
         return None
-    shell = _find_shell(root, name)
+    shell = _find_shell(root, name, is_lenient=False)
     if shell is None:
         return None
     page = PageTree(code, number, shell.container)

@@ -1,0 +1,241 @@
+"""Runs generated C#: it is compiled, and System.Text.Json loads and dumps what types are asked.
+
+It takes the .NET SDK, version 9 or later. The serializer runs with its default options, as the
+rules of validation assume: null is written for what was absent, and of what is invalid only values
+of another type are refused.
+"""
+
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_regen import sandbox
+from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Scalar, TypeIR
+from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
+from pytest_regen.strict_json import json_or_none
+
+__all__ = ["CSharpRunner"]
+
+FORMAT: Final = 1
+"""Of the questions; raised when the same code may answer otherwise."""
+
+OLDEST: Final = 9
+"""The first version whose serializer reads ``[JsonStringEnumMemberName]``."""
+
+_TRAITS: Final = Traits(
+    keeps_offset=False,  # DateTime is as right as DateTimeOffset.
+    tells_absence=False,
+    partial_formats=frozenset({"time", "duration"}),  # TimeOnly has no offset, TimeSpan no month.
+)
+_LIMITS: Final = sandbox.Limits(
+    seconds=120.0,
+    cpu_seconds=240,
+    memory=None,  # It reserves address space by the gigabyte.
+    file_size=256 << 20,
+    folder_size=1 << 30,
+    processes=512,
+    output=64 << 20,
+)
+_ENVIRONMENT: Final = {
+    "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
+    "DOTNET_GENERATE_ASPNET_CERTIFICATE": "false",
+    "DOTNET_NOLOGO": "1",
+    "DOTNET_SKIP_FIRST_TIME_EXPERIENCE": "1",
+    "DOTNET_CLI_UI_LANGUAGE": "en",
+    "MSBUILDDISABLENODEREUSE": "1",
+}
+_PROJECT: Final = """\
+<Project Sdk="Microsoft.NET.Sdk">
+  <PropertyGroup>
+    <OutputType>Exe</OutputType>
+    <TargetFramework>net{major}.0</TargetFramework>
+    <Nullable>enable</Nullable>
+    <LangVersion>latest</LangVersion>
+    <ImplicitUsings>disable</ImplicitUsings>
+    <EnableDefaultCompileItems>false</EnableDefaultCompileItems>
+    <InvariantGlobalization>true</InvariantGlobalization>
+    <UseAppHost>false</UseAppHost>
+    <NuGetAudit>false</NuGetAudit>
+  </PropertyGroup>
+  <ItemGroup>
+    <Compile Include="Store.cs" />
+    <Compile Include="Program.cs" />
+  </ItemGroup>
+</Project>
+"""
+_ERROR: Final = re.compile(
+    r"Store\.cs\((\d+),\d+\): error (CS\d+: .*?)(?: \[[^\]]*\])?$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CSharpRunner:
+    """See ``Runner``; for the default profile, whose code needs the base class library alone."""
+
+    traits: Traits = _TRAITS
+    is_rare: bool = True
+
+    def missing(self, folder: Path) -> str | None:
+        """Return that there is no SDK, or only an old one."""
+        del folder
+        if shutil.which("dotnet") is None:
+            return "dotnet is not on the PATH"
+        if _sdk() is None:
+            return f"dotnet has no SDK of version {OLDEST} or later"
+        return sandbox.missing()
+
+    def version(self, folder: Path) -> str:
+        """Return the version of the SDK."""
+        del folder
+        return f"{FORMAT} dotnet {_sdk()}"
+
+    def refuses(
+        self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
+    ) -> bool:
+        """Return whether the serializer refuses a value of another type.
+
+        Enums are not asked: their converter takes numbers, and names in any case.
+        """
+        if type_.kind == "enum" or keyword != "type" or not path or isinstance(value, float):
+            return False
+        field = next((field for field in type_.fields if field.json_name == path[0]), None)
+        return field is not None and len(path) == 1 and _is_plain(field)
+
+    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
+        """Compile the code once and ask all types in one process."""
+        del folder
+        program = shutil.which("dotnet")
+        assert program is not None  # asked before
+        word = secrets.token_hex(16)
+        work = {
+            "word": word,
+            "questions": [
+                {"type": each.type.name, "instances": list(each.instances)} for each in questions
+            ],
+        }
+        home = Path(program).resolve().parent
+        outcome = sandbox.run(
+            [program, "run", "--project", "Behaviour.csproj", "--verbosity", "quiet"],
+            stdin=json.dumps(work).encode(),
+            readable=[home],
+            files=project_files(code, (_sdk() or (OLDEST,))[0]),
+            environ={**_ENVIRONMENT, "DOTNET_ROOT": str(home)},
+            limits=_LIMITS,
+        )
+        return read_answers(outcome, word, questions)
+
+
+def project_files(code: str, major: int) -> dict[str, bytes]:
+    """Return the files of a project that asks the types of ``code``."""
+    return {
+        "Behaviour.csproj": _PROJECT.format(major=major).encode(),
+        "Program.cs": _program(),
+        "Store.cs": code.encode("utf-8", "surrogatepass"),
+    }
+
+
+def read_answers(outcome: sandbox.Outcome, word: str, questions: Sequence[Question]) -> Answers:
+    """Return what the program printed, or what the compiler said instead."""
+    printed = outcome.stdout.decode("utf-8", "replace")
+    errors = [*_ERROR.finditer(printed)]
+    if errors:
+        # Each is told again at the end of a build.
+        faults = dict.fromkeys(RunFault(error[2].strip(), line=int(error[1])) for error in errors)
+        return Answers({}, tuple(faults))
+    frames = list(_frames(printed, word))
+    why = _why(outcome)
+    if frames[:1] != [{"loaded": True}]:
+        return Answers({}, (RunFault(why),))
+    replies: dict[str, tuple[Reply, ...]] = {}
+    faults_of_types = []
+    for question, frame in zip(questions, [*frames[1:], None], strict=False):
+        name = question.type.name
+        if frame is None:
+            faults_of_types.append(RunFault(why, name))
+            break
+        read = _read_replies(frame, len(question.instances))
+        if read is None:
+            message = str(frame.get("raised") or "it gives no answer")
+            faults_of_types.append(RunFault(message, name))
+        else:
+            replies[name] = read
+    return Answers(replies, tuple(faults_of_types))
+
+
+def _frames(printed: str, word: str) -> Iterator[Mapping[str, Any]]:
+    for line in printed.splitlines():
+        head, _, body = line.partition(" ")
+        frame = json_or_none(body) if head == word else None
+        if isinstance(frame, dict):
+            yield frame
+
+
+def _read_replies(frame: Mapping[str, Any], count: int) -> tuple[Reply, ...] | None:
+    """Return the replies in a frame, if they are what our program sends."""
+    value = frame.get("replies")
+    if not isinstance(value, list) or len(value) != count:
+        return None
+    try:
+        return tuple(
+            Reply()
+            if text is None and refusal is None
+            else Reply((str(text),) if text is not None else (), refusal, _path(where))
+            for text, refusal, where in value
+        )
+    except (TypeError, ValueError):
+        return None
+
+
+_STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\[(\d+)\]")
+
+
+def _path(where: str) -> tuple[str | int, ...]:
+    """Return the steps of a path as the serializer writes it: ``$.berths[0]['first name']``."""
+    return tuple(
+        int(found[3]) if found[3] else found[1] or found[2] for found in _STEP.finditer(where or "")
+    )
+
+
+def _is_plain(field: FieldIR) -> bool:
+    match field.type:
+        case Scalar(kind="boolean" | "integer" | "number"):
+            return True
+        case Scalar(kind="string", format=None):
+            return True
+        case ArrayOf() | MapOf():
+            return True
+        case _:
+            return False
+
+
+@cache
+def _program() -> bytes:
+    return (files("pytest_regen") / "languages" / "csharp" / "Program.cs.txt").read_bytes()
+
+
+@cache
+def _sdk() -> tuple[int, ...] | None:
+    """Return the version of the newest SDK, if it is new enough."""
+    program = shutil.which("dotnet")
+    folder = Path(program).resolve().parent / "sdk" if program else None
+    if folder is None or not folder.is_dir():
+        return None
+    found = [re.match(r"(\d+)\.(\d+)\.(\d+)", each.name) for each in folder.iterdir()]
+    versions = [tuple(map(int, match.groups())) for match in found if match]
+    newest = max(versions, default=(0,))
+    return newest if newest[0] >= OLDEST else None
+
+
+def _why(outcome: sandbox.Outcome) -> str:
+    if outcome.timed_out:
+        return "it took too long"
+    words = (outcome.stderr + b"\n" + outcome.stdout).decode("utf-8", "replace").split("\n")
+    last = " ".join(line.strip() for line in words if line.strip())[-400:]
+    return f"dotnet ended with exit code {outcome.returncode}" + (f": {last}" if last else "")

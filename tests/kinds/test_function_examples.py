@@ -1,0 +1,266 @@
+"""Examples in docstrings, run in the real sandbox: what each unit of one file is told."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pytest_regen import sandbox
+from pytest_regen.kinds.functions import Function, function_kinds
+from pytest_regen.kinds.functions import examples as examples_module
+from pytest_regen.units.kind import Unit, issues_from
+from pytest_regen.validation.issues import Issue
+
+pytestmark = pytest.mark.skipif(sandbox.missing() is not None, reason="no sandbox here")
+
+HEAD = '''\
+"""A module."""
+
+import asyncio
+
+from acme.units import FACTOR
+from acme.helpers import double
+
+calls = []
+'''
+# Name: examples of its docstring, its code.
+UNITS = {
+    "right": (">>> right(2)\n8", "return double(x) * FACTOR"),
+    "wrong": (">>> wrong(2)\n5\n>>> wrong(3)\n3", "return x"),
+    "raises": (">>> raises(0)\n1", "y = 1\nreturn y / x"),
+    "refuses": (
+        '>>> refuses("x")\nTraceback (most recent call last):\n    ...\nValueError: no x',
+        'raise ValueError(f"no {x}")',
+    ),
+    "says_otherwise": (
+        '>>> says_otherwise("x")\nTraceback (most recent call last):\nValueError: no y',
+        'raise ValueError(f"no {x}")',
+    ),
+    "loops": (">>> loops(0)\n0\n>>> loops(1)\n1", "while x:\n    pass\nreturn x"),
+    "exits": (">>> exits(0)\n0", "import sys\nsys.exit(0)"),
+    "dies": (">>> dies(0)\n0", "().__class__.__base__.__subclasses__()\nimport ctypes_of_nothing"),
+    "prints": (">>> prints(1)\none\n<BLANKLINE>\ntwo\n", 'print("one\\n\\ntwo")'),
+    "flags": (
+        ">>> flags(1)  # doctest: +ELLIPSIS\n[0, ..., 9]\n>>> flags(2)  # doctest: +SKIP\n9\n"
+        ">>> {}['a']  # doctest: +IGNORE_EXCEPTION_DETAIL\nTraceback (most recent call last):\n"
+        "KeyError: 'b'",
+        "return list(range(10))",
+    ),
+    "shares": (">>> y = shares(1)\n>>> y\n1\n>>> calls\n[1]", "calls.append(x)\nreturn x"),
+    "is_alone": (">>> y\nTraceback (most recent call last):\nNameError: name 'y' is not defined", "return x"),
+    "broken": (">>> broken(1)\n1", "return ("),
+    "refused": (">>> refused(1)\n1", 'return eval("1")'),
+    "stub": (">>> stub(1)\n1", "raise NotImplementedError"),
+    "plain": ("Nothing to show.", "return x"),
+    "looks_it_up": (
+        ">>> looks_it_up(1)\n42",
+        'import inspect\nreturn int(inspect.getdoc(looks_it_up).split("\\n")[-1])',
+    ),
+}
+ASYNC = '''
+
+async def waits(x):
+    """Wait.
+
+    >>> asyncio.run(waits(3))
+    3
+    """
+    # [REGEN:BEGIN waits]
+    return x
+    # [REGEN:END waits]
+
+
+class Boat:
+    """A boat."""
+
+    def sail(self, x):
+        """Sail.
+
+        >>> Boat().sail(1)
+        2
+        """
+        # [REGEN:BEGIN Boat.sail]
+        return x
+        # [REGEN:END Boat.sail]
+'''
+
+
+def write(root: Path, units: Mapping[str, tuple[str, str]], *, head: str = HEAD) -> Path:
+    """Write a module of such units."""
+    parts = [head]
+    for name, (examples, code) in units.items():
+        lines = [f'"""Do {name}.', "", *examples.split("\n"), '"""', f"# [REGEN:BEGIN {name}]"]
+        lines += [*code.split("\n"), f"# [REGEN:END {name}]"]
+        body = "\n".join(f"    {line}" if line else "" for line in lines)
+        parts.append(f"\n\ndef {name}(x):\n{body}\n")
+    package = root / "src" / "acme"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text("from acme.work import calls\n", "utf-8")
+    (package / "units.py").write_text("FACTOR = 2\n", "utf-8")
+    (package / "helpers.py").write_text("def double(x):\n    return 2 * x\n", "utf-8")
+    path = package / "work.py"
+    path.write_text("".join(parts), "utf-8")
+    return path
+
+
+def issues(kind: Function, path: Path) -> dict[str, tuple[Issue, ...]]:
+    """Return what is said of each unit."""
+    text = path.read_text("utf-8")
+    found = {}
+    for name, span in kind.region.find(text).items():
+        unit = Unit(name, path, span.text, text, kind)
+        found[name] = issues_from(kind.check(unit), unit)
+    return found
+
+
+def kind_of(root: Path, **entry: object) -> Function:
+    """Return the kind of a project."""
+    (kind,) = function_kinds([{"files": "src/acme/*.py", **entry}], root)
+    return kind
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Issue, ...]]:
+    """What is said of each unit of one module."""
+    root = tmp_path_factory.mktemp("project")
+    path = write(root, UNITS)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(ASYNC)
+    return issues(kind_of(root, timeout=1), path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["right", "refuses", "prints", "flags", "shares", "is_alone", "plain", "waits", "stub"],
+)
+def test_what_is_right_passes(told: dict[str, tuple[Issue, ...]], name: str) -> None:
+    """Whatever the other units of its file do; a stub is told of elsewhere."""
+    assert told[name] == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "detail"),
+    [
+        ("wrong", "the example 'wrong(2)' (line ", "expected: 5\ngot:      2"),
+        ("raises", "raises", "ZeroDivisionError: division by zero"),
+        ("says_otherwise", "raises", "expected: ValueError: no y\ngot:      ValueError: no x"),
+        ("loops", "the example 'loops(1)' (line ", None),
+        ("exits", "raises", "SystemExit: 0"),
+        ("Boat.sail", "the example 'Boat().sail(1)'", "expected: 2\ngot:      1"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    told: dict[str, tuple[Issue, ...]], name: str, message: str, detail: str | None
+) -> None:
+    """With the example and its line in the file, what was expected, and what came."""
+    (issue,) = told[name]
+
+    assert issue.code == "DOCTEST"
+    assert message in issue.message
+    assert (detail is None) == (issue.detail is None)
+    assert (detail or "") in (issue.detail or "")
+
+
+def test_the_line_that_raised_is_named(told: dict[str, tuple[Issue, ...]]) -> None:
+    """It counts from the first of the code, as the model wrote it."""
+    assert told["raises"][0].line == 2
+    assert told["says_otherwise"][0].line == 1
+
+
+def test_what_does_not_end_is_named(told: dict[str, tuple[Issue, ...]]) -> None:
+    """With the example, and the limit."""
+    assert "does not end within 1 seconds" in told["loops"][0].message
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("broken", "SYNTAX"), ("refused", "NOT_ALLOWED"), ("dies", "NOT_ALLOWED")]
+)
+def test_what_can_be_seen_is_not_run(
+    told: dict[str, tuple[Issue, ...]], name: str, code: str
+) -> None:
+    """It has one issue, and spoils nothing else."""
+    assert [issue.code for issue in told[name]] == [code]
+
+
+def test_a_function_cannot_look_up_what_is_expected(told: dict[str, tuple[Issue, ...]]) -> None:
+    """The module that runs has no examples in its docstrings."""
+    assert [issue.code for issue in told["looks_it_up"]] == ["DOCTEST"]
+
+
+def test_a_module_that_cannot_be_imported(tmp_path: Path) -> None:
+    """It is no fault of its units, unless one of them is called by the import."""
+    path = write(tmp_path, {"right": (">>> right(1)\n1", "return x")}, head="import not_there\n")
+    (issue,) = issues(kind_of(tmp_path), path)["right"]
+
+    assert issue.code == "IMPORT_FAILED"
+    assert "No module named 'not_there'" in (issue.detail or "")
+
+
+def test_a_unit_that_breaks_the_import(tmp_path: Path) -> None:
+    """It is told so; the others are judged without it."""
+    units = {"right": (">>> right(1)\n1", "return x"), "makes": (">>> makes(2)\n2", "return 1 / x")}
+    path = write(tmp_path, units, head="calls = []\n")
+    path.write_text(path.read_text("utf-8") + "\n\nMADE = makes(0)\n", "utf-8")
+    found = issues(kind_of(tmp_path), path)
+
+    assert found["right"] == ()
+    assert [(issue.code, issue.line) for issue in found["makes"]] == [("DOCTEST", 1)]
+    assert "cannot be imported, as it calls this function" in found["makes"][0].message
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many modules each run of the sandbox was about."""
+    runs: list[int] = []
+    run = examples_module.run_examples
+
+    def counting(jobs, **options):  # type: ignore[no-untyped-def]  # hands everything on
+        runs.append(len(jobs))
+        return run(jobs, **options)
+
+    monkeypatch.setattr(examples_module, "run_examples", counting)
+    yield runs
+
+
+def test_a_verdict_is_kept_until_something_changes(tmp_path: Path, counted: list[int]) -> None:
+    """The module, what it imports from the project, directly or not, and the settings count."""
+    path = write(tmp_path, {"right": UNITS["right"], "wrong": UNITS["wrong"]})
+    first = issues(kind_of(tmp_path), path)
+    assert issues(kind_of(tmp_path), path) == first
+    assert counted == [1]
+
+    helpers = path.with_name("helpers.py")
+    helpers.write_text("from acme.deep import twice as double\n", "utf-8")
+    path.with_name("deep.py").write_text("def twice(x):\n    return 2 * x\n", "utf-8")
+    assert issues(kind_of(tmp_path), path) == first
+    path.with_name("deep.py").write_text("def twice(x):\n    return 3 * x\n", "utf-8")
+    assert [issue.code for issue in issues(kind_of(tmp_path), path)["right"]] == ["DOCTEST"]
+    assert counted == [1] * 3
+
+    shutil.rmtree(tmp_path / ".regen")
+    issues(kind_of(tmp_path, allow=["os"]), path)
+    assert counted == [1] * 4
+
+
+def test_files_are_judged_together(tmp_path: Path, counted: list[int]) -> None:
+    """One sandbox, a process for each file; what is known is not run again."""
+    path = write(tmp_path, {"right": UNITS["right"]})
+    other = path.with_name("other.py")
+    other.write_text(path.read_text("utf-8"), "utf-8")
+    kind = kind_of(tmp_path)
+
+    kind.prepare([path, other, path.with_name("absent.py")])
+    assert issues(kind, path) == issues(kind, other) == {"right": ()}
+    kind_of(tmp_path).prepare([path, other])
+
+    assert counted == [2]
+
+
+def test_flags_of_pytest_count(tmp_path: Path) -> None:
+    """``doctest_optionflags`` holds for every example."""
+    pyproject = tmp_path / "pyproject.toml"
+    pyproject.write_text('[tool.pytest.ini_options]\ndoctest_optionflags = "ELLIPSIS"\n', "utf-8")
+    path = write(tmp_path, {"right": (">>> right('abc')\n'a...'", "return x")})
+
+    assert issues(kind_of(tmp_path), path) == {"right": ()}
