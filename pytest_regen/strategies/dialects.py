@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
 
+    from pytest_regen.documents.document import Document
     from pytest_regen.strategies.reach import Reach
 
 __all__ = ["FORMAT_RANGES", "Check", "has_format", "is_multiple"]
@@ -68,6 +69,8 @@ _DECIMAL: Final = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 
 
+_MAX_STEPS: Final = 20_000
+"""References that are followed to check one value; more is an explosion, not a description."""
 _CONSTANT: Final = frozenset({"const", "title", "description", "deprecated"})
 """The keywords of a branch that is no more than a constant."""
 
@@ -83,7 +86,8 @@ class Check:
     def __init__(self, reach: "Reach", schema: Any) -> None:
         with needs("strategies", "instances"):
             from jsonschema import FormatChecker
-        found = _validator_class(is_draft_4=not reach.document.has_ref_siblings)
+        found = _validator_class(*_dialect_of(reach.document))
+        self._reach = reach
         formats: Any = FormatChecker(formats=())
         # What the keywords below look up goes along with the validator that calls them.
         formats.reach = reach
@@ -94,27 +98,46 @@ class Check:
 
         Raises:
             UnreadablePatternError: a pattern on the way cannot be read.
-            RecursionError: the schema only leads to itself.
+            RecursionError: the schema only leads to itself, or its branches are too many.
         """
+        self._reach.steps = 0
         return bool(self._validator.is_valid(value))
 
     def errors(self, value: Json) -> "list[ValidationError]":
         """Return why a value is not allowed; nothing where it is."""
+        self._reach.steps = 0
         return list(self._validator.iter_errors(value))
 
 
-@cache
-def _validator_class(*, is_draft_4: bool) -> Any:
-    """Return a validator of jsonschema with the keywords of a dialect."""
+def _dialect_of(document: "Document") -> tuple[Any, bool, bool]:
+    """Return the validator that a document is written for, if it is old, and if it is OpenAPI."""
     from jsonschema import Draft4Validator, Draft202012Validator
+    from jsonschema.validators import validator_for
+
+    if document.version.startswith("3.") and document.has_ref_siblings:
+        return Draft202012Validator, False, True
+    if document.version[:1].isdigit():
+        return Draft4Validator, True, True
+    known = validator_for(document.references.root.value, default=Draft202012Validator)
+    return known, not document.has_ref_siblings, False
+
+
+@cache
+def _validator_class(base: Any, is_old: bool, is_openapi: bool) -> Any:  # noqa: FBT001 - as found
+    """Return a validator with the keywords of a dialect.
+
+    Args:
+        base: that of jsonschema.
+        is_old: whether nothing beside a ``$ref`` counts.
+        is_openapi: whether a schema may be ``nullable``, before 3.1.
+    """
+    from jsonschema import Draft202012Validator
     from jsonschema.validators import create
 
-    base: Any = Draft4Validator if is_draft_4 else Draft202012Validator
     keywords: dict[str, _Keyword] = dict(base.VALIDATORS)
     for name in ("$dynamicRef", "$recursiveRef"):
         keywords.pop(name, None)  # What reaches one is refused before.
-    if is_draft_4:
-        keywords["const"] = Draft202012Validator.VALIDATORS["const"]
+    keywords.setdefault("const", Draft202012Validator.VALIDATORS["const"])
     own = {
         "$ref": _reference,
         "discriminator": _discriminator,
@@ -132,7 +155,7 @@ def _validator_class(*, is_draft_4: bool) -> Any:
     for name in ("oneOf", "anyOf"):
         keywords[name] = _unless_picked(keywords[name])
     keywords["type"] = _of_known_type(keywords["type"])
-    if is_draft_4:
+    if is_old and is_openapi:
         keywords = {
             name: check if name == "$ref" else _unless_null(check)
             for name, check in keywords.items()
@@ -142,23 +165,23 @@ def _validator_class(*, is_draft_4: bool) -> Any:
         validators=keywords,
         type_checker=base.TYPE_CHECKER,
         id_of=lambda _: None,
-        applicable_validators=_alone_beside_ref if is_draft_4 else dict.items,
+        applicable_validators=_alone_beside_ref if is_old else dict.items,
     )
-    made.evolve = _once_per_schema(made.evolve)
+    made.evolve = _evolve_once
     return made
 
 
-def _once_per_schema(evolve: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``evolve`` with a memory: a third of the time went into validators made anew."""
+def _evolve_once(validator: Any, **changes: Any) -> Any:
+    """Return a validator of another schema: the one made before, where there is one.
 
-    def remembered(validator: Any, **changes: Any) -> Any:
-        known = validator.format_checker.reach.validators
-        schema = changes.get("schema", validator.schema)
-        if id(schema) not in known:
-            known[id(schema)] = evolve(validator, **changes)
-        return known[id(schema)]
-
-    return remembered
+    A third of the time went into making them anew. And jsonschema's own would go over to another
+    dialect where a schema names one, and forget the keywords that are added here.
+    """
+    formats = validator.format_checker
+    schema = changes.get("schema", validator.schema)
+    if id(schema) not in formats.reach.validators:
+        formats.reach.validators[id(schema)] = type(validator)(schema, format_checker=formats)
+    return formats.reach.validators[id(schema)]
 
 
 def _alone_beside_ref(schema: Mapping[str, Any]) -> Any:
@@ -197,7 +220,11 @@ def _reference(
     validator: Any, reference: Any, instance: Json, schema: Any
 ) -> "Iterator[ValidationError]":
     # Looked up by identity: what a reference leads to was found, once, before.
-    target = validator.format_checker.reach.target_of(schema)
+    reach = validator.format_checker.reach
+    reach.steps += 1
+    if reach.steps > _MAX_STEPS:
+        raise RecursionError("the references are too many")
+    target = reach.target_of(schema)
     yield from validator.descend(instance, target, schema_path=None)
 
 

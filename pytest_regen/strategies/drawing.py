@@ -87,7 +87,10 @@ class Drawing:
 
     def _texts(self, option: Texts) -> SearchStrategy[str]:
         if option.patterns:
-            return texts_matching(option.patterns).filter(option.fits)
+            if option.patterns[1:] or option.shortest or option.longest is not None:
+                # Few of what matches would be of the size, or match the others.
+                return st.sampled_from(list(option.values()))
+            return texts_matching(option.patterns)
         if option.format is not None and option.format in TEXT_FORMATS:
             return self._formatted(option.format).filter(option.fits)
         most = max(option.shortest, _MAX_TEXT) if option.longest is None else option.longest

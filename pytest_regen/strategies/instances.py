@@ -222,7 +222,11 @@ class Source:
             build = rebuild_ir(ir, document, language=language)
         except RegenError as error:
             return f"{error.what}: {error.why}" if error.why else error.what
-        reach = Reach(document, has_subtypes=language.has_unions)
+        reach = Reach(
+            document,
+            direction="request" if ir.endpoint.status == "request" else "response",
+            has_subtypes=language.has_unions,
+        )
         now = {type_.name: type_hash(type_) for type_ in build.ir.types}
         for name, type_ in self._types.items():
             if now.get(name) == type_hash(type_):
@@ -289,7 +293,7 @@ class Source:
         except UnreadablePatternError as error:
             return _nothing(str(error))
         except RecursionError:
-            return _nothing("its schemas are nested too deeply")
+            return _nothing("its schemas are nested too deeply, or lead on without end")
         except Exception as error:  # noqa: BLE001 - a document may say anything at all
             return _nothing(f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}")
 

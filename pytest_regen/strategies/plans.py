@@ -36,7 +36,8 @@ _MAX_OPTIONS: Final = 60
 """Combinations of branches of several unions that are planned; more are gone through side by side,
 so that each branch is there all the same."""
 _MAX_EXPANSIONS: Final = 2000
-"""Branches inside one another that are taken apart for one value; then the first has to serve."""
+"""Branches inside one another that are taken apart for one value; then they are left out, and the
+values are what happens to be allowed."""
 _KEYWORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "object": (
         *("properties", "required", "additionalProperties", "patternProperties"),
@@ -269,7 +270,7 @@ class Plans:
                 unions.extend([[[s, self._tag_schema(s)] for s in subtypes]] if subtypes else [])
         inside = open_ | parts.keys()
         if self._expansions > _MAX_EXPANSIONS:
-            unions = [branches[:1] for branches in unions]
+            unions = []
         chosen = [
             [found for branch in branches for found in self._expand(branch, inside)]
             for branches in unions

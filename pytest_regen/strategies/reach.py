@@ -59,6 +59,8 @@ class Reach:
         has_subtypes: bool = True,
     ) -> None:
         self.document = document
+        self.steps = 0
+        """References that were followed to check the present value."""
         self._has_subtypes = has_subtypes
         self.unreadable: list[Unreadable] = []
         self.validators: dict[int, Any] = {}
@@ -219,13 +221,14 @@ class Reach:
         if not self._has_subtypes or is_union or "discriminator" not in node.value:
             return
         found = self.document.subtypes.of(node)
-        if found.found:
-            self._subtypes[id(node.value)] = [each.value for each in found.found]
+        extending = [each for each in found.found if not _is_reference(each.value)]
+        if extending:
+            self._subtypes[id(node.value)] = [each.value for each in extending]
         for tag, target in found.mapped:
             if self._own_values(target, found.word) is None:
                 tags = self._own_tags.setdefault(id(target.value), {})
                 tags.setdefault(found.word, []).append(tag)
-        yield from found.found
+        yield from extending
 
     def subtypes_of(self, schema: Any) -> list[Any]:
         """Return the schemas one of which is meant where a schema is."""

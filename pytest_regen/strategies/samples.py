@@ -208,16 +208,16 @@ class Samples:
         if not is_small:
             yield finish({name: pool[0] for name, pool in pools.items()}, 0)
         # The values at the front of a list were chosen; those after them were thrown.
-        longest = max((len(pool) for pool in pools.values()), default=0) + 1
-        longest = min(longest, _CHOSEN) if len(pools) > 1 else longest
+        most = _CHOSEN if len(pools) > 1 else wanted
+        shown = {name: pool[:most] for name, pool in pools.items()}
+        longest = max(map(len, shown.values()), default=0) + 1
         groups = _groups(
             optional, 2 if is_small else max(_GROUP, _share(optional, wanted, longest))
         )
         rounds = range(max(longest * len(groups), len(members.extra) + 2))
         for turn in rounds:
             there = groups[turn % len(groups)]
-            step = turn // len(groups) + (0 if is_small else 1)
-            yield finish(_row(option, pools, there, step), turn)
+            yield finish(_row(option, shown, there, turn // len(groups)), turn)
         dice = random.Random(len(pools))  # noqa: S311 - to be the same again
         for _ in range(wanted * 4 if pools else 0):
             share = dice.random()

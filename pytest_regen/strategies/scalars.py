@@ -135,6 +135,18 @@ class Texts:
     def _grown(self, text: str) -> str:
         return text + "x" * (self.shortest - len(text))
 
+    def sizes_of(self, text: str) -> Iterator[str]:
+        """Yield a text, or where it is too short or too long, what may match as well."""
+        if self.fits(text) or not text:
+            yield text
+        elif len(text) < self.shortest <= _MAX_LENGTH:
+            more = self.shortest - len(text)
+            yield (text * self.shortest)[: self.shortest]
+            yield text + text[-1] * more
+            yield text[0] * more + text
+        elif self.longest is not None:
+            yield text[: self.longest]
+
     def fits(self, text: str) -> bool:
         """Return whether the length is allowed, however it is counted."""
         units = len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -143,9 +155,10 @@ class Texts:
     def _random(self) -> Iterator[str]:
         dice = random.Random(f"{self.shortest} {self.longest}")  # noqa: S311 - to be the same again
         top = min(self.longest if self.longest is not None else 24, max(24, self.shortest * 2))
+        top = max(top, self.shortest, 1)
         for number in range(_RANDOM):
             letters = _ALPHABETS[number % len(_ALPHABETS)]
-            text = "".join(dice.choices(letters, k=dice.randint(self.shortest, max(top, 1))))
+            text = "".join(dice.choices(letters, k=dice.randint(self.shortest, top)))
             if self.fits(text):
                 yield text
 
@@ -183,10 +196,10 @@ def _random_of(name: str) -> Iterator[str]:
 def _matching(patterns: tuple[str, ...], shortest: int, longest: int | None) -> tuple[str, ...]:
     """Return strings that patterns allow, as hypothesis finds them, the plainest first."""
     limits = Texts(shortest, longest)
-    found = draw(texts_matching(patterns), _DRAWN)
+    found = draw(texts_matching(patterns), _DRAWN * len(patterns))
     fitting = [
         text
-        for text in dict.fromkeys(found)
+        for text in dict.fromkeys(each for text in found for each in limits.sizes_of(text))
         if limits.fits(text) and all(agree(pattern, text) for pattern in patterns)
     ]
     return tuple(sorted(fitting, key=lambda text: (not text.isprintable(), not text.isascii())))

@@ -1,0 +1,195 @@
+"""What each version of OpenAPI allows: schemas with values whose verdict is known."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn import check_of
+
+from pytest_regen.documents import read_document
+from pytest_regen.strategies.dialects import Check
+from pytest_regen.strategies.reach import Reach
+
+THINGS = {
+    "Cat": {
+        "type": "object",
+        "required": ["kind"],
+        "properties": {"kind": {"type": "string"}, "lives": {"type": "integer"}},
+    },
+    "Dog": {
+        "type": "object",
+        "required": ["kind"],
+        "properties": {"kind": {"type": "string"}, "trick": {"type": "string"}},
+    },
+    "Text": {"type": "string", "minLength": 2},
+    "Secret": {"type": "string", "writeOnly": True},
+}
+CAT, DOG, TEXT = ({"$ref": f"#/components/schemas/{name}"} for name in ("Cat", "Dog", "Text"))
+SECRET = {"$ref": "#/components/schemas/Secret"}
+PICKED = {
+    "oneOf": [CAT, DOG],
+    "discriminator": {
+        "propertyName": "kind",
+        "mapping": {"cat": "#/components/schemas/Cat", "dog": "Dog"},
+    },
+}
+
+CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
+    ("nullable", "3.0.3", {"type": "string", "nullable": True}, ["a", None], [1]),
+    ("nullable enum", "3.0.3", {"enum": ["a"], "nullable": True}, ["a", None], ["b"]),
+    ("nullable reference", "3.0.3", {"allOf": [TEXT], "nullable": True}, ["ab", None], ["a"]),
+    ("x-nullable", "2.0", {"type": "string", "x-nullable": True}, ["a", None], [1]),
+    ("nullable means nothing since", "3.1.0", {"type": "string", "nullable": True}, ["a"], [None]),
+    ("type list", "3.1.0", {"type": ["integer", "null"]}, [1, 1.0, None], ["1", True]),
+    ("integer of Draft 4", "3.0.3", {"type": "integer"}, [1], [1.0, "1", True]),
+    ("exclusive, boolean", "3.0.3", {"minimum": 1, "exclusiveMinimum": True}, [2, 1.1], [1]),
+    ("exclusive, number", "3.1.0", {"exclusiveMinimum": 1, "exclusiveMaximum": 3}, [2], [1, 3]),
+    ("exclusive, number too early", "3.0.3", {"exclusiveMaximum": 3}, [2, 2.9], [3, 4]),
+    ("exclusive maximum", "2.0", {"maximum": 3, "exclusiveMaximum": True}, [2], [3]),
+    ("siblings are void", "3.0.3", {**TEXT, "maxLength": 2}, ["abc"], ["a"]),
+    ("siblings count", "3.1.0", {**TEXT, "maxLength": 2}, ["ab"], ["abc", "a"]),
+    ("const", "3.0.3", {"const": "a"}, ["a"], ["b"]),
+    ("file", "2.0", {"type": "file"}, ["a"], [1]),
+    ("no type", "3.0.3", {"type": "money"}, [1, "a", None], []),
+    ("multiples", "3.1.0", {"multipleOf": 0.01}, [0.07, 19.99, 1e21], [0.075]),
+    ("pattern to the end", "3.1.0", {"pattern": "^a$"}, ["a"], ["a\n", "b"]),
+    ("ASCII digits", "3.1.0", {"pattern": r"^\d$"}, ["1"], ["١"]),
+    ("named groups", "3.1.0", {"pattern": r"^(?<c>[a-z])\k<c>$"}, ["aa"], ["ab"]),
+    ("code points", "3.1.0", {"pattern": r"^\u{1F600}\/$"}, ["😀/"], ["a"]),
+    (
+        "date-time",
+        "3.1.0",
+        {"format": "date-time"},
+        ["2024-02-29T01:02:03Z"],
+        ["2023-02-29T01:02:03Z"],
+    ),
+    ("date", "3.1.0", {"format": "date"}, ["2024-02-29"], ["2023-02-29", "20240229", "2024-W01-1"]),
+    ("int32", "3.1.0", {"format": "int32"}, [2**31 - 1, -(2**31)], [2**31, 0.5]),
+    ("base64", "3.1.0", {"format": "byte"}, ["aGVsbG8=", ""], ["a"]),
+    ("formats unknown", "3.1.0", {"format": "snowflake"}, ["", "x", 1], []),
+    ("if", "3.1.0", {"if": {"minimum": 5}, "then": {"multipleOf": 5}}, [3, 10], [7]),
+    (
+        "tuples",
+        "3.1.0",
+        {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}},
+        [["a", 1], ["a"], []],
+        [[1], ["a", "b"]],
+    ),
+    (
+        "patternProperties",
+        "3.1.0",
+        {"patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": False},
+        [{"x-a": 1}, {}],
+        [{"x-a": "1"}, {"y": 1}],
+    ),
+    (
+        "overlapping branches",
+        "3.1.0",
+        {"oneOf": [CAT, DOG]},
+        [{"kind": "a", "lives": "x"}, {"kind": "a", "trick": 1}],
+        [{"kind": "a"}, {}],
+    ),
+    (
+        "a tag picks the branch",
+        "3.0.3",
+        PICKED,
+        [{"kind": "cat", "lives": 9}, {"kind": "dog", "lives": "none"}],
+        [{"kind": "cat", "lives": "x"}, {"kind": "fish"}, {"kind": 1}],
+    ),
+    (
+        "what is only written is not required",
+        "3.1.0",
+        {
+            "required": ["name", "key", "pin"],
+            "properties": {"name": {"type": "string"}, "key": SECRET, "pin": {"writeOnly": True}},
+        },
+        [{"name": "a"}],
+        [{"key": "b", "pin": 1}],
+    ),
+    (
+        "required beside the part that hides",
+        "3.0.3",
+        {"allOf": [{"properties": {"key": SECRET}}, {"required": ["key"]}]},
+        [{}, {"key": "a"}],
+        [{"key": 1}],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "schema", "good", "bad"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_a_version_allows_what_it_says(
+    tmp_path: Path, version: str, schema: Any, good: list[Any], bad: list[Any]
+) -> None:
+    """Each verdict was written down by hand, from the specification of the version."""
+    check = check_of(tmp_path, schema, components=THINGS, version=version)
+
+    assert [value for value in good if not check.allows(value)] == []
+    assert [value for value in bad if check.allows(value)] == []
+
+
+def test_a_request_lacks_what_is_only_read(tmp_path: Path) -> None:
+    """The other way round than a response."""
+    schema = {
+        "required": ["id", "key"],
+        "properties": {"id": {"readOnly": True}, "key": {"writeOnly": True}},
+    }
+    answer = check_of(tmp_path, schema)
+    request = check_of(tmp_path, schema, direction="request")
+
+    assert answer.allows({"id": 1})
+    assert not answer.allows({"key": 1})
+    assert request.allows({"key": 1})
+    assert not request.allows({"id": 1})
+
+
+def test_files_beside_the_document_are_read_and_no_others(tmp_path: Path) -> None:
+    """A reference to a file is followed, one out of the folder or into the network is not."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "kite.yaml").write_text(
+        "Kite: {type: object, required: [sail], properties: {sail: {$ref: '#/Sail'}}}\n"
+        "Sail: {type: string, maxLength: 3}\n",
+        "utf-8",
+    )
+    (tmp_path.parent / "outside.yaml").write_text("type: string", "utf-8")
+    schema = {
+        "properties": {
+            "kite": {"$ref": "parts/kite.yaml#/Kite"},
+            "out": {"$ref": "../outside.yaml"},
+            "far": {"$ref": "https://example.com/schema.json"},
+        }
+    }
+    check = check_of(tmp_path, schema)
+
+    assert check.allows({"kite": {"sail": "red"}, "out": 1, "far": 2})
+    assert not check.allows({"kite": {"sail": "green"}})
+    assert not check.allows({"kite": {}})
+
+
+@pytest.mark.parametrize(
+    ("draft", "whole"),
+    [
+        ("http://json-schema.org/draft-04/schema#", False),
+        ("http://json-schema.org/draft-07/schema#", True),
+    ],
+)
+def test_a_plain_schema_is_read_by_the_draft_it_names(
+    tmp_path: Path, draft: str, whole: bool
+) -> None:
+    """Only since Draft 6 is 1.0 an integer; what its references lead to is of the same draft."""
+    schema = {
+        "$schema": draft,
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/A"}},
+        "definitions": {"A": {"type": "integer", "format": "int32"}},
+    }
+    (tmp_path / "plain.json").write_text(json.dumps(schema), "utf-8")
+    document = read_document(tmp_path / "plain.json")
+    reach = Reach(document)
+    check = Check(reach, reach.add(document.references.root))
+
+    assert check.allows({"a": 1})
+    assert check.allows({"a": 1.0}) is whole
+    assert not check.allows({"a": 2**31})

@@ -1,0 +1,528 @@
+"""Valid instances: of hand-made schemas, judged by functions that know nothing of JSON Schema."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from drawn import instances_in, plan_of
+from hypothesis import given, settings
+
+from pytest_regen.strategies.drawing import Drawing
+from pytest_regen.strategies.samples import Samples
+
+Json = Any
+THINGS: dict[str, Any] = {
+    "Node": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string"},
+            "next": {"$ref": "#/components/schemas/Node"},
+            "children": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}},
+        },
+    },
+    "Base": {
+        "type": "object",
+        "required": ["kind"],
+        "properties": {"kind": {"type": "string"}},
+        "discriminator": {"propertyName": "kind", "mapping": {"car": "Car", "boat": "Boat"}},
+    },
+    "Car": {
+        "allOf": [
+            {"$ref": "#/components/schemas/Base"},
+            {"required": ["wheels"], "properties": {"wheels": {"type": "integer", "minimum": 3}}},
+        ]
+    },
+    "Boat": {
+        "allOf": [
+            {"$ref": "#/components/schemas/Base"},
+            {"properties": {"sails": {"type": "boolean"}}},
+        ]
+    },
+}
+
+
+def is_text(value: Json) -> bool:
+    return isinstance(value, str)
+
+
+def is_integer(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
+
+
+def is_node(value: Json) -> bool:
+    return (
+        isinstance(value, dict)
+        and is_text(value.get("name"))
+        and value.keys() <= {"name", "next", "children"}
+        and ("next" not in value or is_node(value["next"]))
+        and all(is_node(child) for child in value.get("children", []))
+    )
+
+
+def is_vehicle(value: Json) -> bool:
+    if value.get("kind") == "car":
+        return is_integer(value.get("wheels")) and value["wheels"] >= 3 and len(value) == 2
+    return value.get("kind") == "boat" and value.get("sails") in (None, True, False)
+
+
+def is_moment(value: Json) -> bool:
+    return datetime.fromisoformat(value).tzinfo is not None and "T" in value
+
+
+LIMITS = {"type": "object", "minProperties": 2, "maxProperties": 3}
+ROW = {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "boolean"}}
+
+CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
+    (
+        "integers",
+        "3.1.0",
+        {"type": "integer", "minimum": -2, "maximum": 2},
+        lambda v: v in {-2, -1, 0, 1, 2},
+        [-2, 2, 0],
+    ),
+    (
+        "int64",
+        "3.1.0",
+        {"type": "integer", "format": "int64"},
+        lambda v: -(2**63) <= v < 2**63,
+        [2**63 - 1, -(2**63)],
+    ),
+    (
+        "exclusive",
+        "3.0.3",
+        {"type": "number", "minimum": 0, "exclusiveMinimum": True},
+        lambda v: v > 0,
+        [0.5, 1],
+    ),
+    (
+        "multiples",
+        "3.1.0",
+        {"type": "number", "multipleOf": 0.25},
+        lambda v: v * 4 == int(v * 4),
+        [0.25, 0],
+    ),
+    (
+        "cents",
+        "3.1.0",
+        {"type": "number", "multipleOf": 0.01, "maximum": 5, "minimum": 4},
+        lambda v: round(v, 2) == v and 4 <= v <= 5,
+        [4],
+    ),
+    (
+        "texts",
+        "3.1.0",
+        {"type": "string", "minLength": 2, "maxLength": 4},
+        lambda v: 2 <= len(v) <= 4,
+        ["abcd"],
+    ),
+    ("any text", "3.1.0", {"type": "string"}, is_text, ["", "a", " padded ", "👩‍🚀😀"]),
+    (
+        "patterns",
+        "3.1.0",
+        {"type": "string", "pattern": "^[A-Z]{2}-[0-9]+$", "maxLength": 6},
+        lambda v: re.fullmatch("[A-Z]{2}-[0-9]{1,3}", v) is not None,
+        [],
+    ),
+    (
+        "two patterns",
+        "3.1.0",
+        {"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "z$"}]},
+        lambda v: v[0] == "a" and v[-1] == "z",
+        [],
+    ),
+    (
+        "moments",
+        "3.1.0",
+        {"type": "string", "format": "date-time"},
+        is_moment,
+        ["2024-02-29T12:34:56Z", "2023-12-31T23:59:59+05:30"],
+    ),
+    ("uuids", "3.1.0", {"type": "string", "format": "uuid"}, lambda v: str(UUID(v)) == v, []),
+    (
+        "enums",
+        "3.1.0",
+        {"enum": ["a", 1, None, {"x": []}]},
+        lambda v: v in ["a", 1, None, {"x": []}],
+        ["a", 1, None, {"x": []}],
+    ),
+    (
+        "enums of a type",
+        "3.1.0",
+        {"enum": ["a", 1, None], "type": "string"},
+        lambda v: v == "a",
+        ["a"],
+    ),
+    (
+        "constants with titles",
+        "3.1.0",
+        {"oneOf": [{"const": 1, "title": "one"}, {"const": 2}], "type": "integer"},
+        lambda v: v in {1, 2},
+        [1, 2],
+    ),
+    (
+        "null",
+        "3.1.0",
+        {"type": ["boolean", "null"]},
+        lambda v: v in (True, False, None),
+        [True, False, None],
+    ),
+    (
+        "not",
+        "3.1.0",
+        {"type": "string", "enum": ["a", "b", "c"], "not": {"const": "b"}},
+        lambda v: v in {"a", "c"},
+        ["a", "c"],
+    ),
+    (
+        "if",
+        "3.1.0",
+        {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 20,
+            "if": {"minimum": 10},
+            "then": {"multipleOf": 10},
+        },
+        lambda v: v < 10 or v in {10, 20},
+        [10, 1],
+    ),
+    (
+        "arrays",
+        "3.1.0",
+        {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},
+        lambda v: 1 <= len(v) <= 2 and all(map(is_integer, v)),
+        [],
+    ),
+    (
+        "sets",
+        "3.1.0",
+        {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True},
+        lambda v: len(set(v)) == len(v),
+        [[], [1, 2, 3]],
+    ),
+    (
+        "tuples",
+        "3.1.0",
+        {
+            "type": "array",
+            "prefixItems": [{"type": "string"}, {"type": "boolean"}],
+            "items": False,
+            "minItems": 2,
+        },
+        lambda v: len(v) == 2 and is_text(v[0]) and v[1] in (True, False),
+        [],
+    ),
+    (
+        "contains",
+        "3.1.0",
+        {"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 100}},
+        lambda v: any(i >= 100 for i in v),
+        [],
+    ),
+    (
+        "maps",
+        "3.1.0",
+        {"type": "object", "additionalProperties": {"type": "boolean"}},
+        lambda v: all(i in (True, False) for i in v.values()),
+        [{}],
+    ),
+    (
+        "maps of a size",
+        "3.1.0",
+        {**LIMITS, "additionalProperties": {"type": "integer"}},
+        lambda v: 2 <= len(v) <= 3,
+        [],
+    ),
+    (
+        "names by pattern",
+        "3.1.0",
+        {
+            "type": "object",
+            "patternProperties": {"^x-[a-z]+$": {"type": "integer"}},
+            "additionalProperties": False,
+        },
+        lambda v: all(re.fullmatch("x-[a-z]+", k) and is_integer(i) for k, i in v.items()),
+        [{}],
+    ),
+    (
+        "names by rule",
+        "3.1.0",
+        {
+            "type": "object",
+            "propertyNames": {"maxLength": 2},
+            "additionalProperties": {"type": "integer"},
+        },
+        lambda v: all(len(k) <= 2 for k in v),
+        [{}],
+    ),
+    (
+        "objects",
+        "3.1.0",
+        {"type": "object", "properties": ROW, "required": ["a"]},
+        lambda v: is_integer(v["a"]) and v.keys() <= ROW.keys(),
+        [{"a": 1}, {"a": 1, "b": "a", "c": True}],
+    ),
+    ("objects of a size", "3.1.0", {**LIMITS, "properties": ROW}, lambda v: 2 <= len(v) <= 3, []),
+    (
+        "needed together",
+        "3.1.0",
+        {"type": "object", "properties": ROW, "dependentRequired": {"a": ["b"]}},
+        lambda v: "a" not in v or "b" in v,
+        [{}],
+    ),
+    (
+        "typed extras",
+        "3.1.0",
+        {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "additionalProperties": {"type": "string"},
+        },
+        lambda v: all(is_text(i) for k, i in v.items() if k != "a"),
+        [{}],
+    ),
+    (
+        "allOf",
+        "3.1.0",
+        {
+            "allOf": [
+                {"type": "object", "required": ["a"], "properties": {"a": {"minimum": 3}}},
+                {"properties": {"a": {"type": "integer", "maximum": 4}}},
+            ]
+        },
+        lambda v: v["a"] in {3, 4},
+        [{"a": 3}, {"a": 4}],
+    ),
+    (
+        "either is required",
+        "3.1.0",
+        {"type": "object", "properties": ROW, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        lambda v: "a" in v or "b" in v,
+        [],
+    ),
+    (
+        "one is required",
+        "3.1.0",
+        {"type": "object", "properties": ROW, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        lambda v: ("a" in v) != ("b" in v),
+        [],
+    ),
+    (
+        "two unions at once",
+        "3.1.0",
+        {
+            "type": "object",
+            "allOf": [
+                {
+                    "oneOf": [
+                        {"required": ["p"], "properties": {"p": {"const": 1}}},
+                        {"required": ["q"], "properties": {"q": {"const": 2}}},
+                    ]
+                },
+                {
+                    "oneOf": [
+                        {"required": ["r"], "properties": {"r": {"const": 3}}},
+                        {"required": ["s"], "properties": {"s": {"const": 4}}},
+                    ]
+                },
+            ],
+        },
+        lambda v: ("p" in v) != ("q" in v) and ("r" in v) != ("s" in v),
+        [],
+    ),
+    ("recursion", "3.1.0", {"$ref": "#/components/schemas/Node"}, is_node, [{"name": "a"}]),
+    (
+        "subtypes",
+        "3.0.3",
+        {"$ref": "#/components/schemas/Base"},
+        is_vehicle,
+        [{"kind": "boat"}, {"kind": "car", "wheels": 3}],
+    ),
+    (
+        "a subtype",
+        "3.0.3",
+        {"$ref": "#/components/schemas/Boat"},
+        lambda v: v["kind"] == "boat",
+        [{"kind": "boat", "sails": True}],
+    ),
+    (
+        "not in an answer",
+        "3.0.3",
+        {
+            "type": "object",
+            "required": ["a", "b"],
+            "properties": {"a": {"type": "integer"}, "b": {"type": "string", "writeOnly": True}},
+        },
+        lambda v: v.keys() == {"a"},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "schema", "is_right", "shown"),
+    [case[1:] for case in CASES],
+    ids=[case[0] for case in CASES],
+)
+def test_values_are_what_a_schema_allows(
+    tmp_path: Path,
+    version: str,
+    schema: Any,
+    is_right: Callable[[Json], bool],
+    shown: list[Json],
+) -> None:
+    """Those of the gate, all different and with the telling ones among them, and drawn ones."""
+    plan = plan_of(tmp_path, schema, components=THINGS, version=version)
+
+    values = Samples().of(plan, 100)
+
+    assert [value for value in values if not is_right(value)] == []
+    assert [value for value in shown if value not in values] == []
+    assert len(values) >= min(2, len(shown) or 2)
+    assert len({json.dumps(value, sort_keys=True) for value in values}) == len(values)
+
+    @settings(max_examples=15, database=None)
+    @given(Drawing().of(plan))
+    def is_drawn(value: Json) -> None:
+        assert is_right(value), value
+
+    is_drawn()
+
+
+def test_each_field_goes_through_its_own_values(tmp_path: Path) -> None:
+    """Absent, null, each value of an enum, each limit: all of it among few instances."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "state": {"enum": ["open", "shut", "lost"]},
+            "note": {"type": ["string", "null"], "maxLength": 9},
+            "depth": {"type": "number", "minimum": -3, "maximum": 8},
+        },
+    }
+    (found,) = (i for i in instances_in(tmp_path, schema).values() if isinstance(i.valid[0], dict))
+
+    first = found.valid[:30]
+    assert found.valid[0] == {}
+    assert found.valid[1].keys() == {"state", "note", "depth"}
+    assert {each.get("state") for each in first} == {"open", "shut", "lost", None}
+    assert {"", None, "abcdefghi"} <= {each.get("note", 0) for each in first}
+    assert {-3, 8} <= {each.get("depth") for each in first}
+    assert any("note" not in each for each in first)
+
+
+def test_a_wide_object_is_covered_by_small_instances(tmp_path: Path) -> None:
+    """Of sixty optional fields each is there and is absent; hardly an instance has all."""
+    schema = {
+        "type": "object",
+        "properties": {f"f{n}": {"type": "string"} for n in range(60)},
+    }
+    (found,) = instances_in(tmp_path, schema).values()
+
+    assert len(found.valid) == 100
+    assert {name for each in found.valid for name in each} == schema["properties"].keys()
+    assert sorted(map(len, found.valid))[len(found.valid) // 2] <= 30
+
+
+def test_a_type_has_no_names_that_it_does_not_declare(tmp_path: Path) -> None:
+    """The document allows and even types them; no generated type keeps them."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "additionalProperties": {"type": "string"},
+    }
+    (found,) = instances_in(tmp_path, schema).values()
+
+    assert {name for each in found.valid for name in each} == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"type": "object", "required": ["a"], "properties": {"b": {}}}, "requires 'a'"),
+        (
+            {
+                "type": "object",
+                "required": ["x"],
+                "properties": {"x": {"type": "string", "minLength": 3, "maxLength": 2}},
+            },
+            "nothing was found",
+        ),
+        (
+            {
+                "type": "object",
+                "required": ["x"],
+                "properties": {"x": {"$ref": "#/components/schemas/E"}},
+            },
+            "without end",
+        ),
+        (
+            {
+                "type": "object",
+                "required": ["x"],
+                "properties": {"x": {"type": "string", "pattern": "(?<a"}},
+            },
+            "pattern",
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"x": {"type": "string", "minLength": "three"}, "y": {"minimum": []}},
+            },
+            "",
+        ),
+        ({"type": "object", "properties": {"x": {"$dynamicRef": "#node"}}}, "$dynamicRef"),
+    ],
+    ids=["undeclared", "contradiction", "endless", "pattern", "nonsense", "dynamic"],
+)
+def test_what_cannot_be_drawn_says_why(tmp_path: Path, schema: Any, reason: str) -> None:
+    """No exception, and no search without end."""
+    endless = {
+        "type": "object",
+        "required": ["e"],
+        "properties": {"e": {"$ref": "#/components/schemas/E"}},
+    }
+    found = instances_in(tmp_path, schema, {"E": endless})
+
+    root = next(iter(found.values()))
+    if reason:
+        assert root.valid == ()
+        assert reason in root.skipped[0].reason
+    else:
+        assert root.valid or root.skipped
+
+
+def test_compositions_that_explode_are_drawn_all_the_same(tmp_path: Path) -> None:
+    """Forty levels of two unions of two branches are a million million combinations."""
+    levels = {
+        f"L{n}": {
+            "allOf": [
+                {"anyOf": [{"$ref": f"#/components/schemas/L{n + 1}"}, {"required": [f"a{n}"]}]},
+                {"anyOf": [{"$ref": f"#/components/schemas/L{n + 1}"}, {"required": [f"b{n}"]}]},
+            ]
+        }
+        for n in range(40)
+    }
+    levels["L40"] = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    found = instances_in(tmp_path, {"$ref": "#/components/schemas/L0"}, levels)
+
+    assert all(each.valid or each.skipped for each in found.values())
+
+
+def test_the_same_values_come_out_each_time(tmp_path: Path) -> None:
+    """Two readings of one document agree, chance and patterns included."""
+    schema = {
+        "type": "object",
+        "properties": {
+            **ROW,
+            "d": {"type": "string", "pattern": "^[a-c]+$"},
+            "e": {"type": "number"},
+        },
+    }
+
+    assert instances_in(tmp_path, schema) == instances_in(tmp_path, schema)

@@ -1,0 +1,86 @@
+"""Instances of small documents, without a store around them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from small_documents import document_of
+
+from pytest_regen.documents import IR, build_ir, read_document
+from pytest_regen.documents.ir import DocumentRef
+from pytest_regen.languages import find_language
+from pytest_regen.strategies import Instances
+from pytest_regen.strategies.dialects import Check
+from pytest_regen.strategies.instances import Source
+from pytest_regen.strategies.plans import Plan, Plans
+from pytest_regen.strategies.reach import Reach
+
+__all__ = ["StoreLike", "check_of", "instances_in", "ir_of", "plan_of", "source_of"]
+
+
+@dataclass
+class StoreLike:
+    """What instances need of a store."""
+
+    ir: IR
+    path: Path
+
+
+def ir_of(document: Path, operation: str = "GET /things", language: str = "python") -> IR:
+    """Return the IR of an operation, as a store in the document's folder would hold it."""
+    read = read_document(document)
+    made = build_ir(read, read.find(operation), language=find_language(language))
+    reference = DocumentRef(path=document.name, sha256=read.sha256, files=read.references.files)
+    return made.ir.model_copy(update={"document": reference})
+
+
+def source_of(document: Path, operation: str = "GET /things", language: str = "python") -> Source:
+    """Return the source of the types of an operation."""
+    return Source(StoreLike(ir_of(document, operation, language), document.parent))  # type: ignore[arg-type]
+
+
+def instances_in(
+    folder: Path,
+    schema: Any,
+    components: dict[str, Any] | None = None,
+    *,
+    version: str = "3.1.0",
+    count: int = 100,
+    language: str = "python",
+) -> dict[str, Instances]:
+    """Return the instances of all types of a document whose only operation answers ``schema``."""
+    path = folder / "api.json"
+    path.write_text(json.dumps(document_of(schema, components, version=version)), "utf-8")
+    source = source_of(path, language=language)
+    return {
+        type_.name: source.instances(type_.name, count)
+        for type_ in ir_of(path, language=language).types
+    }
+
+
+def plan_of(
+    folder: Path,
+    schema: Any,
+    components: dict[str, Any] | None = None,
+    *,
+    version: str = "3.1.0",
+    extras: bool = True,
+    direction: Any = "response",
+) -> Plan:
+    """Return the plan of a schema, which may be of any sort."""
+    path = folder / "api.json"
+    home = "definitions" if version.startswith("2") else "components/schemas"
+    document = document_of({"type": "object"}, {"X": schema, **(components or {})}, version=version)
+    path.write_text(json.dumps(document), "utf-8")
+    read = read_document(path)
+    node = read.references.root
+    for step in (*home.split("/"), "X"):
+        node = node.child(step)
+    reach = Reach(read, direction=direction)
+    return Plans(reach, extras=extras).plan(reach.add(node))
+
+
+def check_of(folder: Path, schema: Any, **options: Any) -> Check:
+    """Return what decides about a schema."""
+    return plan_of(folder, schema, **options).check
