@@ -9,6 +9,7 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from time import thread_time
 from typing import Final
 
@@ -125,7 +126,7 @@ class _Patient:
     def _text(self, first: int, last: int) -> str:
         return dedent("\n".join(self.lines[first:last]))
 
-    # --- lines that are no code ------------------------------------------------------------------
+    # --- lines that are no code -------------------------------------------------------------------
 
     def _blank_surroundings(self) -> None:
         """Blank fences, thinking and prose at the outermost level, where code is illegal."""
@@ -160,7 +161,7 @@ class _Patient:
             self.faults.append(SyntaxFault(row + 1, message))
         self._blank(first, last)
 
-    # --- declarations ----------------------------------------------------------------------------
+    # --- declarations -----------------------------------------------------------------------------
 
     def _chunks(self, first: int, last: int, indent: int) -> list[tuple[int, int]]:
         """Return the parts that begin at an indentation, up to the next such part."""
@@ -274,8 +275,7 @@ class _Patient:
             message = f"this line is indented by {own} blanks, and the class by {indent}"
             self.faults.append(SyntaxFault(start + 1, message))
             self.lines[start] = " " * indent + self.lines[start].lstrip()
-        opened: list[str] = []
-        for row, following in zip(rows, rows[1:], strict=False):
+        for row, following in pairwise(rows):
             opened = open_brackets("\n".join(self.lines[start : row + 1]))[0]
             is_deeper = _indent(self.lines[following]) > indent
             is_header = without_comment(self.lines[row]).endswith(":")
@@ -286,7 +286,7 @@ class _Patient:
                 self.faults.append(SyntaxFault(following + 1, message))
                 self.lines[following] = " " * indent + self.lines[following].lstrip()
 
-    # --- members ---------------------------------------------------------------------------------
+    # --- members ----------------------------------------------------------------------------------
 
     def _mend_member(self, first: int, last: int, indent: int = 0) -> None:
         """Mend one member, or blank it."""
@@ -333,7 +333,7 @@ class _Patient:
             return True
         return False
 
-    # --- entries of calls ------------------------------------------------------------------------
+    # --- entries of calls -------------------------------------------------------------------------
 
     def _mend_call(self, first: int, last: int, *, is_dict: bool) -> None:
         """Mend ``X = TypedDict("X", {...})`` or ``X = Literal[...]``: each entry alone."""

@@ -12,7 +12,6 @@ from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
     Line,
     as_type,
-    is_blank,
     join_lines,
     plain_page,
     reindent,
@@ -52,7 +51,7 @@ _MEMBERS: Final = frozenset({"assignment", "concatenated_string", "ellipsis", "s
 _CLASSES: Final = frozenset({"class_definition", "decorated_definition"})
 
 
-# --- how legal, and which tokens ---------------------------------------------------------------
+# --- how legal, and which tokens ------------------------------------------------------------------
 
 
 def illegality(code: str) -> int:
@@ -197,7 +196,7 @@ def _tokens(node: Node) -> Iterator[tuple[Node, str]]:
         yield node, "<dedent>"
 
 
-# --- a declaration, and where members go in it ------------------------------------------------------
+# --- a declaration, and where members go in it ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +318,7 @@ def _items(
     return tuple(found)
 
 
-# --- joining ---------------------------------------------------------------------------------------
+# --- joining --------------------------------------------------------------------------------------
 
 
 def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
@@ -525,7 +524,7 @@ def unwrap_page(code: str, mode: OutputMode) -> str:
     return "\n".join(line.text for line in lines)
 
 
-# --- taking apart -----------------------------------------------------------------------------------
+# --- taking apart ---------------------------------------------------------------------------------
 
 Units = Sequence[Sequence[str | int]]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from pytest_regen.languages.leftovers import Leftovers
@@ -161,10 +162,10 @@ def _brackets(text: str) -> Iterator[Slip]:
                 yield Slip(
                     fix, f"a {in_quotes(_CLOSERS[mark])} is missing after {in_quotes(near)}", row
                 )
-    for mark in list(re.finditer(r"[)\]}]", text))[-_TRIES:]:
-        fix = f"{text[: mark.start()]} {text[mark.end() :]}"
-        row = text.count("\n", 0, mark.start())
-        yield Slip(fix, f"this {in_quotes(mark[0])} is one too many", row)
+    for extra in list(re.finditer(r"[)\]}]", text))[-_TRIES:]:
+        fix = f"{text[: extra.start()]} {text[extra.end() :]}"
+        row = text.count("\n", 0, extra.start())
+        yield Slip(fix, f"this {in_quotes(extra[0])} is one too many", row)
     for name in list(re.finditer(r"\b(?:list|dict|Literal|NotRequired|Annotated)\b(?!\[)", text))[
         :_TRIES
     ]:
@@ -201,7 +202,7 @@ def _quotes(text: str) -> Iterator[Slip]:
 def _over_lines(rows: list[str]) -> Iterator[Slip]:
     """Yield the member with a string that runs over the ends of lines on one line."""
     odd = [row for row, line in enumerate(rows) if line.replace('\\"', "").count('"') % 2]
-    for first, last in zip(odd, odd[1:], strict=False):
+    for first, last in pairwise(odd):
         joined = "\\n".join(rows[first : last + 1])
         blank = [""] * (last - first)
         fixed = [*rows[:first], joined, *blank, *rows[last + 1 :]]
@@ -215,7 +216,9 @@ def _over_lines(rows: list[str]) -> Iterator[Slip]:
 def _escaped(text: str, opening: re.Match[str]) -> Iterator[Slip]:
     """Yield the member with the quotation marks inside of one string escaped."""
     mark, start = opening["quote"], opening.end()
-    ends = [m.start() for m in re.finditer(rf"{mark}(?=[ \t]*(?:[,)\]]|$))", text[start:], re.M)]
+    ends = [
+        m.start() for m in re.finditer(rf"{mark}(?=[ \t]*(?:[,)\]]|$))", text[start:], re.MULTILINE)
+    ]
     for end in ends[:6]:
         inner = text[start : start + end]
         escaped = re.sub(rf"(?<!\\){mark}", f"\\\\{mark}", inner)
