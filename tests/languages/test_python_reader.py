@@ -62,7 +62,7 @@ def test_classes_after_an_illegal_one_are_read() -> None:
 
 def test_an_answer_that_was_cut_off_is_told() -> None:
     """The last line is named, and what stands above it is read."""
-    code = 'class Kite(ApiModel):\n    a: int\n    b: str | None = Field(default=None, ali'
+    code = "class Kite(ApiModel):\n    a: int\n    b: str | None = Field(default=None, ali"
     facts = PYTHON.read(code)
 
     assert "cut off" in facts.faults[0].message
@@ -70,7 +70,9 @@ def test_an_answer_that_was_cut_off_is_told() -> None:
     assert "ali" in facts.unread
 
 
-@pytest.mark.parametrize("code", ["(" * 5_000, "[" * 900 + "]" * 900, "-" * 9_000, "a." * 9_000, "\x00"])
+@pytest.mark.parametrize(
+    "code", ["(" * 5_000, "[" * 900 + "]" * 900, "-" * 9_000, "a." * 9_000, "\x00"]
+)
 def test_hostile_depth_is_refused(code: str) -> None:
     """Text that is nested without end is read in bounded time, and is illegal."""
     assert PYTHON.illegality(f"x = {code}") > 0
@@ -142,11 +144,14 @@ def test_a_lost_import_is_told(profile: str) -> None:
 
     assert not PYTHON.missing_in_header(header, blocks, profile=profile)
     lines = {lack.line for lack in PYTHON.missing_in_header(rest, blocks, profile=profile)}
-    assert lines == {
-        "default": {"from pydantic import Field"},
-        "dataclass": {"from enum import StrEnum", "from enum import IntEnum"},
-        "typeddict": {
-            f"from typing import {name}"
-            for name in ("Any", "Literal", "NotRequired", "TypeAlias", "TypedDict")
-        },
-    }[profile]
+    assert (
+        lines
+        == {
+            "default": {"from pydantic import Field"},
+            "dataclass": {"from enum import StrEnum", "from enum import IntEnum"},
+            "typeddict": {
+                f"from typing import {name}"
+                for name in ("Any", "Literal", "NotRequired", "TypeAlias", "TypedDict")
+            },
+        }[profile]
+    )
