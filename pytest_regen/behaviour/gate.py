@@ -145,8 +145,6 @@ class Behaviour:
     """The types that answered, now or before with the same code."""
     why_not: Mapping[str, str] = field(default_factory=dict)
     """By name of a type: why there was nothing to ask it."""
-    level: str = ""
-    """The level of the sandbox; empty where nothing was run just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +221,6 @@ def check(
     version = [FORMAT, runner.version(subject.folder), instances_key]
     keys = {name: _key(subject, name, version) for name in subject.runnable}
     found = {name: known.get(key) for name, key in keys.items()}
-    level = ""
     if None in found.values():
         with known.lock():
             found = {name: found[name] or known.get(key) for name, key in keys.items()}
@@ -231,7 +228,6 @@ def check(
             if missing:
                 run = _Run(subject, runner, instances(), allows)
                 new = run.verdicts(missing)
-                level = run.level
                 for name, verdict in new.items():
                     known.put(keys[name], verdict)
                 found |= new
@@ -241,7 +237,7 @@ def check(
     answered = frozenset(
         name for name, findings in asked.items() if all(each.kind != "fault" for each in findings)
     )
-    return Behaviour(_by_type(asked, subject), answered, why_not, level)
+    return Behaviour(_by_type(asked, subject), answered, why_not)
 
 
 def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
@@ -261,6 +257,12 @@ def _by_type(
 ) -> dict[str, tuple[Issue, ...]]:
     """Return the issues of each type: a fault goes to the innermost type that shows it itself."""
     shown = {(name, finding.key) for name, findings in found.items() for finding in findings}
+    reasons = {
+        (name, finding.reason)
+        for name, findings in found.items()
+        for finding in findings
+        if finding.reason
+    }
     refusing = {
         name
         for name, findings in found.items()
@@ -274,6 +276,10 @@ def _by_type(
                 continue  # That type says so itself.
             if finding.kind == "refused" and refusing & _held(finding, subject):
                 continue
+            if not finding.steps and reasons & {
+                (other, finding.reason) for other in subject.reach[name] - {name}
+            }:
+                continue  # An inner type raises the same, with nothing to say where.
             if inner and inner[-1] not in {*found, name}:
                 placed.setdefault(inner[-1], []).append(finding)
             elif inner and inner[-1] == name:
@@ -326,7 +332,6 @@ class _Run:
             for name, given in instances.items()
             if name in subject.types
         }
-        self.level = ""
 
     def verdicts(self, names: Sequence[str]) -> dict[str, Verdict]:
         """Return what is wrong with each type; those that could not be asked are left out."""
@@ -356,6 +361,8 @@ class _Run:
         """
         replies: dict[str, tuple[Reply, ...]] = {}
         faulty: dict[str, Finding] = {}
+        # Inner types first: where one of them is at fault, those around it are not asked.
+        names = sorted(names, key=lambda name: len(self._subject.reach[name]))
         for _ in range(_MAX_RUNS):
             open_ = [name for name in names if name not in replies and name not in faulty]
             open_ = [name for name in open_ if not self._subject.reach[name] & faulty.keys()]
@@ -386,9 +393,7 @@ class _Run:
         return self._run(code, list(questions.values()))
 
     def _run(self, code: str, questions: Sequence[Question]) -> Answers:
-        answers = self._runner.run(code, questions, self._subject.folder)
-        self.level = answers.level or self.level
-        return answers
+        return self._runner.run(code, questions, self._subject.folder)
 
     def _place_faults(self, answers: Answers) -> dict[str, Finding]:
         found: dict[str, Finding] = {}

@@ -1,7 +1,7 @@
 """From schemas to type expressions and fields of the IR, and to the types they use."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -28,11 +28,20 @@ from pytest_regen.documents.shapes import (
     makeup,
     types_of,
 )
+from pytest_regen.documents.unions import (
+    ANY,
+    NUMBER_FORMATS,
+    is_whole,
+    narrowed_values,
+    one_of,
+    only_value,
+    size_of,
+    type_order,
+)
 from pytest_regen.text import join_names
 
 __all__ = ["Expressions", "FieldType", "text_in"]
 
-ANY: Final = Scalar(kind="any")
 _MAX_LEVELS: Final = 40
 """Arrays and maps inside one another that are followed."""
 _MAX_PLACE: Final = 200
@@ -41,8 +50,6 @@ _MAX_UNIONS: Final = 20_000
 """Unions that are read for one operation; more is an explosion, not a description."""
 _MAX_SIZE: Final = 256
 """Parts of one type expression that holds a union."""
-_NUMBERS: Final = frozenset({"int32", "int64", "float", "double", "decimal"})
-"""Formats of numbers."""
 _MAX_NOTE_DEPTH: Final = 16
 _MAX_LINES: Final = 20
 """Lines of the detail of a defect."""
@@ -102,7 +109,10 @@ class Expressions:
         """By place of a type that stands in a union itself: what it is called there."""
         self.bases: set[str] = set()
         """Places of schemas that stand for the union of those that extend them."""
+        self._unions: dict[Pointer, FieldType] = {}
         self._unions_left = _MAX_UNIONS
+        self._cuts = 0
+        """How often something was left out that contains itself."""
 
     def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
@@ -115,7 +125,7 @@ class Expressions:
         said = allows_null(reduced.overlay)
         nullable = bool(shape.null) if said is None else said
         if self._language.has_unions:
-            const = _only_value(reduced, shape, kind)
+            const = only_value(reduced, shape, kind)
             if const is not None:
                 notes = (*reduced.overlay, *shape.notes)
                 only = shape if shape.types else replace(shape, types=types_of([const]))
@@ -130,7 +140,7 @@ class Expressions:
                 return FieldType(ANY, nullable, reduced.overlay)
             # A type written in place describes the field as well; one referred to does not.
             notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(node.place) else ())
-            return FieldType(Ref(name=key), nullable, notes, _narrow(reduced.overlay))
+            return FieldType(Ref(name=key), nullable, notes, narrowed_values(reduced.overlay))
         notes = (*reduced.overlay, *shape.notes)
         if kind == "scalar":
             return FieldType(_scalar(shape, notes), nullable, notes)
@@ -169,7 +179,7 @@ class Expressions:
         elif shape.doubt:
             self._log.review(where, f"{shape.doubt}; read as any value")
         elif kind == "enum":
-            only = _only_value(CoreSchema(core), shape, kind) if self._language.has_unions else None
+            only = only_value(CoreSchema(core), shape, kind) if self._language.has_unions else None
             if only is None:
                 shape, kind = self._enum(shape, where)
         elif kind == "any" and shape.types:
@@ -195,7 +205,7 @@ class Expressions:
         """Return an enum of strings or of integers; anything else is its plain type."""
         values = shape.enum or ()
         declared = shape.types
-        if declared == frozenset({"integer"}) and all(_is_whole(value) for value in values):
+        if declared == frozenset({"integer"}) and all(is_whole(value) for value in values):
             values = tuple(map(int, values))
         names = {type(value).__name__ for value in values}
         if names == {"str"} and (declared is None or "string" in declared):
@@ -224,6 +234,7 @@ class Expressions:
     def _collection(self, core: JsonNode, shape: Shape, kind: SchemaKind) -> tuple[TypeExpr, bool]:
         """Return an array or map, and whether null may be inside."""
         if core.place in self._open or len(self._open) >= _MAX_LEVELS:
+            self._cuts += core.place in self._open
             self._log.review(
                 core.place, f"the {kind} contains itself with no object between; read as any value"
             )
@@ -246,27 +257,40 @@ class Expressions:
         """Return what a schema is that allows one of several."""
         core = reduced.core
         notes = (*reduced.overlay, *shape.notes)
-        if core.place in self._open or len(self._open) >= _MAX_LEVELS or not self._unions_left:
-            why = "is too large" if self._unions_left else "contains too many others"
-            if core.place in self._open:
-                why = "contains itself with no object between"
-            self._log.review(core.place, f"the union {why}; read as any value")
-            return FieldType(ANY, is_nullable, notes)
+        known = self._unions.get(core.place)
+        if known is None:
+            if core.place in self._open or len(self._open) >= _MAX_LEVELS or not self._unions_left:
+                self._cuts += core.place in self._open
+                why = "contains too many others" if self._unions_left else "is too large"
+                if core.place in self._open:
+                    why = "contains itself with no object between"
+                self._log.review(core.place, f"the union {why}; read as any value")
+                return FieldType(ANY, is_nullable, notes)
+            cuts = self._cuts
+            known = self._read_union(core, shape)
+            if cuts == self._cuts:
+                # Nothing inside was left out because of where it was met.
+                self._unions[core.place] = known
+        return FieldType(known.expression, is_nullable or known.nullable, (*notes, *known.notes))
+
+    def _read_union(self, core: JsonNode, shape: Shape) -> FieldType:
+        """Return the union of the options of a schema, with what they say of null inside them."""
         self._unions_left -= 1
-        if shape.options:
-            self._open.append(core.place)
-            found = [self.type_of(option) for option in shape.options]
-            self._open.pop()
-            self._name_options(shape.options)
-        else:
-            found = list(self._of_types(core, shape))
-        said = self._note_tags(core, [each.expression for each in found])
-        expression = self._one_of([each.expression for each in found])
-        if _size(expression) > _MAX_SIZE:
+        with self._schemas.reading(core.place):
+            if shape.options:
+                self._open.append(core.place)
+                found = [self.type_of(option) for option in shape.options]
+                self._open.pop()
+                self._name_options(shape.options)
+            else:
+                found = list(self._of_types(core, shape))
+        word = self._note_tags(core, [each.expression for each in found])
+        expression = one_of([each.expression for each in found], self._scalar_kinds)
+        if size_of(expression) > _MAX_SIZE:
             self._log.review(core.place, "the union is too large; read as any value")
             expression = ANY
         if isinstance(expression, UnionOf):
-            expression = expression.model_copy(update={"discriminator": said or None})
+            expression = expression.model_copy(update={"discriminator": word or None})
         inside = {
             key: True
             for each in found
@@ -274,13 +298,13 @@ class Expressions:
             for key in ("nullableItems", "nullableValues")
             if note.get(key) is True
         }
-        nullable = is_nullable or any(each.nullable for each in found)
-        return FieldType(expression, nullable, (*notes, inside) if inside else notes)
+        nullable = any(each.nullable for each in found)
+        return FieldType(expression, nullable, (inside,) if inside else ())
 
     def _of_types(self, core: JsonNode, shape: Shape) -> Iterator[FieldType]:
         """Yield what each of the types of a schema is that lists several."""
         types = shape.types or frozenset()
-        for name in sorted(types, key=_type_order(shape.notes)):
+        for name in sorted(types, key=type_order(shape.notes)):
             own = replace(shape, types=frozenset({name}), enum=None)
             kind = kind_of(own)
             if kind == "object":
@@ -291,30 +315,11 @@ class Expressions:
                 word = "nullableItems" if kind == "array" else "nullableValues"
                 yield FieldType(expression, nullable=False, notes=({word: has_null_inside},))
             else:
-                format_ = own.format if (own.format in _NUMBERS) == (name != "string") else None
+                format_ = (
+                    own.format if (own.format in NUMBER_FORMATS) == (name != "string") else None
+                )
                 found = _scalar(replace(own, format=format_), ())
                 yield FieldType(found, nullable=False, notes=())
-
-    def _one_of(self, options: Iterable[TypeExpr]) -> TypeExpr:
-        """Return a union of what is different among ``options``, or the one that is left."""
-        flat = [
-            inner
-            for option in options
-            for inner in (option.options if isinstance(option, UnionOf) else (option,))
-        ]
-        if ANY in flat:
-            return ANY
-        scalars = _merge_scalars(option for option in flat if isinstance(option, Scalar))
-        wide = scalars.keys() | ({"integer"} if "number" in scalars else set())
-        kept: list[TypeExpr] = []
-        for option in flat:
-            if isinstance(option, Ref) and self._scalar_kinds(option) <= wide:
-                continue  # Beside any text, an enum of texts says nothing.
-            is_scalar = isinstance(option, Scalar)
-            merged = scalars.get(option.kind, scalars.get("number")) if is_scalar else option
-            if merged is not None and merged not in kept:
-                kept.append(merged)
-        return kept[0] if len(kept) == 1 else UnionOf(options=tuple(kept))
 
     def _scalar_kinds(self, reference: Ref) -> frozenset[str]:
         """Return the scalars that hold all values of an enum; of an object there is none."""
@@ -339,7 +344,8 @@ class Expressions:
         for value, target in mapped.mapped:
             values.setdefault(target.place, {})[value] = None
         tags = [self._tag(each, mapped.word, values.get(each.place, {})) for each in found.values()]
-        is_told = None not in tags and len({*map(repr, tags)}) == len(tags)
+        differ = None not in tags and len({*map(repr, tags)}) == len(tags)
+        is_told = differ and mapped.word in shape.required
         if not is_told or core.place in values:
             found[core.place] = core
         keys = [self._type_at(each, "object") for each in found.values()]
@@ -361,7 +367,7 @@ class Expressions:
             return None
         reduced = self._schemas.reduce(as_one_schema("allOf", parts, node.place / "allOf" / word))
         inner = self._schemas.shape(reduced.core)
-        own = _only_value(reduced, inner, kind_of(inner))
+        own = only_value(reduced, inner, kind_of(inner))
         mapped = list(values)
         return own if own is not None else mapped[0] if len(mapped) == 1 else None
 
@@ -496,62 +502,6 @@ def _flag(notes: Iterable[Mapping[str, Any]], key: str) -> bool:
     return next((note[key] for note in notes if isinstance(note.get(key), bool)), False)
 
 
-def _narrow(overlay: Iterable[Mapping[str, Any]]) -> tuple[Any, ...] | None:
-    for note in overlay:
-        if isinstance(note.get("enum"), list):
-            return tuple(value for value in note["enum"] if value is not None)
-    return None
-
-
-def _only_value(reduced: CoreSchema, shape: Shape, kind: SchemaKind) -> EnumValue | bool | None:
-    """Return the one text, whole number or truth value that a schema allows; ``None`` if none."""
-    if kind not in {"enum", "scalar"}:
-        return None
-    consts = (note["const"] for note in reduced.overlay if "const" in note)
-    values: Sequence[Any] = list(consts)[:1] or _narrow(reduced.overlay) or shape.enum or ()
-    if len(values) != 1:
-        return None
-    value = values[0]
-    is_in = shape.enum is None or any(value == each for each in shape.enum)
-    types = shape.types or types_of([value])
-    if "integer" in types and _is_whole(value):
-        value = int(value)
-    wide = types | {"integer"} if "number" in types else types
-    return value if is_in and types_of([value]) <= wide and isinstance(value, str | int) else None
-
-
-def _merge_scalars(scalars: Iterable[Scalar]) -> dict[str, Scalar]:
-    """Return one scalar of each kind, with the format that all of that kind have."""
-    merged: dict[str, Scalar] = {}
-    for scalar in scalars:
-        known = merged.setdefault(scalar.kind, scalar)
-        if known.format != scalar.format:
-            merged[scalar.kind] = Scalar(kind=scalar.kind)
-    if {"integer", "number"} <= merged.keys():
-        if merged["integer"].format != merged["number"].format:
-            merged["number"] = Scalar(kind="number")
-        del merged["integer"]
-    return merged
-
-
-def _size(expression: TypeExpr) -> int:
-    """Return of how many parts a type consists."""
-    match expression:
-        case ArrayOf(items=inner) | MapOf(values=inner):
-            return 1 + _size(inner)
-        case UnionOf(options=options):
-            return 1 + sum(map(_size, options))
-        case _:
-            return 1
-
-
-def _type_order(notes: Iterable[Mapping[str, Any]]) -> Callable[[str], tuple[int, str]]:
-    """Return the key that sorts types as the document lists them."""
-    declared = (note.get("type") for note in notes)
-    listed: list[Any] = next((each for each in declared if isinstance(each, list)), [])
-    return lambda name: (listed.index(name) if name in listed else len(listed), name)
-
-
 def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
     types = shape.types or types_of(shape.enum or ())
     if len(types) != 1 and not types <= {"integer", "number"}:
@@ -561,14 +511,6 @@ def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
     if wanted is None:
         return ANY
     return Scalar(kind=wanted, format=shape.format or text_in(notes, "format"))
-
-
-def _is_whole(value: Any) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and (isinstance(value, int) or value.is_integer())
-    )
 
 
 def _is_plain(value: Any, depth: int = 0) -> bool:

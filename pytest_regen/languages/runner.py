@@ -81,8 +81,6 @@ class Answers:
     replies: Mapping[str, tuple[Reply, ...]]
     """By name of a type: a reply per instance."""
     faults: tuple[RunFault, ...] = ()
-    level: str = ""
-    """The level of the sandbox that was in force."""
 
 
 class Runner(Protocol):

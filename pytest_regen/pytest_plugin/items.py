@@ -100,7 +100,7 @@ class UnitError(AssertionError):
                 yield f"  {word}       {command}"
         else:
             yield f"  regenerate:    {command}"
-            yield f"  or:            {regenerate_command(here, name, page)}"
+            yield f"  or:            {regenerate_command(self.check, name, page)}"
 
     @property
     def summary(self) -> str:
@@ -246,7 +246,7 @@ class TypeItem(pytest.Item):
         is_stale = any(issue.code == "STALE" for issue in (*failing, *warnings))
         command = update_command(check.store) if is_stale else ""
         not_run = (check.place, check.not_run) if check.not_run else None
-        add_warnings(self, warnings, notes=check.notes, not_run=not_run, command=command)
+        add_warnings(self, warnings, note=check.format_note, not_run=not_run, command=command)
         if failing:
             raise UnitError(check, self.name, failing)
 

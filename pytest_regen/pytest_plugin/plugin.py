@@ -128,11 +128,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give every worker the same ledger, so that all spend from one budget."""
+    """Give every worker the same ledger, so that all spend from one budget, and the arguments."""
     if node.config.option.regen_budget is not None:
         from pytest_regen.pytest_plugin.stash import make_ledger
 
         node.workerinput["regen_ledger"] = str(make_ledger(node.config))
+    if node.config.option.regen_heal:
+        # A worker gets options as values; a trial begins with what was typed.
+        node.workerinput["regen_args"] = [str(arg) for arg in node.config.invocation_params.args]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -103,17 +103,11 @@ class StoreCheck:
         """
         return choices_of(self.config).gate(self.result(type_name))
 
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """What is to be known of the store and of how it was run, for the summary."""
-        found = []
-        if note := format_note(self.store):
-            found.append(f"note: {self.place}: {note}")
-        if self.behaviour.level:
-            from pytest_regen.sandbox import describe_level
-
-            found.append(describe_level())
-        return tuple(found)
+    @property
+    def format_note(self) -> str:
+        """That another version of the package made the store; empty where this one did."""
+        note = format_note(self.store)
+        return f"note: {self.place}: {note}" if note else ""
 
     @cached_property
     def behaviour(self) -> StoreBehaviour:

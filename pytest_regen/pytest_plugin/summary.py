@@ -1,5 +1,6 @@
 """The end of a run: what was regenerated, what was not and why, what changed, what comes next."""
 
+import gc
 import os
 import shlex
 from collections import Counter
@@ -16,6 +17,7 @@ from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
+    from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue
 
@@ -72,8 +74,15 @@ class HealReport:
     """US dollars that live calls cost; empty where that is not known."""
     findings: list[dict[str, Any]] = field(default_factory=list)
     """What was wrong before: issues as ``findings_json`` has them."""
+    ordered: list[dict[str, Any]] = field(default_factory=list)
+    """Errors that the prompts ask for themselves: ``code``, ``finding``, ``message``, ``field``."""
     has_pages: bool = True
     """Whether it is a type, which has pages; a unit is asked for as a whole."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether nothing is wrong but what the prompts ask for; of all such, one line is shown."""
+        return self.outcome == "failed" and self.stop_reason == "unfixable" and bool(self.ordered)
 
     @property
     def tokens(self) -> int:
@@ -124,7 +133,7 @@ def add_warnings(
     item: pytest.Item,
     issues: "Iterable[Issue]",
     *,
-    notes: Iterable[str] = (),
+    note: str = "",
     not_run: tuple[str, str] | None = None,
     command: str = "",
 ) -> None:
@@ -133,16 +142,15 @@ def add_warnings(
     Args:
         item: the type.
         issues: its warnings.
-        notes: about its store, each shown once per run.
+        note: about its store, shown once per run.
         not_run: the place of its store and why its code was not run, where it was not.
         command: what ends the warnings, or the failure, of a stale type.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
-    notes = list(notes)
     # Most items have none.
-    if warnings or notes or not_run or command or _RECORD in item.stash:
+    if warnings or note or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
-        record.warnings, record.notes, record.next = warnings, notes, command
+        record.warnings, record.notes, record.next = warnings, [note] if note else [], command
         record.not_run = list(not_run or ())
 
 
@@ -259,6 +267,8 @@ class RunLog:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Fail a green run that regenerated something, where the project wants that."""
+        # Plugins that look for referrers at the end, as hypothesis does, must find all objects.
+        gc.unfreeze()
         if self.gate and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -289,6 +299,23 @@ class RunLog:
         return [heal for _, heal in self._by_item]
 
     @property
+    def prompt_faults(self) -> "tuple[PromptFault, ...]":
+        """Errors that the prompts ask for, each once with all types that have it."""
+        from pytest_regen.regeneration.prompt_faults import prompt_faults
+        from pytest_regen.validation.issues import Issue
+
+        return prompt_faults(
+            (
+                id_from_here(heal.unit, self._config),
+                Issue.of(
+                    entry["code"], entry["message"], field=entry["field"], finding=entry["finding"]
+                ),
+            )
+            for heal in self._heals
+            for entry in heal.ordered
+        )
+
+    @property
     def _changed_paths(self) -> list[str]:
         return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
 
@@ -315,7 +342,10 @@ class RunLog:
         for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)
         for heal in self._heals:
-            yield from self._heal_lines(heal)
+            if not heal.is_ordered:
+                yield from self._heal_lines(heal)
+        for fault in self.prompt_faults:
+            yield f"unfixable: {fault}", ("red",)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
         for (place, passed_apart), tests in sorted(self._old_modules.items()):

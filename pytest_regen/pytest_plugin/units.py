@@ -249,7 +249,7 @@ def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[
     """Return issues as reports have them: with the file, and the line in it."""
     found = []
     for finding in dict.fromkeys(findings):
-        issue = Issue("", finding) if isinstance(finding, str) else finding
+        issue = Issue("", str(finding)) if isinstance(finding, str) else finding
         path = check.place if issue.code else ""
         found.append({**issue.to_json(), "path": path, "line": issue.line})
     return found

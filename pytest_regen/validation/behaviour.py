@@ -62,8 +62,6 @@ class StoreBehaviour:
     """Why none was run, or not all of them, for people; empty where nothing is to be said."""
     is_expected: bool = False
     """Whether few have what is missing: then it is no news in each run."""
-    level: str = ""
-    """The level of the sandbox; empty where nothing was run just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ def _run(store: RegenStore, subject: Subject, runner: Runner) -> StoreBehaviour:
         return StoreBehaviour(why_not=error.what)
     unasked = frozenset(subject.types) - ran.asked - ran.why_not.keys()
     why_not = _say_why_not(ran, subject)
-    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not, level=ran.level)
+    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not)
 
 
 def _say_why_not(ran: Behaviour, subject: Subject) -> str:

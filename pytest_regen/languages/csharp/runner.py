@@ -148,11 +148,11 @@ def read_answers(outcome: sandbox.Outcome, word: str, questions: Sequence[Questi
     if errors:
         # Each is told again at the end of a build.
         faults = dict.fromkeys(RunFault(error[2].strip(), line=int(error[1])) for error in errors)
-        return Answers({}, tuple(faults), outcome.level)
+        return Answers({}, tuple(faults))
     frames = list(_frames(printed, word))
     why = _why(outcome)
     if frames[:1] != [{"loaded": True}]:
-        return Answers({}, (RunFault(why),), outcome.level)
+        return Answers({}, (RunFault(why),))
     replies: dict[str, tuple[Reply, ...]] = {}
     faults_of_types = []
     for question, frame in zip(questions, [*frames[1:], None], strict=False):
@@ -166,7 +166,7 @@ def read_answers(outcome: sandbox.Outcome, word: str, questions: Sequence[Questi
             faults_of_types.append(RunFault(message, name))
         else:
             replies[name] = read
-    return Answers(replies, tuple(faults_of_types), outcome.level)
+    return Answers(replies, tuple(faults_of_types))
 
 
 def _frames(printed: str, word: str) -> Iterator[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Final
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.leftovers import out_of_json, without_entities
 from pytest_regen.languages.python.slips import LEFTOVERS, open_brackets, slips, without_comment
-from pytest_regen.languages.python.tree import is_legal, why_illegal
+from pytest_regen.languages.python.tree import dedent, is_legal, why_illegal
 from pytest_regen.text import in_quotes
 
 __all__ = ["Diagnosis", "diagnose", "words_of"]
@@ -49,13 +49,13 @@ class Diagnosis:
 def diagnose(code: str) -> Diagnosis:
     """Return what is wrong with ``code``. The result is shared: callers must not change it."""
     plain = code.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
-    dedented = textwrap.dedent(plain)
-    if is_legal(dedented):
-        return Diagnosis(dedented)
+    dedented = dedent(plain)
     data = dedented.encode("utf-8", "replace")
-    answer = out_of_json(data)
+    answer = out_of_json(data)  # legal as well: a dictionary
     if answer is not None:
         return Diagnosis(answer.code.decode("utf-8"), answer.faults, words_of(plain))
+    if is_legal(dedented):
+        return Diagnosis(dedented)
     meant = without_entities(data)
     patient = _Patient(dedented.split("\n"))
     if meant is not None:
@@ -123,7 +123,7 @@ class _Patient:
         self.lines = ["" for _ in self.lines]
 
     def _text(self, first: int, last: int) -> str:
-        return textwrap.dedent("\n".join(self.lines[first:last]))
+        return dedent("\n".join(self.lines[first:last]))
 
     # --- lines that are no code ------------------------------------------------------------------
 
@@ -212,7 +212,6 @@ class _Patient:
             self.lines[end - 1] += " pass"
             return
         indent = _indent(self.lines[body[0]])
-        before = len(self.faults)
         for start, stop in self._chunks(end, last, indent):
             if not _is_code_in(self.lines[start:stop]):
                 continue
@@ -221,7 +220,6 @@ class _Patient:
                 self._mend_member(start, stop, indent)
         if not any(_is_code(self.lines[row]) for row in body):
             self.lines[body[0]] = " " * indent + "pass"
-        del before
 
     def _mend_head(self, first: int, end: int) -> None:
         """Write the first line of a class as it was meant."""

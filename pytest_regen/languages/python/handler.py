@@ -83,11 +83,11 @@ def reply(adapter: Any, text: str, names: list[str], unset: Enum | None) -> list
     path: list[Any] = []
     try:
         adapter.validator.validate_json(text, strict=True)
-    except Exception as error:
+    except BaseException as error:
         refused, path = reason(error)
     try:
         value = adapter.validator.validate_json(text)
-    except Exception as error:
+    except BaseException as error:
         return [[], *reason(error), ""]
     try:
         # An unexpected value, such as a string where a number is declared, is an error.
@@ -97,7 +97,7 @@ def reply(adapter: Any, text: str, names: list[str], unset: Enum | None) -> list
             other = value.model_dump_json(**OPTIONS)
             if other != copied and decode(other) != decode(copied):
                 texts.append(other)
-    except Exception as error:
+    except BaseException as error:
         why, where = reason(error)
         return [[], f"it cannot be dumped: {why}", where, ""]
     return [texts, refused, path, members(value, names, unset)]

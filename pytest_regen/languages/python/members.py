@@ -89,8 +89,6 @@ def _read_top(node: Node, found: Reading) -> None:
             found.strays.append(node)
     elif kind in {"import_statement", "import_from_statement"}:
         found.aliases |= set(_imported(node))
-    elif kind == "type_alias_statement":
-        _read_new_alias(node, found)
     elif kind == "expression_statement" and node.named_child_count:
         _read_expression(node, node.named_children[0], found)
     elif kind == "if_statement" and "TYPE_CHECKING" in text_of(node.named_children[0]):
@@ -360,7 +358,7 @@ def _member(statement: Node, node: Node, owner: _Owner) -> Member | None:
         return None
     called = settings_of(value)
     settings = annotation.settings if called is None else annotation.settings.joined(called)
-    faults = list(_value_faults(name, value, line))
+    faults = [*_operator_faults(node), *_value_faults(name, value, line)]
     wire, hint = _wire_name(name, settings, owner)
     is_private = name.startswith("_") and owner.style == MODEL_FIELD
     if is_private:
@@ -451,6 +449,14 @@ def _value_faults(name: str, value: Node | None, line: int) -> Iterator[SyntaxFa
             yield SyntaxFault(node.start_point.row + 1, message)
 
 
+def _operator_faults(node: Node) -> Iterator[SyntaxFault]:
+    """Yield ``//``, which divides and begins no comment."""
+    for inner in walk(node):
+        if inner.type == "//":
+            message = "a comment begins with '#' in Python, not with '//'"
+            yield SyntaxFault(inner.start_point.row + 1, message)
+
+
 def _out_of_order(members: Sequence[Member]) -> Iterator[SyntaxFault]:
     """Yield a field without a default after one that has one, which a dataclass refuses."""
     has_default = False
@@ -506,6 +512,9 @@ def _entry(pair: Node, owner: _Owner) -> Iterator[Member]:
     faults = []
     if value.type == "concatenated_string":
         faults.append(SyntaxFault(line, "a ',' is missing between two strings"))
+    elif annotation.type.name[:1] in {'"', "'"}:
+        message = f"{in_quotes(annotation.type.name[:60])} is no type: a bracket is missing"
+        faults.append(SyntaxFault(line, message))
     yield Member(
         key,
         KEY,
@@ -559,16 +568,3 @@ def _literal_member(node: Node) -> Iterator[Member]:
         number=value if is_number else None,
         faults=tuple(faults),
     )
-
-
-def _read_new_alias(node: Node, found: Reading) -> None:
-    """Read ``type Name = Literal[...]``, a statement of Python 3.12."""
-    parts = [part for part in node.named_children if part.type == "type"]
-    if len(parts) != 2:  # a name and a value
-        found.strays.append(node)
-        return
-    name, value = last_name(parts[0]), parts[1].named_children[0]
-    if last_name(value) == LITERAL:
-        _read_literal(node, name, value, found)
-    else:
-        found.aliases.add(name)

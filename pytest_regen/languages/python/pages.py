@@ -25,6 +25,7 @@ from pytest_regen.languages.python.tree import (
     GRAMMAR,
     Node,
     constant,
+    dedent,
     dotted,
     is_legal,
     last_name,
@@ -142,8 +143,8 @@ def _level(code: str) -> str:
         own = min((len(line) - len(line.lstrip()) for line in shown), default=0)
         opens = without_comment(first).endswith((":", "(", "[", "{", ","))
         if own and not opens:
-            return f"{first}\n{textwrap.dedent(rest)}"
-    return textwrap.dedent(text)
+            return f"{first}\n{dedent(rest)}"
+    return dedent(text)
 
 
 def leaves(code: str) -> tuple[str, ...]:
@@ -246,8 +247,6 @@ def _declared_name(node: Node) -> str:
         inner = node.child_by_field_name("definition") or node
         name = inner.child_by_field_name("name")
         return text_of(name) if name is not None and inner.type == "class_definition" else ""
-    if node.type == "type_alias_statement":
-        return last_name(node.named_children[0]) if "Literal" in text_of(node) else ""
     assigned = _assigned(node) if node.type == "expression_statement" else None
     if assigned is None:
         return ""
@@ -335,12 +334,12 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     codes = [plain_page(output) for output in outputs]
     if len(codes) <= 1:
         return as_type(_only_page(codes[0] if codes else ""))
-    text = textwrap.dedent(codes[0])
+    text = dedent(codes[0])
     why = why_illegal(text)
     shell = _find_shell(text, name) if why is None else None
     faults: list[PageFault] = []
     if shell is None:
-        faults.append(_shell_fault(codes[0], text, name, is_illegal=why is not None))
+        faults.append(_shell_fault(text, name))
     container: Container = shell.container if shell is not None else "body"
     pieces: list[list[Line]] = []
     for number, code in enumerate(codes[1:], 2):
@@ -399,14 +398,9 @@ def _only_page(code: str) -> list[Line]:
     return trim(lines)
 
 
-def _shell_fault(code: str, text: str, name: str, *, is_illegal: bool) -> PageFault:
-    if is_illegal:
-        faults = diagnose(text).faults
-        if faults:
-            fault = faults[0]
-            return PageFault(1, fault.line, fault.code, fault.message, fault.in_member)
-        return PageFault(1, 1, "SYNTAX", "the page cannot be read", in_member=False)
-    del code
+def _shell_fault(text: str, name: str) -> PageFault:
+    for fault in diagnose(text).faults:
+        return PageFault(1, fault.line, fault.code, fault.message, fault.in_member)
     message = f"the page declares no type called {name!r}"
     return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
 
@@ -476,6 +470,9 @@ def _page_fault(lines: list[Line], number: int, container: Container) -> PageFau
     def at(line: int) -> int:
         return lines[min(max(line, 1), len(lines)) - 1].number if lines else 1
 
+    for fault in diagnose(text).faults:
+        if fault.code == "ARTIFACT":
+            return PageFault(number, at(fault.line), fault.code, fault.message, fault.in_member)
     for other in ("body", "entries", "values"):
         if other != container and _is_right(text, other):
             forms = {

@@ -95,9 +95,9 @@ class PythonRunner:
         (result,) = sandbox.ask([job], handler=handler, limits=limits)
         loaded, *answers = result.answers
         if result.raised is not None:
-            return Answers({}, (_fault(result.raised),), result.level)
+            return Answers({}, (_fault(result.raised),))
         if loaded is None:
-            return Answers({}, (RunFault(result.why),), result.level)
+            return Answers({}, (RunFault(result.why),))
         replies: dict[str, tuple[Reply, ...]] = {}
         faults: list[RunFault] = []
         for question, answer in zip(questions, answers, strict=True):
@@ -112,7 +112,7 @@ class PythonRunner:
                 faults.append(RunFault("its answer is not one of ours", name))
             else:
                 replies[name] = read
-        return Answers(replies, tuple(faults), result.level)
+        return Answers(replies, tuple(faults))
 
 
 @cache

@@ -165,10 +165,12 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
     """Return the keywords of the document that the code of a field holds its values to.
 
     ``type``, ``required``, ``const``, ``enum``, ``discriminator`` and ``union`` belong to every
-    profile. ``nullable`` does not where an optional field takes null for absence; of the rest, what
-    ``Field`` can say is kept by models alone.
+    profile, but for a field that allows a part of an enum. ``nullable`` does not where an optional
+    field takes null for absence; of the rest, what ``Field`` can say is kept by models alone.
     """
     always = {"type", "required", "const", "enum", "discriminator", "union"}
+    if "enum" in field.constraints:
+        always.remove("enum")
     if profile != "default" or field.required:
         always.add("nullable")
     return frozenset(always | {key for key, _, _ in _constraints(field, profile)})

@@ -15,6 +15,7 @@ from pytest_regen.languages.python.tree import (
     last_name,
     parse,
     text_of,
+    walk,
 )
 
 __all__ = ["Annotation", "Settings", "read_annotation", "read_type", "settings_of"]
@@ -22,6 +23,7 @@ __all__ = ["Annotation", "Settings", "read_annotation", "read_type", "settings_o
 _QUALIFIERS: Final = frozenset({"ClassVar", "Final", "InitVar", "NotRequired", "ReadOnly"}) | {
     "Required"
 }
+_UNIONS: Final = frozenset({"binary_operator", "union_type"})
 _FIELD_CALLS: Final = frozenset({"Field", "attrib", "field", "ib"})
 _UNSET: Final = "Unset"
 
@@ -72,7 +74,23 @@ def read_annotation(node: Node) -> Annotation:
         if name == "Annotated" and any("Serializer" in last_name(_bare(e)) for e in inner[1:]):
             break
         node, line = _unquoted(_bare(inner[0]), line)
+    for settings in _inner_settings(node):
+        found = settings.joined(found)
     return Annotation(read_type(node, line), found, frozenset(qualifiers))
+
+
+def _inner_settings(node: Node) -> Iterator[Settings]:
+    """Yield what ``Field`` says inside of a type: of a union's parts all, deeper only the tag."""
+    parts = [_bare(part) for part in node.named_children] if node.type in _UNIONS else []
+    direct = {part.start_byte for part in parts}
+    for inner in walk(node):
+        if inner.type in {"generic_type", "subscript"} and last_name(inner) == "Annotated":
+            for extra in _parameters(inner)[1:]:
+                said = settings_of(_bare(extra))
+                if said is not None and inner.start_byte in direct:
+                    yield Settings(said.values, said.others)
+                elif said is not None and "discriminator" in said.values:
+                    yield Settings({"discriminator": said.values["discriminator"]})
 
 
 def settings_of(node: Node | None) -> Settings | None:
@@ -119,7 +137,7 @@ def read_type(node: Node, line: int | None = None) -> TypeRef:
     if node.type == "string":
         inner = _quoted(node)
         return read_type(inner, at) if inner is not None else TypeRef(text_of(node), line=at)
-    if node.type in {"binary_operator", "union_type"}:
+    if node.type in _UNIONS and b"//" not in (node.text or b""):
         return _union([read_type(part, line) for part in node.named_children], at)
     if node.type in {"generic_type", "subscript"}:
         return _generic(node, at, line)

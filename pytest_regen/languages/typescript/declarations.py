@@ -62,7 +62,7 @@ class _Source:
     constants: dict[str, Node] = field(default_factory=dict)
     """Values of constants by name."""
     inferred: dict[str, Node] = field(default_factory=dict)
-    """Types that are inferred from a schema of their own name: where they stand."""
+    """Schemas to the types that are inferred from them."""
 
 
 def declarations(root: Node) -> Reading:
@@ -96,15 +96,15 @@ def _collect(source: _Source, node: Node) -> None:
                 if name is not None:
                     source.exported.add(text_of(name))
         case "import_statement":
-            for each in _imported(node):
-                source.reading.aliases.add(each)
+            source.reading.aliases.update(_imported(node))
         case "lexical_declaration" | "variable_declaration":
             for name, value in _constants(node):
                 source.constants[text_of(name)] = value
         case "type_alias_declaration":
-            name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-            if name is not None and value is not None and _inferred_from(value) == text_of(name):
-                source.inferred[text_of(name)] = node
+            inferred = node.child_by_field_name("value")
+            schema = None if inferred is None else _inferred_from(inferred)
+            if schema is not None:
+                source.inferred.setdefault(schema, node)
 
 
 def _imported(node: Node) -> Iterator[str]:
@@ -302,7 +302,7 @@ def _alias(source: _Source, node: Node, *, is_exported: bool) -> None:
     if name is None or value is None:
         return
     called = text_of(name)
-    if called in source.inferred and called in source.constants:
+    if _inferred_from(value) in source.constants:
         return  # It is told with its schema.
     if value.type == "object_type":
         _add(source, node, "object type", _properties(value), is_exported=is_exported)
@@ -448,7 +448,9 @@ def _constant(source: _Source, node: Node, name: Node, value: Node, *, is_export
 def _type_faults(source: _Source, name: str, line: int) -> Iterator[SyntaxFault]:
     """Yield what is wrong with the type of a schema: it is missing, or not exported."""
     inferred = source.inferred.get(name)
-    if inferred is None:
+    called = inferred.child_by_field_name("name") if inferred is not None else None
+    # A schema with a suffix is named wrongly, which is told already; its type need not be.
+    if inferred is None or called is None or not name.startswith(text_of(called)):
         message = f"{name!r} has no type; write export type {name} = z.infer<typeof {name}>;"
         yield SyntaxFault(line, message, "MISSING_CLASS")
         return

@@ -102,8 +102,8 @@ class TypeScriptRunner:
         """Return whether the prompts order what refuses the violation of a keyword."""
         if keyword == "coercion":
             keyword = "type"  # Nothing is converted.
-        if self.profile != "zod" and isinstance(value, float):
-            return False  # To tsc, an integer is a number like any other.
+        if isinstance(value, float) and (self.profile != "zod" or value.is_integer()):
+            return False  # To tsc an integer is a number like any other; and 1.0 is 1.
         if type_.kind == "enum":
             return keyword in {"type", "enum", "nullable"}
         if not path:  # the object itself
@@ -132,11 +132,11 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
         + ", ".join(f"{each.type.name} as T{at}" for at, each in enumerate(questions))
         + ' } from "./store";'
     ]
-    places: list[tuple[str, int]] = []
+    places: list[tuple[str, str]] = []
     for at, question in enumerate(questions):
-        for number, text in enumerate(question.instances):
+        for text in question.instances:
             lines.append(f"{_CASE.format(len(places), at)}{text};")
-            places.append((question.type.name, number))
+            places.append((question.type.name, text))
     outcome = sandbox.run(
         [*_compiler(folder), "-p", "tsconfig.json"],
         readable=_readable(folder),
@@ -149,7 +149,7 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
     )
     found = outcome.stdout.decode("utf-8", "replace")
     if outcome.stopped or (outcome.returncode and not _ERROR.search(found)):
-        return Answers({}, (RunFault(_why(outcome, "tsc")),), outcome.level)
+        return Answers({}, (RunFault(_why(outcome, "tsc")),))
     refusals: dict[int, tuple[str, tuple[str | int, ...]]] = {}
     faults = []
     for error in _ERROR.finditer(found):
@@ -162,15 +162,11 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
             path = tuple(_path_at(text[begin:-1], column - 1 - begin))
             refusals.setdefault(line - 2, (error[4], path))
     replies: dict[str, list[Reply]] = {question.type.name: [] for question in questions}
-    for number, (name, at) in enumerate(places):
-        if number in refusals:
-            replies[name].append(Reply((), *refusals[number]))
-        else:  # Types leave no trace at run time: what was read is what is written.
-            question = next(each for each in questions if each.type.name == name)
-            replies[name].append(Reply((question.instances[at],)))
-    return Answers(
-        {name: tuple(given) for name, given in replies.items()}, tuple(faults), outcome.level
-    )
+    for number, (name, text) in enumerate(places):
+        # Types leave no trace at run time: what was read is what is written.
+        refused = Reply((), *refusals[number]) if number in refusals else None
+        replies[name].append(refused or Reply((text,)))
+    return Answers({name: tuple(given) for name, given in replies.items()}, tuple(faults))
 
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
@@ -234,7 +230,7 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     frames = list(_frames(outcome.report, word))
     why = _why(outcome, "node")
     if frames[:1] != [{"loaded": True}]:
-        return Answers({}, tuple(_load_faults(frames, why)), outcome.level)
+        return Answers({}, tuple(_load_faults(frames, why)))
     replies: dict[str, tuple[Reply, ...]] = {}
     faults = []
     for question, frame in zip(questions, [*frames[1:], None], strict=False):
@@ -247,7 +243,7 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
             faults.append(_trace_fault(str(frame.get("raised", "it gives no answer")), name))
         else:
             replies[name] = read
-    return Answers(replies, tuple(faults), outcome.level)
+    return Answers(replies, tuple(faults))
 
 
 def _frames(report: bytes, word: str) -> Iterator[Mapping[str, Any]]:

@@ -151,9 +151,7 @@ def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ..
 
 def _words(item: pytest.Item, failure: BaseException) -> str:
     """Return a failure in words that are the same on every machine and in every run."""
-    text = str(failure).strip().replace(f"{item.config.rootpath}{os.sep}", "")
-    for pattern, stable in _NOISE:
-        text = pattern.sub(stable, text)
+    text = _stable(str(failure).strip(), item)
     if not isinstance(failure, AssertionError | pytest.fail.Exception):
         text = f"{type(failure).__name__}: {text}"
     if "<generator object" in text:
@@ -174,7 +172,7 @@ def feedback_of_test(item: pytest.Item, failure: BaseException) -> tuple[Feedbac
     notes = [
         line
         for note in getattr(failure, "__notes__", ())
-        for line in str(note).splitlines()
+        for line in _stable(str(note), item).splitlines()
         if line.strip() and not line.startswith(_REPRODUCTION)
     ]
     if isinstance(failure, BaseExceptionGroup):
@@ -224,6 +222,14 @@ def _source_of(item: pytest.Item) -> str:
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             return textwrap.dedent("\n".join(text.splitlines()[first - 1 : node.end_lineno]))
     return ""
+
+
+def _stable(text: str, item: pytest.Item) -> str:
+    """Return a text without what differs from run to run, or from machine to machine."""
+    text = text.replace(f"{item.config.rootpath}{os.sep}", "")
+    for pattern, stable in _NOISE:
+        text = pattern.sub(stable, text)
+    return text
 
 
 def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:

@@ -224,7 +224,8 @@ def _read(
     phases = {str(report.get("when")): str(report.get("outcome")) for report in own}
     failed = next((report for report in own if report.get("outcome") == "failed"), None)
     if failed is not None:
-        return Trial(passed=False, feedback=tuple(_feedback(failed.get("feedback", ()))))
+        found = tuple(_feedback(failed.get("feedback")))
+        return Trial(passed=False, feedback=found) if found else _broken(item, "it fails")
     if "skipped" in phases.values():
         why = "it is skipped in a process of its own"
         return Trial(passed=False, feedback=(f"[TEST] {item.name}: {why}",), obstacle=why)
@@ -282,7 +283,7 @@ def kept_options(config: pytest.Config) -> list[str]:
     is left are plugins, ini values and the options of other plugins.
     """
     worker = getattr(config, "workerinput", None)
-    given = worker.get("mainargv", [""])[1:] if worker else config.invocation_params.args
+    given = worker.get("regen_args", ()) if worker else config.invocation_params.args
     args = [
         *config.getini("addopts"),
         *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),

@@ -1,0 +1,218 @@
+"""What running the types of a Python store finds: right type, right field, a small instance."""
+
+import json
+from pathlib import Path
+
+import pytest
+from run_stores import behaviour_issues, edit, run_store
+
+from pytest_regen.stores import RegenStore
+from pytest_regen.validation import validate_store
+from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.stores import behaviour_of_store
+
+_IMPORT = "from pydantic import BaseModel, ConfigDict, Field, PlainSerializer"
+_MORE = f"{_IMPORT}, field_serializer, field_validator"
+
+FAULTS = {
+    _IMPORT: _MORE,
+    "    name: str = Field(min_length=2)": "    name: str",
+    "    note: str | None = None\n": (
+        "    note: str | None = None\n\n"
+        '    @field_validator("length")\n'
+        "    @classmethod\n"
+        "    def _whole(cls, value: float) -> float:\n"
+        "        return float(round(value))\n\n"
+        '    @field_validator("free_from")\n'
+        "    @classmethod\n"
+        "    def _local(cls, value: dt.datetime | None) -> dt.datetime | None:\n"
+        "        return value and value.replace(tzinfo=None)\n"
+    ),
+    "    maker: str\n    model: str\n": (
+        '    maker: str = Field(alias="model")\n    model: str = Field(alias="maker")\n'
+    ),
+    "    lifts: float | None = None\n": (
+        "    lifts: float | None = None\n\n"
+        "    def model_post_init(self, context: object) -> None:\n"
+        "        if self.lifts is None:\n"
+        '            self.__dict__["lifts"] = 0.5\n'
+    ),
+}
+"""Only running them shows what is wrong: the annotations are right."""
+
+
+def python_store(path: Path, changes: dict[str, str] | None = None) -> RegenStore:
+    """Return a store of models."""
+    return run_store(path, changes, language="python", profile="default")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Issue]]:
+    """The issues of a store with a fault in each class."""
+    return behaviour_issues(python_store(tmp_path_factory.mktemp("faults"), FAULTS))
+
+
+def issue_of(found: dict[str, list[Issue]], type_name: str, field: str) -> Issue:
+    """Return the only issue of a field."""
+    [issue] = [issue for issue in found[type_name] if issue.field == field]
+    return issue
+
+
+def test_right_types_have_no_issue(tmp_path: Path) -> None:
+    """What the template writes passes, and all of it was run."""
+    store = python_store(tmp_path)
+
+    assert not behaviour_issues(store)
+    assert behaviour_of_store(store).asked == {"Harbour", "Berth", "Crane", "State"}
+
+
+def test_a_changed_value_is_found(found: dict[str, list[Issue]]) -> None:
+    """The issue says what came back, and shows a small instance that shows it."""
+    issue = issue_of(found, "Berth", "length")
+
+    assert issue.code == "ROUND_TRIP"
+    assert issue.message.startswith("'length' comes back as ")
+    assert issue.detail is not None
+    instance = json.loads(issue.detail.removeprefix("instance: "))
+    assert set(instance) == {"id", "length"}
+    given = instance["length"]
+    assert issue.message == f"'length' comes back as {float(round(given))}, not as {given}"
+
+
+def test_an_issue_has_the_page_and_the_line_of_its_field(found: dict[str, list[Issue]]) -> None:
+    """So that the right page is asked again, and editors show the right line."""
+    issue = issue_of(found, "Berth", "length")
+
+    assert issue.page == 1
+    assert issue.line is not None
+    assert issue.excerpt is None, "the block was edited: no reply has this line"
+
+
+def test_a_dropped_offset_is_found(found: dict[str, list[Issue]]) -> None:
+    """A time without its zone is another time."""
+    issue = issue_of(found, "Berth", "freeFrom")
+
+    assert "'freeFrom' comes back as " in issue.message
+
+
+def test_the_types_around_a_fault_are_clean(found: dict[str, list[Issue]]) -> None:
+    """A harbour holds berths, and does not come back either; the fault is the berth's alone."""
+    assert {issue.field for issue in found["Harbour"]} == {"name"}
+
+
+def test_swapped_members_are_found(found: dict[str, list[Issue]]) -> None:
+    """They read and write the same JSON, and mislead whoever uses them."""
+    messages = {issue.message for issue in found["Crane"]}
+
+    assert "'maker' holds the value of 'model', not that of 'maker'" in messages
+
+
+def test_a_default_that_hides_absence_is_found(found: dict[str, list[Issue]]) -> None:
+    """A field that is absent must not look like one that was sent."""
+    issue = issue_of(found, "Crane", "lifts")
+
+    assert issue.message == "'lifts' is absent, but 'lifts' holds 0.5: absence must show"
+
+
+def test_an_instance_that_breaks_a_limit_is_refused(found: dict[str, list[Issue]]) -> None:
+    """A limit that the prompts order and the code lacks is an issue with what was accepted."""
+    issue = issue_of(found, "Harbour", "name")
+
+    assert issue.code == "ACCEPTS_INVALID"
+    assert issue.message.endswith(", shorter than 2")
+
+
+def test_what_reading_shows_is_not_said_again(tmp_path: Path) -> None:
+    """A field of the wrong type fails when it is run, too: one issue is enough."""
+    store = python_store(tmp_path, {"    model: str\n": "    model: int\n"})
+
+    codes = {issue.code for issue in validate_store(store)["Crane"].issues}
+
+    assert codes == {"DRIFT", "WRONG_TYPE"}
+
+
+def test_nothing_is_run_where_its_codes_are_ignored(tmp_path: Path) -> None:
+    """``behaviour = "off"`` ignores both."""
+    store = python_store(tmp_path, {"    name: str = Field(min_length=2)": "    name: str"})
+
+    validate_store(store, ignore=["ROUND_TRIP", "ACCEPTS_INVALID"])
+
+    assert not any("behaviour" in key for key in store.memo)
+
+
+def test_what_was_found_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same source is not run again, by another process either; a changed type is, alone."""
+    store = python_store(tmp_path, {"    name: str = Field(min_length=2)": "    name: str"})
+    before = behaviour_issues(store)
+    store.memo.clear()
+    monkeypatch.setenv("REGEN_SANDBOX", "castle")  # Nothing could be run.
+
+    assert behaviour_issues(store) == before
+
+    edit(store, {"    lifts: float | None = None\n": FAULTS["    lifts: float | None = None\n"]})
+    monkeypatch.delenv("REGEN_SANDBOX")
+    assert set(behaviour_issues(RegenStore.open(store.path))) == {"Harbour", "Crane"}
+
+
+# --- code that does not answer --------------------------------------------------------------------
+
+
+def test_a_type_that_does_not_load_has_the_issue(tmp_path: Path) -> None:
+    """The end of the traceback says why, and the line where; the types beside it are run."""
+    method = "    @unheard_of\n    def lift(self) -> None: ...\n\n    lifts: float"
+    store = python_store(tmp_path, {"    lifts: float": method})
+
+    [issue] = behaviour_issues(store)["Crane"]
+
+    assert issue.message == "Crane cannot be run"
+    assert issue.detail is not None
+    assert issue.detail.startswith("NameError: name 'unheard_of' is not defined")
+    assert issue.line == store.source.split("\n").index("    @unheard_of") + 1
+    assert behaviour_of_store(store).asked == {"Berth", "State"}
+
+
+@pytest.mark.parametrize("code", ["__import__('os')._exit(0)", "raise SystemExit"])
+def test_a_type_that_ends_the_process_has_the_issue(tmp_path: Path, code: str) -> None:
+    """An exit is no answer, whatever its code; the others are asked without it."""
+    leaves = (
+        "    note: str | None = None\n\n"
+        f"    def model_post_init(self, context: object) -> None:\n        {code}\n"
+    )
+    store = python_store(tmp_path, {"    note: str | None = None\n": leaves})
+
+    [(name, [issue])] = behaviour_issues(store).items()
+
+    assert (name, issue.code) == ("Berth", "ROUND_TRIP")
+    assert {"Crane", "State"} <= behaviour_of_store(store).asked
+
+
+def test_a_class_that_hands_back_what_it_was_given_is_found(tmp_path: Path) -> None:
+    """It has no fields to speak of: whatever is wrong with the instance comes back as well."""
+    echo = (
+        "    @classmethod\n"
+        "    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:\n"
+        "        from pydantic_core import core_schema\n\n"
+        "        return core_schema.any_schema()\n\n"
+        "    maker: str\n"
+    )
+    store = python_store(tmp_path, {"    maker: str\n": echo})
+
+    codes = {issue.code for issue in behaviour_issues(store)["Crane"]}
+
+    assert "ACCEPTS_INVALID" in codes
+
+
+@pytest.mark.sweep
+def test_a_type_that_never_ends_has_the_issue(tmp_path: Path) -> None:
+    """It is ended, and the others are asked without it."""
+    endless = (
+        "    lifts: float | None = None\n\n"
+        "    def model_post_init(self, context: object) -> None:\n"
+        "        while True:\n            pass\n"
+    )
+    store = python_store(tmp_path, {"    lifts: float | None = None\n": endless})
+
+    [issue] = behaviour_issues(store)["Crane"]
+
+    assert "took too long" in str(issue.detail)
+    assert behaviour_of_store(store).asked == {"Berth", "State"}

@@ -1,0 +1,313 @@
+"""A user's own test as the oracle of a function: called in processes of its own."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugin_project import emulated
+
+from pytest_regen.pytest_plugin.healing import trials
+from pytest_regen.pytest_plugin.healing.trials import kept_options
+
+PYPROJECT = """
+[tool.pytest.ini_options]
+pythonpath = ["src"]
+addopts = "-p no:syrupy {addopts}"
+
+[tool.pytest-regen]
+functions = ["src/acme/*.py"]
+"""
+MODULE = '''
+import os
+
+
+def minutes(text: str) -> int:
+    """Return the minutes of ``1h30m``.
+
+    >>> minutes("30m")
+    30
+    """
+    # [REGEN:BEGIN minutes]
+    return int(text.removesuffix("m"))
+    # [REGEN:END minutes]
+'''
+TESTS = """
+import pytest
+from acme.times import minutes
+
+UNIT = "src/acme/times.py::minutes"
+
+{tests}
+"""
+GOOD = 'hours, _, rest = text.rpartition("h")\nreturn int(hours or 0) * 60 + int(rest[:-1] or 0)'
+HOURS = """
+@pytest.mark.regen(unit=UNIT)
+@pytest.mark.parametrize("text", ["1h30m", "2h"])
+def test_hours(text, record_property):
+    assert minutes(text) == (90 if "3" in text else 120), "wrong"
+"""
+
+
+class FunctionProject:
+    """A project with one recorded function."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.module = pytester.path / "src" / "acme" / "times.py"
+
+    def write(self, tests: str, *, module: str = MODULE, addopts: str = "") -> None:
+        """Write the project, and record the function as it stands."""
+        self.module.parent.mkdir(parents=True)
+        (self.module.parent / "__init__.py").touch()
+        self.module.write_text(module, "utf-8")
+        settings = PYPROJECT.format(addopts=addopts)
+        (self.pytester.path / "pyproject.toml").write_text(settings, "utf-8")
+        self.pytester.makepyfile(test_times=TESTS.format(tests=tests))
+        assert (
+            self.pytester.run(
+                sys.executable, "-m", "pytest_regen", "adopt", "src/acme/times.py"
+            ).ret
+            == 0
+        )
+
+    def run(self, *args: str) -> pytest.RunResult:
+        """Run pytest in this process."""
+        return self.pytester.runpytest_inprocess(
+            "test_times.py", "--regen", "--regen-record=once", *args
+        )
+
+
+@pytest.fixture
+def functions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FunctionProject:
+    """A project of functions; what it imports is forgotten with it."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    for name in ("acme", "acme.times"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return FunctionProject(pytester)
+
+
+def asked(body: Mapping[str, Any]) -> str:
+    """Return what a request asks."""
+    return str(body["messages"][-1]["content"])
+
+
+def test_a_failing_test_heals_its_function(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once asked, with the test's source; other tests of the function ran on the old module."""
+    functions.write(HOURS + "\n\ndef test_plain():\n    assert minutes('5m') == 5\n")
+    requests: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> str:
+        requests.append(asked(body))
+        return f"```python\n{GOOD}\n```"
+
+    with emulated(monkeypatch, answer):
+        result = functions.run("-v")
+
+    assert result.parseoutcomes() == {"regenerated": 1, "passed": 2}
+    assert GOOD.split("\n")[0] in functions.module.read_text("utf-8")
+    (request,) = requests
+    assert "[TEST] test_hours[1h30m] fails: ValueError: invalid literal for int()" in request
+    assert 'raised by: return int(text.removesuffix("m"))' in request
+    assert 'The test that fails, as JSON: "@pytest.mark.regen(unit=UNIT)' in request
+    result.stdout.fnmatch_lines(
+        [
+            "test_times.py::test_hours?1h30m? REGENERATED*",
+            "test_times.py::test_hours?2h? PASSED*",
+            "ran on src/acme/times.py as it was before, run again: test_times.py::test_plain",
+            "passed in a process of its own, with the new *: test_times.py::test_hours?2h?",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "os._exit(0)",
+        pytest.param("raise SystemExit(0)", marks=pytest.mark.sweep),
+        pytest.param("import pytest\npytest.skip('done')", marks=pytest.mark.sweep),
+        pytest.param("import pytest\npytest.exit('done', 0)", marks=pytest.mark.sweep),
+        pytest.param("return type('', (int,), {'__eq__': None})()", marks=pytest.mark.sweep),
+    ],
+)
+def test_ending_the_process_is_no_pass(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    """The test itself has to say that it passed, and the process has to end as it should."""
+    functions.write(HOURS, addopts="-k 1h30m")
+    before = functions.module.read_text("utf-8")
+    # Examples would find it first: this is about the test alone.
+    code = f"if 'h' in text:\n    {body.splitlines()[-1]}\nreturn int(text[:-1])"
+
+    with emulated(monkeypatch, lambda _: code):
+        result = functions.run()
+
+    assert result.parseoutcomes()["failed"] == 1
+    assert functions.module.read_text("utf-8") == before
+
+
+def test_a_failure_of_the_process_at_hand_asks_nobody(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What passes in a process of its own is no fault of the function."""
+    functions.write(
+        "def test_first():\n    minutes.spoilt = True\n\n\n"
+        "@pytest.mark.regen(unit=UNIT)\n"
+        "def test_second():\n    assert not hasattr(minutes, 'spoilt')\n"
+    )
+
+    with emulated(monkeypatch, lambda _: pytest.fail("nobody is to be asked")):
+        result = functions.run()
+
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
+    result.stdout.fnmatch_lines(["*it passes in a process of its own: the unit is not at fault"])
+
+
+@pytest.mark.sweep
+def test_hypothesis_classes_fixtures_and_workers(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The falsifying example is in the correction; one call heals for all workers."""
+    functions.write(
+        "from hypothesis import given, settings, strategies as st\n\n\n"
+        "@pytest.fixture(scope='session')\ndef sixty():\n    return 60\n\n\n"
+        "class TestHours:\n"
+        "    @pytest.mark.regen(unit=UNIT)\n"
+        "    @settings(derandomize=True, database=None)\n"
+        "    @given(st.integers(1, 9))\n"
+        "    def test_all(self, sixty, hours):\n"
+        "        assert minutes(f'{hours}h') == hours * sixty\n",
+        addopts="-x",
+    )
+    requests: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> str:
+        requests.append(asked(body))
+        return GOOD
+
+    with emulated(monkeypatch, answer):
+        result = functions.run("-n", "2", "--lf")
+
+    assert result.parseoutcomes() == {"regenerated": 1}
+    (request,) = requests
+    assert "test_all(" in request
+    assert "hours=1" in request
+    assert " at 0x" not in request
+    assert "def test_all(self, sixty, hours)" in request
+
+
+@pytest.mark.sweep
+def test_a_candidate_that_does_not_end(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process is killed, and the code is not kept."""
+    functions.write(HOURS, addopts="-k 1h30m")
+    monkeypatch.setattr("pytest_regen.units.kind.Kind.trial_seconds", 3)
+
+    with emulated(monkeypatch, lambda _: "while 'h' in text:\n    pass\nreturn int(text[:-1])"):
+        result = functions.run()
+
+    assert result.parseoutcomes()["failed"] == 1
+    assert "while" not in functions.module.read_text("utf-8")
+
+
+def reports(*phases: str, code: int = 0, nodeid: str = "t.py::t") -> list[dict[str, Any]]:
+    """Return the reports of a test."""
+    names = ("setup", "call", "teardown")
+    said = [
+        {"id": nodeid, "when": when, "outcome": outcome, "feedback": []}
+        for when, outcome in zip(names, phases, strict=False)
+    ]
+    return [*said, {"exit": code}]
+
+
+class Item:
+    """What is asked of an item."""
+
+    nodeid = "t.py::t"
+    name = "t"
+
+
+PASSED = ("passed", "passed", "passed")
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "passed"),
+    [
+        (reports(*PASSED), 0, True),
+        (reports(*PASSED), 1, False),
+        (reports(*PASSED), None, False),
+        (reports(*PASSED)[:-1], 0, False),
+        (reports(*PASSED, code=1), 0, False),
+        (reports(*PASSED, nodeid="t.py::other"), 0, False),
+        (reports(*PASSED)[1:], 0, False),
+        (reports("passed", "passed", "failed"), 1, False),
+        (reports("passed", "skipped", "passed"), 0, False),
+        ([*reports(*PASSED)[:3], *reports(*PASSED)], 0, False),
+        ([], 0, False),
+    ],
+)
+def test_a_pass_is_whole(said: list[dict[str, Any]], code: int | None, passed: bool) -> None:
+    """Each phase of that very test once, the end of the run, and a normal exit."""
+    trial = trials._read(Item(), said, code, "", 1)  # type: ignore[arg-type]  # enough of an item
+
+    assert trial.passed == passed
+    assert passed == (not trial.feedback)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["-xvs", "-n2", "--lf", "-k", "some", "-m=slow"], []),
+        (
+            ["-p", "no:syrupy", "-pno:randomly", "-W", "error"],
+            ["-p", "no:syrupy", "-p", "no:randomly", "-W", "error"],
+        ),
+        (["--maxfail", "3", "--junitxml=a.xml", "--strict-markers"], ["--strict-markers"]),
+        (
+            ["--regen", "--regen-record", "once", "--import-mode=importlib"],
+            ["--import-mode=importlib"],
+        ),
+        (["-o", "xfail_strict=true", "--tb", "short"], ["-o", "xfail_strict=true"]),
+        (["test_a.py", "test_b.py::test_x[a]", "-q"], []),
+    ],
+)
+def test_options_that_matter_are_kept(
+    pytester: pytest.Pytester, given: list[str], kept: list[str]
+) -> None:
+    """Plugins, ini values and warnings; nothing that chooses, counts, spreads or writes."""
+    pytester.makepyfile(test_a="", test_b="def test_x(): pass")
+    pytester.makeini("[pytest]\naddopts = --cov src --durations 3 --strict-config -x\n")
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setenv("PYTEST_ADDOPTS", "-ra --ff")
+        config = _Config(
+            pytester.path, given, ["--cov", "src", "--durations", "3", "--strict-config", "-x"]
+        )
+        found = kept_options(config)  # type: ignore[arg-type]  # enough of a configuration
+
+    assert found == ["--strict-config", *kept]
+
+
+class _Config:
+    """What is asked of a configuration."""
+
+    def __init__(self, folder: Path, args: list[str], addopts: list[str]) -> None:
+        self.invocation_params = pytest.Config.InvocationParams(args=args, plugins=(), dir=folder)
+        places = [arg for arg in args if arg.startswith("test_")]
+        self.option = type("Option", (), {"file_or_dir": places})()
+        self._addopts = addopts
+
+    def getini(self, name: str) -> list[str]:
+        assert name == "addopts"
+        return self._addopts
+
+
+def test_windows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a candidate cannot be held within limits."""
+    monkeypatch.setattr(trials.sys, "platform", "win32")
+
+    assert trials.missing_trials().startswith("trials of functions are refused on Windows")
