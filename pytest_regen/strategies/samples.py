@@ -174,8 +174,8 @@ class Samples:
             made = make(size, 0)
             if made is not None:
                 yield made
-        if pool and not heads and not option.is_unique and option.shortest <= 2 <= top:
-            yield [pool[0], pool[0]]
+        twice = [pool[0], pool[0]] if pool and not heads and not option.is_unique else []
+        yield from [twice] if option.shortest <= len(twice) <= top and twice else []
         # Every value of the items is in some array, among few others.
         longest = max(map(len, (pool, *heads)), default=0)
         size = min(max(option.shortest, len(heads), _CHUNK), top)
