@@ -21,6 +21,7 @@ OF_THEIR_OWN = frozenset(
         "migrating",  # below, as a test
         "pytest",
         "sessions",
+        "strategies",
         "verified-scenarios",
     }
 )
