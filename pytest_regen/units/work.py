@@ -92,7 +92,9 @@ def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
         _refuse_unreadable(units)
         made, new = units.text, [name for name in names if name not in units.texts]
         for name in new:
-            made = call_region(kind, "enclose", partial(kind.region.enclose, made, name), file.place)  # type: ignore[attr-defined]  # as the caller saw
+            made = call_region(
+                kind, "enclose", partial(kind.region.enclose, made, name), file.place
+            )  # type: ignore[attr-defined]  # as the caller saw
         if new:
             write.text = made
             write.commit()

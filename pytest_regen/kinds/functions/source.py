@@ -73,8 +73,7 @@ class Place:
 
     @property
     def is_nested(self) -> bool:
-        """Whether the function is made anew by each call of another, so that no example can
-        reach it."""
+        """Whether each call of another function makes it anew: no example can reach it."""
         return any(isinstance(parent, Function) for parent in self.parents)
 
     @property
@@ -109,7 +108,6 @@ class FunctionRegion(Marked):
             "function, below its docstring"
         )
 
-
     def enclose(self, text: str, name: str) -> str:
         """Return a module with marker lines around the code of a function that has none yet.
 
@@ -135,7 +133,7 @@ class FunctionRegion(Marked):
         last = body[-1].end_lineno or first if body else above
         if first <= above:
             raise RegionError(
-                f"line {node.lineno}: the code of {name} stands on the line of its `def` or docstring",
+                f"line {node.lineno}: the code of {name} has no lines of its own",
                 line=node.lineno,
                 hint="put it on lines of its own",
             )
@@ -406,7 +404,9 @@ def _function_names(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, _FUNCTIONS):
             yield node.name
         elif isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{one.name}" for one in node.body if isinstance(one, _FUNCTIONS))
+            yield from (
+                f"{node.name}.{one.name}" for one in node.body if isinstance(one, _FUNCTIONS)
+            )
 
 
 def _first_line(node: ast.stmt) -> int:
