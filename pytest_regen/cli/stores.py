@@ -35,6 +35,7 @@ from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import (
     behaviour_of_store,
     format_note,
+    from_errors_command,
     update_command,
     wants_behaviour,
 )
@@ -192,7 +193,7 @@ def _advice(store: RegenStore, results: ResultsByStore) -> str:
         name for name, result in failing.items() if any(i.code == "DRIFT" for i in result.errors)
     ]
     if any(fixable(result) for name, result in failing.items() if name not in edited):
-        return f"pytest-regen regenerate {place} --from-errors"
+        return from_errors_command(store)
     types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
     if codes == {"DRIFT"} and not broken_file(store, split(store.source, store.envelope.language)):
         return f"pytest-regen adopt {place} {types}, which keeps what was edited by hand"
@@ -324,7 +325,7 @@ def adopt(
         where = shlex.quote(str(path))
         if any(result.has_errors for result in left.values()):
             # It is stored now, but must not be taken for clean.
-            next_step(f"pytest-regen regenerate {where} --from-errors")
+            next_step(from_errors_command(RegenStore.open(path)))
         elif taken.pages:
             next_step(f"pytest-regen validate {where}")
         else:
