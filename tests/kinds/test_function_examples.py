@@ -219,7 +219,7 @@ def test_a_unit_that_breaks_the_import(tmp_path: Path) -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many modules each run of the sandbox was about."""
     runs: list[int] = []
-    run = examples_module.run_examples
+    run = sandbox.run_examples
 
     def counting(jobs: Sequence[Any], **options: Any) -> Any:
         runs.append(len(jobs))

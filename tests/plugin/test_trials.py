@@ -312,6 +312,6 @@ class _Config:
 
 def test_windows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """There a candidate cannot be held within limits."""
-    monkeypatch.setattr(trials.sys, "platform", "win32")
+    monkeypatch.setattr(sys, "platform", "win32")
 
     assert trials.missing_trials().startswith("trials of functions are refused on Windows")

@@ -24,6 +24,7 @@ __all__ = [
     "ModuleSource",
     "Place",
     "comments_of",
+    "first_line",
     "is_stub",
     "parse",
     "read_module",
@@ -129,7 +130,7 @@ class FunctionRegion(Marked):
         has_text = ast.get_docstring(node, clean=False) is not None
         above = (node.body[0].end_lineno or 0) if has_text else node.lineno
         body = node.body[has_text:]
-        first = _first_line(body[0]) if body else above + 1
+        first = first_line(body[0]) if body else above + 1
         last = body[-1].end_lineno or first if body else above
         if first <= above:
             raise RegionError(
@@ -409,8 +410,10 @@ def _function_names(tree: ast.Module) -> Iterator[str]:
             )
 
 
-def _first_line(node: ast.stmt) -> int:
-    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+def first_line(node: ast.stmt) -> int:
+    """Return the line on which a statement begins, decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)])
 
 
 def _marks(text: str, span: Span) -> Marks:
