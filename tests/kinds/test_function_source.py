@@ -243,3 +243,68 @@ def test_an_answer_is_never_an_input(text: str) -> None:
 
     assert inputs(made) == inputs(MODULE)
     assert inputs(made, "Boat.name") == inputs(MODULE, "Boat.name")
+
+
+PLAIN = '''\
+def one(x):
+    """Return it.
+
+    >>> one(1)
+    1
+    """
+    # as it is
+
+    # really
+    return x
+
+
+class Boat:
+    @property
+    def name(self):
+        @cache
+        def inner():
+            return 1
+
+        return inner()  # last
+
+    def only_text(self):
+        """Do nothing."""
+
+    def on_one_line(self): return 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("one", "# as it is\n\n# really\nreturn x"),
+        ("Boat.name", "@cache\ndef inner():\n    return 1\n\nreturn inner()  # last"),
+        ("Boat.only_text", ""),
+    ],
+)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_markers_are_put_around_what_stands_there(name: str, code: str, ends: str) -> None:
+    """The whole body below the docstring, with its comments; no other line changes."""
+    plain = PLAIN.replace("\n", ends)
+    made = FunctionRegion().enclose(plain, name)
+
+    assert FunctionRegion().find(made)[name].text == code
+    added = [line for line in made.split("\n") if "REGEN" in line]
+    assert len(added) == 2
+    assert [line for line in made.split("\n") if line not in added] == plain.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("two", "the module has no function 'two'"),
+        ("name", "the module has no function 'name'"),
+        ("Boat.on_one_line", "line 25: the code of Boat.on_one_line has no lines of its own"),
+    ],
+)
+def test_where_no_markers_fit(name: str, reason: str) -> None:
+    """It says which functions there are, or what to change."""
+    with pytest.raises(RegionError) as caught:
+        FunctionRegion().enclose(PLAIN, name)
+
+    assert caught.value.what == reason

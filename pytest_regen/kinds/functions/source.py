@@ -138,14 +138,17 @@ class FunctionRegion(Marked):
                 line=node.lineno,
                 hint="put it on lines of its own",
             )
-        while first - 1 > above and module.lines[first - 2].strip()[:1] == "#":
-            first -= 1
+        start = first
+        while start - 1 > above and module.lines[start - 2].strip()[:1] in {"", "#"}:
+            start -= 1
+        while start < first and not module.lines[start - 1].strip():
+            start += 1
         around = node.body[0]
         indent = module.lines[around.lineno - 1][: around.col_offset]
         end = "\r" if module.lines[0].endswith("\r") else ""
         lines = text.split("\n")
         lines.insert(last, f"{indent}# [REGEN:END {name}]{end}")
-        lines.insert(first - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
+        lines.insert(start - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
         made = "\n".join(lines)
         self.find(made)
         return made
