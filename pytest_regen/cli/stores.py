@@ -299,9 +299,15 @@ def adopt(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make blocks edited by hand the stored outputs."""
+    """Make blocks edited by hand the stored outputs; make a function that stands there a unit."""
+    from pytest_regen.cli.units import adopt_file, enclose_in_file, refuse_types
+
+    named, separator, unit = str(path).partition("::")
+    if separator and not path.exists():
+        path, units = Path(named), [*(units or ()), unit]
+    if units and path.is_file():
+        enclose_in_file(Project.here(), path, units)
     if file := Project.here().unit_file(path, units):
-        from pytest_regen.cli.units import adopt_file, refuse_types
 
         refuse_types(file, type=types)
         raise typer.Exit(adopt_file(file, units, as_json=as_json))

@@ -141,14 +141,16 @@ def test_what_looks_like_nothing_is_written_out() -> None:
 
 def test_no_normal_form_brings_a_quote_or_a_tag_back() -> None:
     """Whoever normalises a prompt gets no quote, backslash, bracket, back-tick or line end."""
-    for code in (*range(0xD800), *range(0xE000, 0x110000)):
-        data = as_data(chr(code))
+    between = "\ue000"  # Nothing composes with what it is written as, and nothing becomes it.
+    letters = [chr(code) for code in (*range(0xD800), *range(0xE001, 0x110000))]
+    for at in range(0, len(letters), 4096):
+        some = letters[at : at + 4096]
+        data = as_data(between.join(some))
         for form in ("NFC", "NFD", "NFKC", "NFKD"):
             normal = unicodedata.normalize(form, data)
-            assert json.loads(normal) == unicodedata.normalize(form, chr(code)) or (
-                json.loads(normal) == chr(code)
-            ), hex(code)
-            assert not set("<>`\n\r\u2028\u2029") & set(normal), hex(code)
+            assert not set("<>`\n\r\u2028\u2029") & set(normal), hex(ord(some[0]))
+            for letter, found in zip(some, json.loads(normal).split(between), strict=True):
+                assert found in {letter, unicodedata.normalize(form, letter)}, hex(ord(letter))
 
 
 def test_ordinary_letters_stay_as_they_are() -> None:

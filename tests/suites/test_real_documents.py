@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reference_writer import STYLES, ReferenceWriter, parse_request, request_body
+from reference_writer import STYLES, ReferenceWriter, Style, parse_request, request_body
 from served_stores import (
     EXAMPLE,
     REAL_DOCUMENTS,
@@ -242,10 +242,13 @@ def test_correct_stores_raise_no_alarm(shared_specs: Path, tmp_path: Path) -> No
     assert counts["stores"] >= 12
 
 
-def test_the_example_raises_no_alarm_in_any_style(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "styles", [STYLES[::4], pytest.param(STYLES, marks=pytest.mark.sweep)], ids=["sample", "all"]
+)
+def test_the_example_raises_no_alarm_in_any_style(tmp_path: Path, styles: Sequence[Style]) -> None:
     """The shipped document, its types on several pages, in each style: no issue."""
     with served() as server:
-        for style in STYLES:
+        for style in styles:
             store = example_store(
                 server,
                 tmp_path / style.name,
