@@ -32,6 +32,7 @@ from pytest_regen.cli.output import (
     shorten,
     show_failures,
     show_issues,
+    show_prompt_faults,
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import (
@@ -55,7 +56,10 @@ from pytest_regen.errors import (
 )
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration import GenerateResult, Sharing, generate_store
+from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
+from pytest_regen.validation.stores import from_errors_command
 
 __all__ = ["generate"]
 
@@ -427,6 +431,7 @@ def _result_json(result: GenerateResult) -> dict[str, Any]:
         "calls": result.calls,
         "tokens": result.usage.total_tokens,
         "stop_reasons": dict(result.stop_reasons),
+        "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
         "failures": [describe_failure(failure) for failure in result.failures],
         "errors": [i.to_json() for found in result.validation.values() for i in found.errors],
         "defects": [defect.to_json() for defect in result.defects],
@@ -487,13 +492,15 @@ def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> 
             f"it stays as it is, for it is yours: change the namespace to {namespace} there",
         )
     show_issues(result.validation, str(source))
+    show_prompt_faults(result.prompt_faults)
     say(f"{source}: {turns.spent(result.calls, result.usage)}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
         say(stored if result.is_stored else f"nothing was written to {result.path}")
         show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
-        next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")
+        again = from_errors_command(RegenStore.open(result.path))
+        next_step(SPELLING_ADVICE if result.prompt_faults else again)
 
 
 def _show_skipped(result: GenerateResult) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from enum import StrEnum
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_regen.errors import RegenError
+    from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.regeneration.values import Progress
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue, ValidationResult
@@ -57,6 +58,7 @@ __all__ = [
     "show_failures",
     "show_issues",
     "show_issues_by_type",
+    "show_prompt_faults",
     "stdout_for_json",
     "usage_line",
 ]
@@ -256,6 +258,12 @@ def usage_line(calls: int, usage: "Usage") -> str:
         if number:
             parts.append(f"{number:,} tokens {word}")
     return ", ".join(parts)
+
+
+def show_prompt_faults(faults: "Iterable[PromptFault]") -> None:
+    """Print errors that the prompts ask for, each once with all types that have it."""
+    for fault in faults:
+        fact("unfixable", str(fault), "yellow")
 
 
 def describe_failure(failure: "RegenError") -> dict[str, Any]:

@@ -30,6 +30,7 @@ from pytest_regen.cli.output import (
     show_diff,
     show_failures,
     show_issues,
+    show_prompt_faults,
 )
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
@@ -45,10 +46,13 @@ from pytest_regen.regeneration import (
     partial_regenerate,
     targets,
 )
+from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.regeneration.store_place import StoreView
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
-from pytest_regen.validation import stale_types, validate_store
+from pytest_regen.validation import stale_types
 from pytest_regen.validation.issues import Ignore
+from pytest_regen.validation.stores import from_errors_command
 
 __all__ = ["regenerate"]
 
@@ -193,13 +197,13 @@ def _asked(
         named = {types[0]: pages} if types and pages else {}
         chosen = targets(store, types, named)
     else:
-        results = validate_store(store, ignore=errors_except)
+        view = StoreView(store, errors_except)
         wanted = {store.resolve_type(name) for name in types} if types else set(store.type_names)
         chosen = {
             name: {
                 page: list(notes)
                 for page, notes in pages_at_fault(
-                    fixable(results.get(name)), len(store.prompts_of(name))
+                    view.correctable(name), len(store.prompts_of(name))
                 ).items()
             }
             for name in store.type_names
@@ -293,6 +297,7 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
         "regenerated": [{"type_name": name, "page": page} for name, page in result.regenerated],
         "rejected": list(result.rejected),
         "stop_reasons": dict(result.stop_reasons),
+        "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
         "skipped": dict(result.skipped),
         "model_used": result.model_used,
         "calls": result.calls,
@@ -313,7 +318,11 @@ def _show(result: PartialRegenResult, turns: TurnOptions) -> None:
     for name, why in result.skipped.items():
         fact("skipped", f"{name}: {why}", "yellow")
     failing = {issue.type_name for issue in result.validation.errors}
+    show_prompt_faults(result.prompt_faults)
+    told = {name for fault in result.prompt_faults for name in fault.types}
     for name, reason in result.stop_reasons.items():
+        if reason == "unfixable" and name in told:
+            continue
         words = _WORDS.get(reason, "")
         if reason in _REPLIES_FAILED and name not in failing:
             words = "what came back has errors, what is stored has none"
@@ -333,6 +342,8 @@ def _advice(result: PartialRegenResult) -> str:
     """Return what to do about errors that remain."""
     store = shlex.quote(str(result.source_path.parent))
     reasons = set(result.stop_reasons.values())
+    if result.prompt_faults:
+        return SPELLING_ADVICE
     if "unfixable" in reasons:
         return "correct the document, then pytest-regen generate on it"
     # A reply cannot help where only an edit is left, or the file around the blocks.
@@ -344,7 +355,7 @@ def _advice(result: PartialRegenResult) -> str:
         return f"pytest-regen adopt {store}, which keeps what was edited by hand"
     if result.skipped or not fixable(result.validation):
         return f"pytest-regen validate {store}, which says what to do about each"
-    again = f"pytest-regen regenerate {store} --from-errors"
+    again = from_errors_command(RegenStore.open(result.source_path.parent))
     return f"{again} --model ANOTHER" if "no_progress" in reasons else again
 
 

@@ -35,6 +35,7 @@ from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import (
     behaviour_of_store,
     format_note,
+    from_errors_command,
     update_command,
     wants_behaviour,
 )
@@ -192,7 +193,7 @@ def _advice(store: RegenStore, results: ResultsByStore) -> str:
         name for name, result in failing.items() if any(i.code == "DRIFT" for i in result.errors)
     ]
     if any(fixable(result) for name, result in failing.items() if name not in edited):
-        return f"pytest-regen regenerate {place} --from-errors"
+        return from_errors_command(store)
     types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
     if codes == {"DRIFT"} and not broken_file(store, split(store.source, store.envelope.language)):
         return f"pytest-regen adopt {place} {types}, which keeps what was edited by hand"
@@ -298,9 +299,15 @@ def adopt(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make blocks edited by hand the stored outputs."""
+    """Make blocks edited by hand the stored outputs; make a function that stands there a unit."""
+    from pytest_regen.cli.units import adopt_file, enclose_in_file, refuse_types
+
+    named, separator, unit = str(path).partition("::")
+    if separator and not path.exists():
+        path, units = Path(named), [*(units or ()), unit]
+    if units and path.is_file():
+        enclose_in_file(Project.here(), path, units)
     if file := Project.here().unit_file(path, units):
-        from pytest_regen.cli.units import adopt_file, refuse_types
 
         refuse_types(file, type=types)
         raise typer.Exit(adopt_file(file, units, as_json=as_json))
@@ -318,7 +325,7 @@ def adopt(
         where = shlex.quote(str(path))
         if any(result.has_errors for result in left.values()):
             # It is stored now, but must not be taken for clean.
-            next_step(f"pytest-regen regenerate {where} --from-errors")
+            next_step(from_errors_command(RegenStore.open(path)))
         elif taken.pages:
             next_step(f"pytest-regen validate {where}")
         else:

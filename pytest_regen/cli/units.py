@@ -4,6 +4,7 @@ What ``generate``, ``validate`` and the others do with a file that a kind claims
 which only units have.
 """
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from pytest_regen.cli.output import (
     show_failures,
     usage_line,
 )
-from pytest_regen.cli.project import Project
+from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
@@ -54,6 +55,7 @@ from pytest_regen.units.view import FileUnits
 from pytest_regen.units.work import (
     UnitChanges,
     adopt_units,
+    enclose_units,
     forget_units,
     rebuild_units,
     restore_unit,
@@ -63,6 +65,7 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = [
     "adopt_file",
+    "enclose_in_file",
     "forget",
     "generate_file",
     "history_of_file",
@@ -468,6 +471,31 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
     else:
         say(f"{file.here}: every text is recorded as it stands")
     return int(bool(left))
+
+
+def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:
+    """Put markers around functions that have none yet, so that they become units.
+
+    Raises:
+        UsageError: the settings do not name the file.
+        SourceError: the file has no such function.
+    """
+    path = Path.cwd() / path
+    kinds = project.kinds
+    kind, place = kinds.kind_to_enclose(path), kinds.place(kinds.absolute(path))
+    if kind is None and path.suffix == ".py" and kinds.kind_of(path) is None:
+        named = project.settings.shipped.get("functions")
+        files = [*named, place] if isinstance(named, list) else [place]
+        raise UsageError(
+            f"{short_path(path)} is not among the files whose functions are gated",
+            why="[tool.pytest-regen] does not name it",
+            hint=f"write `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
+            f"{short_path(project.root / 'pyproject.toml')}, then run the same command again",
+        )
+    if kind is not None and place is not None:
+        new = enclose_units(UnitFile(kinds, place, kind), names)
+        if new:
+            fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")
 
 
 def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> None:

@@ -109,7 +109,10 @@ class Expressions:
         """By place of a type that stands in a union itself: what it is called there."""
         self.bases: set[str] = set()
         """Places of schemas that stand for the union of those that extend them."""
+        self._unions: dict[Pointer, FieldType] = {}
         self._unions_left = _MAX_UNIONS
+        self._cuts = 0
+        """How often something was left out that contains itself."""
 
     def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
@@ -231,6 +234,7 @@ class Expressions:
     def _collection(self, core: JsonNode, shape: Shape, kind: SchemaKind) -> tuple[TypeExpr, bool]:
         """Return an array or map, and whether null may be inside."""
         if core.place in self._open or len(self._open) >= _MAX_LEVELS:
+            self._cuts += core.place in self._open
             self._log.review(
                 core.place, f"the {kind} contains itself with no object between; read as any value"
             )
@@ -253,27 +257,40 @@ class Expressions:
         """Return what a schema is that allows one of several."""
         core = reduced.core
         notes = (*reduced.overlay, *shape.notes)
-        if core.place in self._open or len(self._open) >= _MAX_LEVELS or not self._unions_left:
-            why = "is too large" if self._unions_left else "contains too many others"
-            if core.place in self._open:
-                why = "contains itself with no object between"
-            self._log.review(core.place, f"the union {why}; read as any value")
-            return FieldType(ANY, is_nullable, notes)
+        known = self._unions.get(core.place)
+        if known is None:
+            if core.place in self._open or len(self._open) >= _MAX_LEVELS or not self._unions_left:
+                self._cuts += core.place in self._open
+                why = "contains too many others" if self._unions_left else "is too large"
+                if core.place in self._open:
+                    why = "contains itself with no object between"
+                self._log.review(core.place, f"the union {why}; read as any value")
+                return FieldType(ANY, is_nullable, notes)
+            cuts = self._cuts
+            known = self._read_union(core, shape)
+            if cuts == self._cuts:
+                # Nothing inside was left out because of where it was met.
+                self._unions[core.place] = known
+        return FieldType(known.expression, is_nullable or known.nullable, (*notes, *known.notes))
+
+    def _read_union(self, core: JsonNode, shape: Shape) -> FieldType:
+        """Return the union of the options of a schema, with what they say of null inside them."""
         self._unions_left -= 1
-        if shape.options:
-            self._open.append(core.place)
-            found = [self.type_of(option) for option in shape.options]
-            self._open.pop()
-            self._name_options(shape.options)
-        else:
-            found = list(self._of_types(core, shape))
-        said = self._note_tags(core, [each.expression for each in found])
+        with self._schemas.reading(core.place):
+            if shape.options:
+                self._open.append(core.place)
+                found = [self.type_of(option) for option in shape.options]
+                self._open.pop()
+                self._name_options(shape.options)
+            else:
+                found = list(self._of_types(core, shape))
+        word = self._note_tags(core, [each.expression for each in found])
         expression = one_of([each.expression for each in found], self._scalar_kinds)
         if size_of(expression) > _MAX_SIZE:
             self._log.review(core.place, "the union is too large; read as any value")
             expression = ANY
         if isinstance(expression, UnionOf):
-            expression = expression.model_copy(update={"discriminator": said or None})
+            expression = expression.model_copy(update={"discriminator": word or None})
         inside = {
             key: True
             for each in found
@@ -281,8 +298,8 @@ class Expressions:
             for key in ("nullableItems", "nullableValues")
             if note.get(key) is True
         }
-        nullable = is_nullable or any(each.nullable for each in found)
-        return FieldType(expression, nullable, (*notes, inside) if inside else notes)
+        nullable = any(each.nullable for each in found)
+        return FieldType(expression, nullable, (inside,) if inside else ())
 
     def _of_types(self, core: JsonNode, shape: Shape) -> Iterator[FieldType]:
         """Yield what each of the types of a schema is that lists several."""

@@ -100,7 +100,7 @@ class UnitError(AssertionError):
                 yield f"  {word}       {command}"
         else:
             yield f"  regenerate:    {command}"
-            yield f"  or:            {regenerate_command(here, name, page)}"
+            yield f"  or:            {regenerate_command(self.check, name, page)}"
 
     @property
     def summary(self) -> str:

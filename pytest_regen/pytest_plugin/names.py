@@ -20,6 +20,7 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.stores import StoreCheck
+    from pytest_regen.stores import RegenStore
 
 
 __all__ = [
@@ -193,17 +194,25 @@ def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = 
 
 
 def heal_command(
-    config: pytest.Config, nodeid: str, cassette: Path, *, of_types: bool = True
+    config: pytest.Config, nodeid: str, cassette: Path, store: "RegenStore | None" = None
 ) -> str:
     """Return the command that heals one node.
 
     What was never recorded cannot be replayed: the command records it. The template, where it is
-    chosen for types, records nothing.
+    chosen or wrote the types before, records nothing.
+
+    Args:
+        config: pytest's configuration.
+        nodeid: the item.
+        cassette: where its turns are recorded.
+        store: of the types that are to be healed; ``None`` for units.
     """
     choices = choices_of(config)
     more = () if cassette.exists() else ("--regen-record", "once")
-    if of_types and choices.writes_types:
+    if store is not None and choices.writes_types:
         more = ("--regen-provider", TEMPLATE) if choices.provider_option else ()
+    elif store is not None and more and store.envelope.model == TEMPLATE:
+        more = ("--regen-provider", TEMPLATE)
     return node_command(config, nodeid, options=("--regen", *more))
 
 
@@ -255,10 +264,24 @@ def _model(config: pytest.Config) -> str | None:
     return model
 
 
-def regenerate_command(place: str, type_name: str, page: int | None = None) -> str:
-    """Return the command that regenerates just this page, or the type."""
-    command = f"pytest-regen regenerate {shlex.quote(place)} --type {shlex.quote(type_name)}"
-    return f"{command} --page {page}" if page is not None else command
+def regenerate_command(
+    check: "StoreCheck", type_name: str, page: int | None = None, *more: str
+) -> str:
+    """Return the command that regenerates just this page, or the type.
+
+    Args:
+        check: the store.
+        type_name: the declared name.
+        page: of the type; ``None`` for all.
+        more: options for a model. Without them, what the template wrote it writes anew.
+    """
+    place = shlex.quote(check.here)
+    words = [f"pytest-regen regenerate {place} --type {shlex.quote(type_name)}"]
+    words += [f"--page {page}"] if page is not None else []
+    is_default = choices_of(check.config).settings.provider == TEMPLATE
+    if check.store.envelope.model == TEMPLATE and not (is_default or more):
+        words.append(f"--provider {TEMPLATE}")
+    return " ".join([*words, *more])
 
 
 def adopt_command(place: str, type_name: str) -> str:
@@ -294,7 +317,7 @@ def repair_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue])
     if not fixable(result):
         return ""
     cassette = cassette_of_type(check.config, check.path, type_name)
-    return heal_command(check.config, f"{check.place}::{type_name}", cassette)
+    return heal_command(check.config, f"{check.place}::{type_name}", cassette, check.store)
 
 
 def is_stale(issues: Iterable[Issue]) -> bool:

@@ -153,6 +153,7 @@ def _heal(heal: HealReport) -> Json:
         "estimate": heal.estimate,
         "emulated": heal.emulated,
         "by_template": heal.by_template,
+        "ordered": heal.ordered,
         "findings": heal.findings,
         "why": heal.why,
         "changed": heal.changed,

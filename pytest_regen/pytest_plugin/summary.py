@@ -17,6 +17,7 @@ from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
+    from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue
 
@@ -73,8 +74,15 @@ class HealReport:
     """US dollars that live calls cost; empty where that is not known."""
     findings: list[dict[str, Any]] = field(default_factory=list)
     """What was wrong before: issues as ``findings_json`` has them."""
+    ordered: list[dict[str, Any]] = field(default_factory=list)
+    """Errors that the prompts ask for themselves: ``code``, ``finding``, ``message``, ``field``."""
     has_pages: bool = True
     """Whether it is a type, which has pages; a unit is asked for as a whole."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether nothing is wrong but what the prompts ask for; of all such, one line is shown."""
+        return self.outcome == "failed" and self.stop_reason == "unfixable" and bool(self.ordered)
 
     @property
     def tokens(self) -> int:
@@ -291,6 +299,23 @@ class RunLog:
         return [heal for _, heal in self._by_item]
 
     @property
+    def prompt_faults(self) -> "tuple[PromptFault, ...]":
+        """Errors that the prompts ask for, each once with all types that have it."""
+        from pytest_regen.regeneration.prompt_faults import prompt_faults
+        from pytest_regen.validation.issues import Issue
+
+        return prompt_faults(
+            (
+                id_from_here(heal.unit, self._config),
+                Issue.of(
+                    entry["code"], entry["message"], field=entry["field"], finding=entry["finding"]
+                ),
+            )
+            for heal in self._heals
+            for entry in heal.ordered
+        )
+
+    @property
     def _changed_paths(self) -> list[str]:
         return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
 
@@ -317,7 +342,10 @@ class RunLog:
         for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)
         for heal in self._heals:
-            yield from self._heal_lines(heal)
+            if not heal.is_ordered:
+                yield from self._heal_lines(heal)
+        for fault in self.prompt_faults:
+            yield f"unfixable: {fault}", ("red",)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
         for (place, passed_apart), tests in sorted(self._old_modules.items()):

@@ -21,12 +21,14 @@ from pytest_regen.regeneration.policies import (
     fixable_issues,
     merge_findings,
     signature,
+    without_marks,
 )
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
     Feedback,
     HealResult,
+    Mark,
     Progress,
     Rejected,
     StopReason,
@@ -95,6 +97,8 @@ class _Piece:
     """What is wrong with the last outputs that were not kept: said first by the next correction."""
     seen: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
     """What was wrong after each round: the same twice is no progress."""
+    ordered: frozenset[Mark] | None = None
+    """Marks of errors that its prompts ask for themselves; ``None`` until that is looked at."""
     is_open: bool = True
     is_begun: bool = False
     """Whether it was looked at before it was asked for; a draft has nothing to look at."""
@@ -114,6 +118,8 @@ class Work(Generic[V]):
         """What the place holds."""
         self._place = place
         self._text_before = view.text
+        self._drafted: V | None = None
+        """What the place held when errors were found in it first."""
         self._pieces = {
             name: _Piece(HealResult(name, None), tuple(feedback)) for name in dict.fromkeys(names)
         }
@@ -169,8 +175,24 @@ class Work(Generic[V]):
 
     def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
         """Return what the next correction of a piece reports, each finding once."""
-        stored = (*fixable_issues(self.view.issues(name)), *piece.feedback)
+        stored = (*self._correctable(name, self.view), *piece.feedback)
         return merge_findings(piece.rejected, stored)
+
+    def _correctable(self, name: str, view: V) -> tuple[Issue, ...]:
+        """Return the errors of a piece that another reply could correct.
+
+        What the prompts ask for themselves is none of them: the reply would only do as it is told.
+        """
+        found = fixable_issues(view.issues(name))
+        if not found:
+            return ()
+        piece = self._pieces[name]
+        if piece.ordered is None:
+            # Of all pieces at the same time: what they have becomes another thing, and what is
+            # asked for does not.
+            self._drafted = self._drafted or self.view
+            piece.ordered = self._drafted.ordered(name)
+        return without_marks(found, piece.ordered)
 
     def count(self, answers: Sequence[Answer], settings: TurnSettings) -> None:
         """Add up what a batch of one piece cost."""
@@ -223,7 +245,8 @@ class Work(Generic[V]):
             self._note_kept(name, kept, update.write(best, kept, rejected))
             self.view = update.view
         if not policy.is_draft:
-            self._note_findings(name, fixable_issues(tried.issues(name)), is_stored=not rejected)
+            self._note_findings(name, self._correctable(name, tried), is_stored=not rejected)
+            self._stop_if_ordered(name, tried, is_stored=not rejected)
 
     def keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.
@@ -247,7 +270,7 @@ class Work(Generic[V]):
             piece.feedback = fails
         else:
             self._note_kept(name, (), trial.history)
-        findings = (*fixable_issues(tried.issues(name)), *fails)
+        findings = (*self._correctable(name, tried), *fails)
         self._note_findings(name, findings, is_stored=is_better)
 
     def _note_kept(self, name: str, kept: Sequence[Answer], rejected: Sequence[str]) -> None:
@@ -274,6 +297,12 @@ class Work(Generic[V]):
             self._close(piece, "no_progress")
         piece.seen.append(mark)
 
+    def _stop_if_ordered(self, name: str, tried: V, *, is_stored: bool) -> None:
+        """Stop a piece whose answer was not kept for nothing but what its prompt asks for."""
+        has_errors = bool(fixable_issues(tried.issues(name)))
+        if not is_stored and has_errors and not self._correctable(name, tried):
+            self._close(self._pieces[name], "unfixable")
+
     def stop_after_failure(self, answers: Sequence[Answer]) -> None:
         """Stop a piece that got no reply; stop all where the others would get none either."""
         for answer in answers:
@@ -297,9 +326,16 @@ class Work(Generic[V]):
 
     def _result(self, name: str, piece: _Piece) -> HealResult:
         changed = self._place.changed_paths() if piece.result.regenerated else ()
+        issues = self.view.issues(name)
+        # An answer that did as it was told may have been no better than what stands there: then
+        # the fault is the same, and its words are not.
+        at = {mark[:2] for mark in piece.ordered or ()}
         result = replace(
             piece.result,
-            issues_after=self.view.issues(name),
+            issues_after=issues,
+            ordered=tuple(issue for issue in issues if (issue.code, issue.field or "") in at)
+            if piece.result.stop_reason in {None, "unfixable"}
+            else (),
             feedback_after=piece.feedback,
             changed_paths=changed,
         )
@@ -310,8 +346,10 @@ class Work(Generic[V]):
     def _stop_reason(self, name: str, piece: _Piece) -> StopReason:
         if self._findings(name, piece):
             return self._ended_by or "attempts"
-        is_unfixable = any(issue.code == "UNFIXABLE" for issue in self.view.issues(name))
-        return "unfixable" if is_unfixable else "clean"
+        issues = self.view.issues(name)
+        is_unfixable = any(issue.code == "UNFIXABLE" for issue in issues)
+        is_ordered = without_marks(issues, piece.ordered or frozenset()) != issues
+        return "unfixable" if is_unfixable or is_ordered else "clean"
 
 
 def _word(answer: Answer) -> Literal["asked", "written", "shared"]:

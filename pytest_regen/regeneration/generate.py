@@ -12,6 +12,7 @@ from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.flow import source_diff, work
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
+from pytest_regen.regeneration.prompt_faults import prompt_faults
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.sharing import Sharing
 from pytest_regen.regeneration.store_place import (
@@ -361,6 +362,9 @@ def _result(
         usage=usage,
         calls=sum(result.calls for result in results),
         failures=tuple(result.failure for result in results if result.failure),
+        prompt_faults=prompt_faults(
+            (result.name, issue) for result in results for issue in result.ordered
+        ),
     )
 
 

@@ -9,7 +9,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
-from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, Score, TurnSettings
+from pytest_regen.regeneration.values import (
+    Answer,
+    Ask,
+    Feedback,
+    Mark,
+    Rejected,
+    Score,
+    TurnSettings,
+)
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["Place", "PlaceUpdate", "Trial", "V", "View"]
@@ -42,6 +50,13 @@ class View(Protocol):
 
     def page_count(self, name: str) -> int:
         """Return how many pages a piece has."""
+        ...
+
+    def ordered(self, name: str) -> frozenset[Mark]:
+        """Return the marks of errors that the prompts of a piece ask for themselves.
+
+        What an answer that does exactly as it is told has wrong, no other answer can correct.
+        """
         ...
 
     def obstacle(self, name: str) -> str:

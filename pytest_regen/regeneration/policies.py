@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_regen.regeneration.places import View
-from pytest_regen.regeneration.values import Feedback
+from pytest_regen.regeneration.values import Feedback, Mark
 from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "merge_findings",
     "pages_at_fault",
     "signature",
+    "without_marks",
 ]
 
 _UNFIXABLE_CODES = frozenset(
@@ -177,12 +178,17 @@ def fixable_issues(issues: Iterable[Issue]) -> tuple[Issue, ...]:
     )
 
 
-def signature(findings: Sequence[Feedback]) -> frozenset[tuple[str, ...]]:
+def signature(findings: Iterable[Feedback]) -> frozenset[Mark]:
     """Return what makes two rounds the same: codes, fields and words, whatever their lines."""
     return frozenset(
         (item,) if isinstance(item, str) else (item.code, item.field or "", item.message)
         for item in findings
     )
+
+
+def without_marks(findings: Iterable[Issue], marks: frozenset[Mark]) -> tuple[Issue, ...]:
+    """Return the findings that say something else than ``marks``."""
+    return tuple(item for item in findings if not signature([item]) <= marks)
 
 
 def merge_findings(findings: Sequence[Feedback], more: Iterable[Feedback]) -> tuple[Feedback, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 from pytest_regen.errors import UnknownPageError, UsageError
 from pytest_regen.regeneration.flow import Check, Work, source_diff, work
 from pytest_regen.regeneration.policies import Heal, Regenerate
+from pytest_regen.regeneration.prompt_faults import prompt_faults
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.store_place import StorePlace, StoreView, find_obstacle
 from pytest_regen.regeneration.values import (
@@ -259,6 +260,9 @@ def result_of(before: RegenStore, place: StorePlace, done: Work[StoreView]) -> P
         calls=sum(result.calls for result in results),
         failures=tuple(result.failure for result in results if result.failure),
         skipped={result.type_name: result.skipped for result in results if result.skipped},
+        prompt_faults=prompt_faults(
+            (result.name, issue) for result in results for issue in result.ordered
+        ),
         diff=source_diff(before.source, store.source, store.source_path.name),
     )
 

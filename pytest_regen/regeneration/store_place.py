@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
@@ -12,12 +12,21 @@ from typing import Final
 from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
-from pytest_regen.modes import BEHAVIOUR_CODES
+from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.prompts import correction_block, with_correction
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
-from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, Score, TurnSettings
+from pytest_regen.regeneration.policies import fixable, signature, without_marks
+from pytest_regen.regeneration.values import (
+    Answer,
+    Ask,
+    Feedback,
+    Mark,
+    Rejected,
+    Score,
+    TurnSettings,
+)
 from pytest_regen.sources import (
     extract_code,
     extract_type_block,
@@ -61,6 +70,19 @@ _HIDING_CODES: Final = frozenset(
 """Codes after which a page was read in part or not at all."""
 
 Results = Mapping[str, ValidationResult]
+
+
+_ORDERED: Final = "ordered"
+"""Under this name a snapshot keeps what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """The errors that prompts ask for, found for one state of a store."""
+
+    key: object
+    marks: Mapping[str, frozenset[Mark]]
+    """By type."""
 
 
 class StoreView:
@@ -121,6 +143,46 @@ class StoreView:
     def page_count(self, name: str) -> int:
         """Return how many prompts a type has."""
         return len(self.store.prompts_of(name))
+
+    def ordered(self, name: str) -> frozenset[Mark]:
+        """Return the marks of errors that the code which the prompts ask for has as well.
+
+        That code is what the language itself writes of a type. It is put in the place of all types
+        that have errors, at once, so that a store is validated once more and not for each of them.
+        """
+        known: _Ordered | None = self.store.memo.get(_ORDERED)
+        if known is None or known.key != self._ordered_key:
+            known = _Ordered(self._ordered_key, self._find_ordered())
+            self.store.memo[_ORDERED] = known
+        return known.marks.get(name, frozenset())
+
+    def correctable(self, name: str) -> tuple[Issue, ...]:
+        """Return the errors of a type that another reply could correct."""
+        found = fixable(self.results.get(name))
+        return without_marks(found, self.ordered(name)) if found else ()
+
+    @property
+    def _ordered_key(self) -> object:
+        return self.store.source, self.store.prompts, self.store.ir_data
+
+    def _find_ordered(self) -> dict[str, frozenset[Mark]]:
+        failing = [
+            name
+            for name, result in self.results.items()
+            if fixable(result) and self.store.prompts_of(name)
+        ]
+        try:
+            pages = [
+                StoredPage.of(
+                    entry, write_page(self.store, entry), model=TEMPLATE, type_hash=entry.type_hash
+                )
+                for name in failing
+                for entry in self.store.prompts_of(name)
+            ]
+            results = results_that_count(with_pages(self.store, pages), self._ignore)
+        except Exception:  # noqa: BLE001 - a language that cannot say what it orders orders nothing
+            return {}
+        return {name: signature(fixable(results.get(name))) for name in failing}
 
     def obstacle(self, name: str) -> str:
         """Return why a type must not be asked for; empty if it may."""

@@ -10,6 +10,7 @@ from pytest_regen.documents.changes import Change
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.prompt_faults import PromptFault
 from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
@@ -23,6 +24,7 @@ __all__ = [
     "GenerateResult",
     "HealResult",
     "Known",
+    "Mark",
     "PartialRegenResult",
     "Progress",
     "Rejected",
@@ -62,6 +64,10 @@ StopReason = Literal[
     "cassette_miss",
 ]
 """Why the work on a piece ended."""
+
+
+Mark = tuple[str, ...]
+"""What a finding says, whatever its line: code, field and message, or words alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,8 @@ class HealResult:
     usage: Usage = field(default_factory=Usage)
     issues_before: tuple[Issue, ...] = ()
     issues_after: tuple[Issue, ...] = ()
+    ordered: tuple[Issue, ...] = ()
+    """Those of ``issues_after`` that the prompts ask for themselves; nothing was asked for them."""
     feedback_after: tuple[Feedback, ...] = ()
     """What the asking test still had to say after the last round."""
     changed_paths: tuple[Path, ...] = ()
@@ -266,6 +274,8 @@ class PartialRegenResult:
     """What ended work early: refusals, transport, budget, cassette misses."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Type name to why nothing was tried: it was edited by hand, say."""
+    prompt_faults: tuple[PromptFault, ...] = ()
+    """Errors that the prompts ask for themselves, so that no reply can correct them."""
     diff: str = ""
 
     @property
@@ -313,6 +323,8 @@ class GenerateResult:
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     failures: tuple[RegenError, ...] = ()
+    prompt_faults: tuple[PromptFault, ...] = ()
+    """Errors that the prompts ask for themselves, so that no reply can correct them."""
     diff: str = ""
     is_stored: bool = True
     """Whether the folder follows the document now; not in a dry run, or without any answer."""

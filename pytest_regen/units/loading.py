@@ -23,7 +23,15 @@ from pytest_regen.units.kind import Kind, call_kind
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = ["ENTRY_POINTS", "TEST_FILES", "KindOfFile", "ProjectKinds", "has_kinds", "load_kinds", "prepare_kinds"]
+__all__ = [
+    "ENTRY_POINTS",
+    "TEST_FILES",
+    "KindOfFile",
+    "ProjectKinds",
+    "has_kinds",
+    "load_kinds",
+    "prepare_kinds",
+]
 
 ENTRY_POINTS: Final = "pytest_regen.kinds"
 
@@ -165,6 +173,16 @@ class ProjectKinds:
             if any(_fits(place, glob_) for glob_ in one.globs) and one.claims(self.root)(place)
         ]
         return self._claiming_kind(place, claims) if claims else None
+
+    def kind_to_enclose(self, path: Path) -> Kind | None:
+        """Return the kind whose globs match a file and whose region can put markers into it."""
+        place = self.place(self.absolute(path))
+        for one in self.kinds if place is not None else ():
+            if getattr(one.kind.region, "enclose", None) and any(
+                _fits(place, pattern) for pattern in one.globs
+            ):
+                return one.kind
+        return None
 
     def absolute(self, path: Path | str) -> Path:
         """Return a path seen from the root, links left as they are."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.errors import KindError, SourceError
-from pytest_regen.regeneration.values import Answer, Score
+from pytest_regen.regeneration.values import Answer, Mark, Score
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, quoted
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
 from pytest_regen.units.naming import adopt_command, from_here, rebuild_command, unit_id
@@ -473,6 +473,11 @@ class FileUnits:
         return tuple(file for file in self.ledger.broken if file not in asked)
 
     # What may come of it
+
+    def ordered(self, name: str) -> frozenset[Mark]:
+        """Return nothing: only a model knows what a prompt in plain words asks for."""
+        del name
+        return frozenset()
 
     def obstacle(self, name: str) -> str:
         """Return why a unit must not be asked for; empty where it may."""

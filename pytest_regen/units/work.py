@@ -3,19 +3,21 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 
 from pytest_regen.errors import HandEditError, SourceError, UsageError
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.units.ledger import Entry, PastText, read_history
 from pytest_regen.units.naming import adopt_command, command, rebuild_command
 from pytest_regen.units.place import UnitFile
-from pytest_regen.units.texts import same_text, sides
+from pytest_regen.units.texts import call_region, same_text, sides
 from pytest_regen.units.view import FileUnits
 from pytest_regen.units.writing import hand_entry, put_texts
 
 __all__ = [
     "UnitChanges",
     "adopt_units",
+    "enclose_units",
     "forget_units",
     "rebuild_units",
     "refuse_unknown",
@@ -73,6 +75,28 @@ def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChang
                 history.append(write.keep_entry(old, "adopted"))
         write.commit()
         return UnitChanges(tuple(chosen), tuple(history))
+
+
+def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
+    """Put markers around texts that stand in a file without them; return whose they are.
+
+    Args:
+        file: the file; its region has ``enclose``.
+        names: the units; those that have their markers stay as they are.
+
+    Raises:
+        SourceError: the file cannot be read, or holds no such text.
+    """
+    kind = file.kind
+    with file.writing() as (units, write):
+        _refuse_unreadable(units)
+        made, new = units.text, [name for name in names if name not in units.texts]
+        for name in new:
+            made = call_region(kind, "enclose", partial(kind.region.enclose, made, name), file.place)  # type: ignore[attr-defined]  # as the caller saw
+        if new:
+            write.text = made
+            write.commit()
+    return tuple(new)
 
 
 def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChanges:

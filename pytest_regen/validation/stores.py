@@ -11,7 +11,7 @@ from pytest_regen.canonical import file_hash
 from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
-from pytest_regen.modes import BEHAVIOUR_CODES
+from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.validation.behaviour import StoreBehaviour, behaviour_of, without_echoes
@@ -29,6 +29,7 @@ from pytest_regen.validation.pieces import PageText, split, stitch_pages
 __all__ = [
     "behaviour_of_store",
     "format_note",
+    "from_errors_command",
     "stale_types",
     "update_command",
     "validate_pages",
@@ -93,6 +94,15 @@ def format_note(store: RegenStore) -> str:
         f"another version of pytest-regen made {store.path.name}; the next generate brings it up to"
         " date and asks only for what this version reads differently"
     )
+
+
+def from_errors_command(store: RegenStore) -> str:
+    """Return the command that asks for the types of a store that have errors.
+
+    What the template wrote it can write anew; whoever made the store may have no key.
+    """
+    free = f" --provider {TEMPLATE}" if store.envelope.model == TEMPLATE else ""
+    return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
 
 
 def update_command(store: RegenStore) -> str:

@@ -120,3 +120,28 @@ class TestTranslations(KindConformance):
         }
         german = '{\n    "title": "Hafen"\n}\n'
         write(root, {"locales/en.json": json.dumps(english), "locales/de.json": german})
+
+
+class TestFunctions(KindConformance):
+    """The kind that ships: bodies of functions, tried by the examples of their docstrings."""
+
+    kill_every = 5
+
+    kind = "pytest_regen.kinds.functions:Function"
+    settings = '[tool.pytest-regen]\nfunctions = ["src/acme/*.py"]\n'
+    examples = (
+        ("double", "return 2 * x", "return x"),
+        ("Boat.sail", "if not wind:\n    return 0\nreturn wind * self.sails", "return eval(wind)"),
+    )
+
+    def make_project(self, root: Path, project: Path) -> None:
+        """A module with a function and a method, both stubs."""
+        module = (
+            'def double(x):\n    """Return it twice.\n\n    >>> double(2)\n    4\n    """\n'
+            "    # [REGEN:BEGIN double]\n    ...\n    # [REGEN:END double]\n\n\n"
+            "class Boat:\n    sails = 2\n\n    def sail(self, wind):\n"
+            '        """Return the speed.\n\n        >>> Boat().sail(3)\n        6\n        """\n'
+            "        # [REGEN:BEGIN Boat.sail]\n        # [REGEN:END Boat.sail]\n"
+        )
+        (root / "src").mkdir()
+        write(root, {"src/acme/boats.py": module, "src/acme/__init__.py": ""})

@@ -48,7 +48,10 @@ UNITS = {
         "return list(range(10))",
     ),
     "shares": (">>> y = shares(1)\n>>> y\n1\n>>> calls\n[1]", "calls.append(x)\nreturn x"),
-    "is_alone": (">>> y\nTraceback (most recent call last):\nNameError: name 'y' is not defined", "return x"),
+    "is_alone": (
+        ">>> y\nTraceback (most recent call last):\nNameError: name 'y' is not defined",
+        "return x",
+    ),
     "broken": (">>> broken(1)\n1", "return ("),
     "refused": (">>> refused(1)\n1", 'return eval("1")'),
     "stub": (">>> stub(1)\n1", "raise NotImplementedError"),

@@ -48,6 +48,26 @@ class TestZod(LanguageConformance):
     profile = "zod"
 
 
+class TestPython(LanguageConformance):
+    """Python: pydantic models."""
+
+    language = "python"
+
+
+class TestPythonDataclass(LanguageConformance):
+    """Python: dataclasses."""
+
+    language = "python"
+    profile = "dataclass"
+
+
+class TestPythonTypedDict(LanguageConformance):
+    """Python: typed dicts."""
+
+    language = "python"
+    profile = "typeddict"
+
+
 class TestSlate(LanguageConformance):
     """Slate, the language of the tests."""
 

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages import find_language
+from pytest_regen.sources import assemble
 from pytest_regen.validation import validate_generated_code
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "typescript.md"
@@ -124,9 +125,10 @@ def test_any_is_reviewed(spelled: str) -> None:
 
 
 def told(code: str, profile: str, type_: dict[str, Any]) -> set[str]:
-    """Return what is said about the only type of a source."""
+    """Return what is said about the only type of a source, in its block."""
+    source = assemble([(type_["name"], code)], TYPESCRIPT, profile=profile)
     ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "typescript", "types": [type_]}
-    return {issue.code for issue in validate_generated_code(code, ir, profile=profile).issues}
+    return {issue.code for issue in validate_generated_code(source, ir, profile=profile).issues}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def operators() -> Iterator[Operator]:
     yield Operator("identifier changed", sub(r"^    (\w+):", r"    \1_x:"), lost, fits=r"^[^\"]*$")
     yield Operator("field left out", lambda _: "", lost, **every)
     yield Operator("left out of JSON", sub(r"Field\(", "Field(exclude=True, "), lost)
-    yield Operator("field commented out", sub(r"(?m)^", "# "), lost, **every)
+    yield Operator("field commented out", sub(r"(?m)^", "# ", 0), lost, **every)
     yield Operator(
         "field written twice",
         lambda code: code + "\n" + re.sub(r"^    (\w+):", r"    \1_again:", code),
@@ -200,13 +200,21 @@ def operators() -> Iterator[Operator]:
             f"elision {comment[:9]}", lambda _, text=comment: f"    {text}", ("ARTIFACT",), **every
         )
     # pages
+    declares = r"(?m)^(?:class |\w+ = TypedDict|\w+: TypeAlias)"  # elsewhere what stands around delimiters is left out
     for word in ("Here is the class you asked for:", "I hope this helps you!"):
         yield Operator(
-            f"prose: {word[:6]}", lambda code, text=word: f"{text}\n{code}", ("ARTIFACT",), "page", **every
+            f"prose: {word[:6]}",
+            lambda code, text=word: f"{text}\n{code}",
+            ("ARTIFACT",),
+            "page",
+            PROFILES,
+            declares,
         )
     yield Operator("prose alone", lambda _: "I cannot help with that.", ("ARTIFACT",), "page", **every)
     yield Operator("nothing", lambda _: "", ("EMPTY_OUTPUT",), "page", **every)
-    yield Operator("a fence", lambda code: f"{code}\n```", ("ARTIFACT",), "page", **every)
+    yield Operator(
+        "a fence", lambda code: f"{code}\n```", ("ARTIFACT",), "page", PROFILES, declares
+    )
     yield Operator(
         "JSON", lambda code: json.dumps({"code": code}), ("ARTIFACT", "SYNTAX"), "page", **every
     )
@@ -257,7 +265,7 @@ def operators() -> Iterator[Operator]:
     yield Operator("value changed", sub(r'(?<=")(?=\w)', "x"), enum, **every_value)
     yield Operator("number changed", sub(r"\d+(?=,?$)", "9"), enum, **every_value)
     yield Operator("value in capitals", sub(r'"sky-blue"', '"SKY_BLUE"'), enum, **every_value)
-    yield Operator("auto()", sub(r"= .*", "= auto()"), enum, "value")
+    yield Operator("auto()", sub(r"= .*", "= auto()"), enum, "value", fits='"')
     yield Operator("number as text", sub(r"(-?\d+)$", r'"\1"'), enum, "value", fits=r"\d$")
     yield Operator("value is a tuple", sub(r"$", ","), illegal, "value")
     yield Operator(

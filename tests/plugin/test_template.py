@@ -7,7 +7,9 @@ from plugin_project import Project
 from unit_project import KIND, SETTINGS
 from unit_work import ENGLISH, write_json
 
+from pytest_regen.regeneration import adopt_edits, partial_regenerate
 from pytest_regen.stores import RegenStore
+from pytest_regen.turns import TemplateProvider
 
 FREE = ("--regen", "--regen-provider", "template")
 TABLE = '[tool.pytest-regen]\nprovider = "template"\n'
@@ -51,6 +53,21 @@ def test_the_table_makes_it_the_default(project: Project) -> None:
 
     gate.stdout.fnmatch_lines(["*pytest *::Owner --regen"])
     assert healed.parseoutcomes() == {"passed": 2, "regenerated": 1}
+
+
+def test_what_the_template_wrote_is_healed_by_it(project: Project) -> None:
+    """Who made a store without a key is offered what needs none."""
+    path = project.store()
+    partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
+    source = path / "ProjectDataObject.cs"
+    source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
+    adopt_edits(path)
+
+    result = project.run()
+
+    result.stdout.fnmatch_lines(
+        ["*regenerate: *::Owner --regen --regen-provider template", "*or: *--provider template"]
+    )
 
 
 def test_a_hook_comes_before_the_table_and_the_option_before_the_hook(project: Project) -> None:

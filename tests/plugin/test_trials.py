@@ -65,9 +65,12 @@ class FunctionProject:
         settings = PYPROJECT.format(addopts=addopts)
         (self.pytester.path / "pyproject.toml").write_text(settings, "utf-8")
         self.pytester.makepyfile(test_times=TESTS.format(tests=tests))
-        assert self.pytester.run(
-            sys.executable, "-m", "pytest_regen", "adopt", "src/acme/times.py"
-        ).ret == 0
+        assert (
+            self.pytester.run(
+                sys.executable, "-m", "pytest_regen", "adopt", "src/acme/times.py"
+            ).ret
+            == 0
+        )
 
     def run(self, *args: str) -> pytest.RunResult:
         """Run pytest in this process."""
@@ -259,9 +262,15 @@ def test_a_pass_is_whole(said: list[dict[str, Any]], code: int | None, passed: b
     ("given", "kept"),
     [
         (["-xvs", "-n2", "--lf", "-k", "some", "-m=slow"], []),
-        (["-p", "no:syrupy", "-pno:randomly", "-W", "error"], ["-p", "no:syrupy", "-p", "no:randomly", "-W", "error"]),
+        (
+            ["-p", "no:syrupy", "-pno:randomly", "-W", "error"],
+            ["-p", "no:syrupy", "-p", "no:randomly", "-W", "error"],
+        ),
         (["--maxfail", "3", "--junitxml=a.xml", "--strict-markers"], ["--strict-markers"]),
-        (["--regen", "--regen-record", "once", "--import-mode=importlib"], ["--import-mode=importlib"]),
+        (
+            ["--regen", "--regen-record", "once", "--import-mode=importlib"],
+            ["--import-mode=importlib"],
+        ),
         (["-o", "xfail_strict=true", "--tb", "short"], ["-o", "xfail_strict=true"]),
         (["test_a.py", "test_b.py::test_x[a]", "-q"], []),
     ],
@@ -275,7 +284,9 @@ def test_options_that_matter_are_kept(
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
         patch.setenv("PYTEST_ADDOPTS", "-ra --ff")
-        config = _Config(pytester.path, given, ["--cov", "src", "--durations", "3", "--strict-config", "-x"])
+        config = _Config(
+            pytester.path, given, ["--cov", "src", "--durations", "3", "--strict-config", "-x"]
+        )
         found = kept_options(config)  # type: ignore[arg-type]  # enough of a configuration
 
     assert found == ["--strict-config", *kept]

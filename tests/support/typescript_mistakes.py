@@ -7,7 +7,7 @@ get wrong in that way. With it stand the codes that may tell of it.
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pytest_regen.documents.ir import EnumValue, TypeIR
@@ -48,7 +48,9 @@ def page_of(type_: TypeIR, units: Sequence[EnumValue], number: int, profile: str
     return Page(type_, units, number, profile, text)
 
 
-def replaced(pattern: str, by: str) -> Callable[[Page], str | None]:
+def replaced(
+    pattern: str, by: str | Callable[[re.Match[str]], str]
+) -> Callable[[Page], str | None]:
     """Return a mistake that replaces what a pattern finds first."""
 
     def make(page: Page) -> str | None:
@@ -609,6 +611,6 @@ MISTAKES: tuple[Mistake, ...] = (
         on_first(lambda page: f"<think>\nhm\n</think>\n{page.text}"),
     ),
     _mistake("comment that ends early", BOTH, "SYNTAX", replaced(r"^(\s*/\*\* )", r"\1*/ ")),
-    _mistake("nothing", BOTH, "EMPTY_OUTPUT", lambda page: ""),
-    _mistake("comments alone", BOTH, "EMPTY_OUTPUT", lambda page: "// as before"),
+    _mistake("nothing", BOTH, "EMPTY_OUTPUT", lambda _: ""),
+    _mistake("comments alone", BOTH, "EMPTY_OUTPUT", lambda _: "// as before"),
 )

@@ -110,6 +110,48 @@ class FunctionRegion(Marked):
         )
 
 
+    def enclose(self, text: str, name: str) -> str:
+        """Return a module with marker lines around the code of a function that has none yet.
+
+        Args:
+            text: of the module.
+            name: of the function, ``Class.method`` for a method.
+
+        Raises:
+            RegionError: see ``find``; there is no such function, or no lines of its own.
+        """
+        module = read_module(text)
+        node = _function_at(module.tree, name)
+        if node is None:
+            raise RegionError(
+                f"the module has no function {name!r}",
+                why=f"it has {', '.join(_function_names(module.tree)) or 'none'}",
+                hint="name one of them; a method is Class.method",
+            )
+        has_text = ast.get_docstring(node, clean=False) is not None
+        above = (node.body[0].end_lineno or 0) if has_text else node.lineno
+        body = node.body[has_text:]
+        first = _first_line(body[0]) if body else above + 1
+        last = body[-1].end_lineno or first if body else above
+        if first <= above:
+            raise RegionError(
+                f"line {node.lineno}: the code of {name} stands on the line of its `def` or docstring",
+                line=node.lineno,
+                hint="put it on lines of its own",
+            )
+        while first - 1 > above and module.lines[first - 2].strip()[:1] == "#":
+            first -= 1
+        around = node.body[0]
+        indent = module.lines[around.lineno - 1][: around.col_offset]
+        end = "\r" if module.lines[0].endswith("\r") else ""
+        lines = text.split("\n")
+        lines.insert(last, f"{indent}# [REGEN:END {name}]{end}")
+        lines.insert(first - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
+        made = "\n".join(lines)
+        self.find(made)
+        return made
+
+
 class ModuleSource:
     """A module, read around its regions.
 
@@ -346,6 +388,29 @@ def _is_text(node: ast.stmt) -> bool:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     )
+
+
+def _function_at(tree: ast.Module, name: str) -> Function | None:
+    """Return a function by its dotted name."""
+    scope: Sequence[ast.stmt] = tree.body
+    *holders, last = name.split(".")
+    for holder in holders:
+        found = [one for one in scope if isinstance(one, ast.ClassDef) and one.name == holder]
+        scope = found[-1].body if found else []
+    functions = [one for one in scope if isinstance(one, _FUNCTIONS) and one.name == last]
+    return functions[-1] if functions else None
+
+
+def _function_names(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, _FUNCTIONS):
+            yield node.name
+        elif isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}.{one.name}" for one in node.body if isinstance(one, _FUNCTIONS))
+
+
+def _first_line(node: ast.stmt) -> int:
+    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
 
 
 def _marks(text: str, span: Span) -> Marks:

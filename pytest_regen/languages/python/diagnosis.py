@@ -15,7 +15,7 @@ from typing import Final
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.leftovers import out_of_json, without_entities
 from pytest_regen.languages.python.slips import LEFTOVERS, open_brackets, slips, without_comment
-from pytest_regen.languages.python.tree import is_legal, why_illegal
+from pytest_regen.languages.python.tree import dedent, is_legal, why_illegal
 from pytest_regen.text import in_quotes
 
 __all__ = ["Diagnosis", "diagnose", "words_of"]
@@ -49,7 +49,7 @@ class Diagnosis:
 def diagnose(code: str) -> Diagnosis:
     """Return what is wrong with ``code``. The result is shared: callers must not change it."""
     plain = code.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
-    dedented = textwrap.dedent(plain)
+    dedented = dedent(plain)
     data = dedented.encode("utf-8", "replace")
     answer = out_of_json(data)  # legal as well: a dictionary
     if answer is not None:
@@ -123,7 +123,7 @@ class _Patient:
         self.lines = ["" for _ in self.lines]
 
     def _text(self, first: int, last: int) -> str:
-        return textwrap.dedent("\n".join(self.lines[first:last]))
+        return dedent("\n".join(self.lines[first:last]))
 
     # --- lines that are no code ------------------------------------------------------------------
 

@@ -28,8 +28,7 @@ __all__ = ["Python"]
 
 _DECLARATION: Final = re.compile(
     r"^[ \t]*(?:class[ \t]+(?P<class>\w+)[ \t]*(?P<bases>\([^\n]*)?"
-    r"|(?P<alias>\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[ \t]*(?:\w+\.)?(?P<form>TypedDict|Literal)\b"
-    r"|type[ \t]+(?P<new>\w+)[ \t]*=[ \t]*(?:\w+\.)?Literal\b)",
+    r"|(?P<alias>\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[ \t]*(?:\w+\.)?(?P<form>TypedDict|Literal)\b)",
     re.MULTILINE,
 )
 _ENUM_BASE: Final = re.compile(r"\b(?:Str|Int)?(?:Enum|Flag)\b")
@@ -135,7 +134,7 @@ class Python:
     def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
         """Return as what ``code`` declares ``name``, by its words alone, and on which line."""
         for found in _DECLARATION.finditer(code):
-            if name in {found["class"], found["alias"], found["new"]}:
+            if name in {found["class"], found["alias"]}:
                 is_enum = bool(_ENUM_BASE.search(found["bases"] or "")) or (
                     found["class"] is None and found["form"] != "TypedDict"
                 )

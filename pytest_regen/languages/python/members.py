@@ -89,8 +89,6 @@ def _read_top(node: Node, found: Reading) -> None:
             found.strays.append(node)
     elif kind in {"import_statement", "import_from_statement"}:
         found.aliases |= set(_imported(node))
-    elif kind == "type_alias_statement":
-        _read_new_alias(node, found)
     elif kind == "expression_statement" and node.named_child_count:
         _read_expression(node, node.named_children[0], found)
     elif kind == "if_statement" and "TYPE_CHECKING" in text_of(node.named_children[0]):
@@ -514,6 +512,9 @@ def _entry(pair: Node, owner: _Owner) -> Iterator[Member]:
     faults = []
     if value.type == "concatenated_string":
         faults.append(SyntaxFault(line, "a ',' is missing between two strings"))
+    elif annotation.type.name[:1] in {'"', "'"}:
+        message = f"{in_quotes(annotation.type.name[:60])} is no type: a bracket is missing"
+        faults.append(SyntaxFault(line, message))
     yield Member(
         key,
         KEY,
@@ -567,16 +568,3 @@ def _literal_member(node: Node) -> Iterator[Member]:
         number=value if is_number else None,
         faults=tuple(faults),
     )
-
-
-def _read_new_alias(node: Node, found: Reading) -> None:
-    """Read ``type Name = Literal[...]``, a statement of Python 3.12."""
-    parts = [part for part in node.named_children if part.type == "type"]
-    if len(parts) != 2:  # a name and a value
-        found.strays.append(node)
-        return
-    name, value = last_name(parts[0]), parts[1].named_children[0]
-    if last_name(value) == LITERAL:
-        _read_literal(node, name, value, found)
-    else:
-        found.aliases.add(name)

@@ -25,6 +25,7 @@ from pytest_regen.languages.python.tree import (
     GRAMMAR,
     Node,
     constant,
+    dedent,
     dotted,
     is_legal,
     last_name,
@@ -142,8 +143,8 @@ def _level(code: str) -> str:
         own = min((len(line) - len(line.lstrip()) for line in shown), default=0)
         opens = without_comment(first).endswith((":", "(", "[", "{", ","))
         if own and not opens:
-            return f"{first}\n{textwrap.dedent(rest)}"
-    return textwrap.dedent(text)
+            return f"{first}\n{dedent(rest)}"
+    return dedent(text)
 
 
 def leaves(code: str) -> tuple[str, ...]:
@@ -246,8 +247,6 @@ def _declared_name(node: Node) -> str:
         inner = node.child_by_field_name("definition") or node
         name = inner.child_by_field_name("name")
         return text_of(name) if name is not None and inner.type == "class_definition" else ""
-    if node.type == "type_alias_statement":
-        return last_name(node.named_children[0]) if "Literal" in text_of(node) else ""
     assigned = _assigned(node) if node.type == "expression_statement" else None
     if assigned is None:
         return ""
@@ -335,7 +334,7 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     codes = [plain_page(output) for output in outputs]
     if len(codes) <= 1:
         return as_type(_only_page(codes[0] if codes else ""))
-    text = textwrap.dedent(codes[0])
+    text = dedent(codes[0])
     why = why_illegal(text)
     shell = _find_shell(text, name) if why is None else None
     faults: list[PageFault] = []

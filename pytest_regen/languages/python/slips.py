@@ -13,7 +13,7 @@ __all__ = ["LEFTOVERS", "Slip", "open_brackets", "slips", "without_comment"]
 LEFTOVERS: Final = Leftovers(
     code_start=re.compile(
         r"[\[{}#)(,@\"']|(?:class|def|import|from|return|pass|if|for|async|type)\b(?=.*[:(=\"']|$)"
-        r"|[\w.-]+[ \t]*[:=]"
+        r"|[\w.-]+[ \t]*[:=]|\w+ [\w.]+\[|.*[\w\])] = [\w\"'\[]"
     ),
     code_end=("{", "}", ",", "]", "(", ")", "[", "="),
     documentation=("#:",),
@@ -74,6 +74,9 @@ def _renamed(text: str, number: int) -> Iterator[Slip]:
     if found is None or (is_identifier(found["name"]) and not found["quote"]):
         return
     name, stand_in = found["name"], f"illegal_{number}"
+    first, _, second = name.partition(" ")
+    if second and found["sign"] == "=" and is_identifier(first):
+        return  # a colon is missing between the name and its type
     sign = found["sign"].lstrip("?")
     message = f"{in_quotes(name)} is no legal Python identifier; write {member_name(name)!r}"
     code: _Code = "INVALID_IDENTIFIER"

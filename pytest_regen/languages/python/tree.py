@@ -16,6 +16,7 @@ __all__ = [
     "Tree",
     "arguments",
     "constant",
+    "dedent",
     "dotted",
     "is_legal",
     "last_name",
@@ -33,6 +34,9 @@ GRAMMAR: Final = Grammar("Python", tree_sitter_python.language)
 NOTHING: Final = object()
 """What ``constant`` returns for an expression that is no literal."""
 
+_VERSION: Final = (3, 11)
+"""The Python that code is written for, whatever runs this."""
+
 _LITERALS: Final = frozenset(
     {"concatenated_string", "false", "float", "integer", "none", "string", "true"}
 )
@@ -41,6 +45,20 @@ _LITERALS: Final = frozenset(
 def parse(code: str) -> Tree:
     """Return the syntax tree of ``code``. Never fails: errors are nodes of the tree."""
     return GRAMMAR.parse(code.encode("utf-8", "replace"))
+
+
+def dedent(text: str) -> str:
+    """Return ``text`` without the indentation that its lines of code share; comments do not count.
+
+    A comment may stand further left than the code around it.
+    """
+    lines = text.split("\n")
+    code = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    shared = min((len(line) - len(line.lstrip(" \t")) for line in code or lines), default=0)
+    return "\n".join(
+        line[min(shared, len(line) - len(line.lstrip(" \t"))) :] if line.strip() else ""
+        for line in lines
+    )
 
 
 def is_legal(code: str) -> bool:
@@ -61,7 +79,7 @@ def why_illegal(code: str) -> tuple[int, str] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that a later Python will refuse
-            ast.parse(data)
+            ast.parse(data, feature_version=_VERSION)
     except SyntaxError as error:
         return error.lineno or 1, error.msg.partition(" (detected at")[0]
     except (ValueError, MemoryError, RecursionError) as error:

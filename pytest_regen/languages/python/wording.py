@@ -81,7 +81,7 @@ each field on a line of its own as "json_name": "type", indented by eight blanks
 a string, then the lines }, indented by four blanks and ). On a page that continues such a type, \
 write only those lines of the fields.
 Where a field has a description, write it in a class on the line below the field as a docstring, \
-\"""...\""", and in a call on the line above the field as a comment, # ...; on one line, of a text \
+\"""...\""", and in a call on the line above the field as a comment, #: ...; on one line, of a text \
 longer than 200 characters the first sentence alone. Constraints are information: never write them.\
 """
 
@@ -99,7 +99,7 @@ _ALIAS_RULES: Final = """\
 An enum is written as an alias of Literal, never as a class: the line Name: TypeAlias = Literal[, \
 each value on a line of its own, indented by four blanks and followed by a comma, and the line ]. \
 A string is written in quotes, exactly as given, an integer without. Leave identifier aside. Where \
-the request has a DESCRIPTION, write it on one line above as a comment, # ...; of a text longer \
+the request has a DESCRIPTION, write it on one line above as a comment, #: ...; of a text longer \
 than 200 characters its first sentence alone."""
 
 _LIMITS: Final = """\
@@ -135,7 +135,7 @@ _RULES: Final[Mapping[str, tuple[str, ...]]] = {
             own=" A field without the flag required has a type of the form NotRequired[...].",
         ),
         _TYPEDDICT_RULES,
-        _DOCSTRING_RULE.format(what="class (of a call: as a comment, # ..., above it)"),
+        _DOCSTRING_RULE.format(what="class (of a call: as a comment, #: ..., above it)"),
         _ALIAS_RULES,
         _LIMITS.format(names="Any, Literal, NotRequired, TypeAlias, TypedDict"),
     ),
@@ -218,7 +218,7 @@ _EXAMPLES: Final[Mapping[str, Mapping[OutputMode, str]]] = {
             "Kite = TypedDict(\n"
             '    "Kite",\n'
             "    {\n"
-            "        # Number sewn on it.\n"
+            "        #: Number sewn on it.\n"
             '        "kiteId": "int",\n'
             '        "flown_at": "str | None",\n'
             '        "tail-colour": "NotRequired[KiteColour]",\n'

@@ -46,12 +46,12 @@ def _declaration(type_: TypeIR, members: Sequence[str], profile: str) -> Iterato
     about = sentence(type_.description)
     shown = [f"{_INDENT}{docstring(about)}"] if comment_text(about) else []
     if type_.kind == "enum" and profile == "typeddict":
-        yield from (f"# {comment_text(about)}" for _ in shown)
+        yield from (f"#: {comment_text(about)}" for _ in shown)
         yield f"{type_.name}: TypeAlias = Literal["
         yield from members
         yield "]"
     elif type_.kind == "object" and profile == "typeddict" and not has_plain_keys(type_):
-        yield from (f"# {comment_text(about)}" for _ in shown)
+        yield from (f"#: {comment_text(about)}" for _ in shown)
         yield f"{type_.name} = TypedDict("
         yield f'{_INDENT}"{type_.name}",'
         yield f"{_INDENT}{{"
@@ -90,7 +90,7 @@ def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterato
         spelled = spell(field, profile=profile)
         about = sentence(field.description)
         if not is_class:
-            yield from (f"{_INDENT * 2}# {comment_text(about)}" for _ in [1] if about)
+            yield from (f"{_INDENT * 2}#: {comment_text(about)}" for _ in [1] if about)
             yield f"{_INDENT * 2}{literal(field.json_name)}: {literal(spelled)},"
             continue
         if profile == "default":

@@ -96,15 +96,14 @@ def _collect(source: _Source, node: Node) -> None:
                 if name is not None:
                     source.exported.add(text_of(name))
         case "import_statement":
-            for each in _imported(node):
-                source.reading.aliases.add(each)
+            source.reading.aliases.update(_imported(node))
         case "lexical_declaration" | "variable_declaration":
             for name, value in _constants(node):
                 source.constants[text_of(name)] = value
         case "type_alias_declaration":
-            name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-            schema = None if value is None else _inferred_from(value)
-            if name is not None and schema is not None:
+            inferred = node.child_by_field_name("value")
+            schema = None if inferred is None else _inferred_from(inferred)
+            if schema is not None:
                 source.inferred.setdefault(schema, node)
 
 

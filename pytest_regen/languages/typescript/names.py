@@ -18,163 +18,45 @@ __all__ = [
     "type_name",
 ]
 
-_UTILITIES: Final = frozenset(
-    [
-        "Awaited",
-        "Capitalize",
-        "ConstructorParameters",
-        "Exclude",
-        "Extract",
-        "InstanceType",
-        "Lowercase",
-        "NoInfer",
-        "NonNullable",
-        "Omit",
-        "OmitThisParameter",
-        "Parameters",
-        "Partial",
-        "Pick",
-        "Readonly",
-        "Record",
-        "Required",
-        "ReturnType",
-        "ThisParameterType",
-        "ThisType",
-        "Uncapitalize",
-        "Uppercase",
-    ]
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_UTILITIES: Final = _set(
+    """
+    Awaited Capitalize ConstructorParameters Exclude Extract InstanceType Lowercase NoInfer
+    NonNullable Omit OmitThisParameter Parameters Partial Pick Readonly Record Required
+    ReturnType ThisParameterType ThisType Uncapitalize Uppercase
+    """
 )
-_STANDARD: Final = frozenset(
-    [
-        "Array",
-        "ArrayBuffer",
-        "ArrayLike",
-        "AsyncIterable",
-        "AsyncIterator",
-        "Atomics",
-        "BigInt",
-        "Boolean",
-        "Buffer",
-        "DataView",
-        "Date",
-        "Error",
-        "Function",
-        "Generator",
-        "Infinity",
-        "Intl",
-        "Iterable",
-        "IterableIterator",
-        "Iterator",
-        "JSON",
-        "Map",
-        "Math",
-        "NaN",
-        "Number",
-        "Object",
-        "Promise",
-        "PromiseLike",
-        "PropertyKey",
-        "Proxy",
-        "ReadonlyArray",
-        "ReadonlyMap",
-        "ReadonlySet",
-        "Reflect",
-        "RegExp",
-        "Set",
-        "String",
-        "Symbol",
-        "URL",
-        "Uint8Array",
-        "WeakMap",
-        "WeakRef",
-        "WeakSet",
-    ]
+_STANDARD: Final = _set(
+    """
+    Array ArrayBuffer ArrayLike AsyncIterable AsyncIterator Atomics BigInt Boolean Buffer
+    DataView Date Error Function Generator Infinity Intl Iterable IterableIterator Iterator JSON
+    Map Math NaN Number Object Promise PromiseLike PropertyKey Proxy ReadonlyArray ReadonlyMap
+    ReadonlySet Reflect RegExp Set String Symbol URL Uint8Array WeakMap WeakRef WeakSet
+    """
 )
 RESERVED_TYPE_NAMES: Final = _UTILITIES | _STANDARD
 """Names that a generated type must not take: code that means the standard one would mean it."""
 
-_PREDEFINED: Final = frozenset(
-    [
-        "any",
-        "bigint",
-        "boolean",
-        "never",
-        "null",
-        "number",
-        "object",
-        "string",
-        "symbol",
-        "undefined",
-        "unknown",
-        "void",
-    ]
+_PREDEFINED: Final = _set(
+    """
+    any bigint boolean never null number object string symbol undefined unknown void
+    """
 )
 KNOWN_TYPES: Final = _PREDEFINED | RESERVED_TYPE_NAMES
 """Types that exist without being declared in the source."""
 
-_KEYWORDS: Final = frozenset(
-    [
-        "arguments",
-        "as",
-        "async",
-        "await",
-        "break",
-        "case",
-        "catch",
-        "class",
-        "const",
-        "continue",
-        "debugger",
-        "declare",
-        "default",
-        "delete",
-        "do",
-        "else",
-        "enum",
-        "eval",
-        "export",
-        "extends",
-        "false",
-        "finally",
-        "for",
-        "from",
-        "function",
-        "get",
-        "if",
-        "implements",
-        "import",
-        "in",
-        "infer",
-        "instanceof",
-        "interface",
-        "is",
-        "keyof",
-        "let",
-        "new",
-        "of",
-        "package",
-        "private",
-        "protected",
-        "public",
-        "readonly",
-        "return",
-        "set",
-        "static",
-        "super",
-        "switch",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "type",
-        "typeof",
-        "unique",
-        "var",
-        "while",
-        "with",
-        "yield",
-        "z",
-    ]
+_KEYWORDS: Final = _set(
+    """
+    arguments as async await break case catch class const continue debugger declare default
+    delete do else enum eval export extends false finally for from function get if implements
+    import in infer instanceof interface is keyof let new of package private protected public
+    readonly return set static super switch this throw true try type typeof unique var while
+    with yield z
+    """
 )
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")

@@ -51,7 +51,7 @@ __all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 _ATOMS: Final = frozenset({"regex", "string", "template_literal_type", "template_string"})
 _CLOSING: Final = frozenset({")", "]", "}"})
-_OPENING: Final = frozenset({"=", "(", "<", ":", "["})
+_OPENING: Final = frozenset({"=", "(", "<", ":", "[", ","})
 _IMPORT: Final = re.compile(r"^[ \t]*import\b|_FIELDS", re.MULTILINE)
 """What a page must hold to have anything taken away; a page without it need not be parsed."""
 _INDENT: Final = "  "

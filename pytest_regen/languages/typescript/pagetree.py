@@ -270,7 +270,8 @@ def _as_members(
     code: bytes, number: int, start: int, end: int, container: Container
 ) -> PageTree | None:
     """Return a part of a page as bare members of ``container``, or ``None``."""
-    inside, edits, shift = code[start:end], [], start - len(HEADS[container])
+    inside, shift = code[start:end], start - len(HEADS[container])
+    edits: list[TextEdit] = []
     if container == "union":
         inside, edits = _chain(inside, start)
     root, inner = bare(inside, container)

@@ -108,8 +108,8 @@ def _ref(node: Node) -> TypeRef:
         case "array_type":
             return TypeRef("[]", (spelled_type(node.named_children[0]).type,), line=line)
         case "readonly_type":
-            inner = _ref(node.named_children[0])
-            return replace(inner, name="readonly []") if inner.name == "[]" else _opaque(node)
+            plain = _ref(node.named_children[0])
+            return replace(plain, name="readonly []") if plain.name == "[]" else _opaque(node)
         case "parenthesized_type":
             return spelled_type(node.named_children[0]).type
         case "generic_type":

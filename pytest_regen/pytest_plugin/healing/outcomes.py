@@ -127,6 +127,15 @@ def heal_report(
         next="" if passed else following,
         emulated=result.emulated,
         by_template=result.by_template,
+        ordered=[
+            {
+                "code": issue.code,
+                "finding": issue.finding,
+                "message": issue.message,
+                "field": issue.field,
+            }
+            for issue in result.ordered
+        ],
         cost=cost,
         findings=list(findings),
         has_pages=has_pages,
@@ -138,6 +147,8 @@ def _why(result: HealResult, following: str, where: str) -> str:
     if result.skipped:
         return result.skipped
     failure = result.failure
+    if result.ordered and result.stop_reason == "unfixable":
+        return "the prompt itself asks for what is wrong, so that no reply can correct it"
     if result.by_template and result.stop_reason == "unfixable":
         return "the template writes what is asked for, and that has the same fault"
     if failure is None:

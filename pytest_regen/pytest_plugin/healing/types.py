@@ -41,6 +41,8 @@ from pytest_regen.pytest_plugin.providers import turn_settings
 from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, forget
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.regeneration import HealResult, fixable, heal_type, pages_at_fault
+from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.regeneration.store_place import StoreView
 from pytest_regen.regeneration.values import Feedback
 from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.validation.stores import update_command
@@ -103,16 +105,19 @@ def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path
     by_template = choices_of(check.config).writes_types
     prompts = check.store.prompts_of(target.type_name)
     issues = check.result(target.type_name)
-    found = (*fixable(issues), *target.feedback)
+    errors = StoreView(check.store, check.ignored).correctable(target.type_name)
+    found = (*errors, *target.feedback)
     pages = [page for page in pages_at_fault(found, len(prompts)) if found]
     asked = [prompt for prompt in prompts if prompt.page in pages]
-    following = heal_command(check.config, nodeid, cassette)
+    following = heal_command(check.config, nodeid, cassette, check.store)
     if is_edited(issues.errors):
         # As without the dry run: an edit is kept or dropped, not regenerated.
         pages, asked = [], []
         following = repair_command(check, target.type_name, issues.errors)
     elif not pages:
-        following = repair_command(check, target.type_name, issues.issues) or _BAD_DOCUMENT
+        ordered = len(errors) < len(fixable(issues))
+        repair = repair_command(check, target.type_name, issues.issues)
+        following = SPELLING_ADVICE if ordered else repair or _BAD_DOCUMENT
     return HealReport(
         f"{check.place}::{target.type_name}",
         "planned",
@@ -129,6 +134,8 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
     """Return what to run or do; never what would end where this run did."""
     config, name = check.config, result.type_name
     page = next((issue.page for issue in result.issues_after if issue.page), None)
+    if result.ordered and result.stop_reason == "unfixable":
+        return SPELLING_ADVICE
     if result.by_template and result.stop_reason not in {None, "clean"}:
         return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
     match result.stop_reason:
@@ -136,8 +143,7 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
             more = str(result.attempts + 2)
             return recording_command(config, nodeid, cassette, "--regen-attempts", more)
         case "no_progress":
-            command = regenerate_command(check.here, name, page)
-            return f"{command} --correction 'what is wrong'"
+            return regenerate_command(check, name, page, "--correction 'what is wrong'")
         case "unfixable":
             return _BAD_DOCUMENT
         case "refused":

@@ -229,7 +229,7 @@ class _Healing:
         units = check.units
         tokens = estimate_tokens(units.kind.system + units.prompt(name)) if is_asked else 0
         cassette = self._cassette(check, name)
-        following = heal_command(self._config, self._item.nodeid, cassette, of_types=False)
+        following = heal_command(self._config, self._item.nodeid, cassette)
         return HealReport(
             unit_id(check.place, name),
             "planned",

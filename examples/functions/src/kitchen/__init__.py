@@ -1,0 +1,1 @@
+"""Amounts in recipes, and what to buy for them."""
