@@ -41,7 +41,8 @@ argument of Field. A field flagged required has no default, also where it is nul
 among the constraints is information: never write it.
 Write description="..." in Field where the field has a description: the text as a string literal \
 on one line; of a text longer than 200 characters its first sentence alone.
-Write the constraints that the request lists as arguments of Field. For numbers: minimum is ge=, \
+Here constraints are code, whatever section 2 says of them: write those that the request lists as \
+arguments of Field. For numbers: minimum is ge=, \
 maximum is le=, exclusiveMinimum is gt=, exclusiveMaximum is lt= (where exclusiveMinimum is true, \
 minimum is gt=; where exclusiveMaximum is true, maximum is lt=), multipleOf is multiple_of=. For \
 the type str: minLength is min_length=, maxLength is max_length=, pattern is pattern=. For list: \
