@@ -16,6 +16,7 @@ OF_THEIR_OWN = frozenset(
     {
         "cassettes",
         "context",
+        "functions",
         "how-to",
         "kinds",
         "migrating",  # below, as a test

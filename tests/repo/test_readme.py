@@ -12,6 +12,8 @@ import yaml
 from pages import PROGRAMS, ROOT, blocks, environment, printed, sessions
 
 README = "README.md"
+OWN = 2
+"""Of the sessions, the first are those in a project of the reader's own."""
 
 
 @pytest.fixture
@@ -24,11 +26,33 @@ def project(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("text", blocks(README, "console"))
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A project of the reader's: the function, the setting and the description of the page."""
+    files = {"src/acme/durations.py": "python", "pyproject.toml": "toml", "api.yaml": "yaml"}
+    for name, kind in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(blocks(README, kind)[0], "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", blocks(README, "console")[:OWN])
+def test_what_is_the_readers_own_is_gated_without_a_key(text: str, own: Path) -> None:
+    """A function and an API of one's own are gated by two commands each, which show this."""
+    shows(text, own)
+
+
+@pytest.mark.parametrize("text", blocks(README, "console")[OWN:])
 def test_a_session_shows_what_it_says(text: str, project: Path) -> None:
     """Each command is run in the example; the lines shown are printed, in that order."""
+    shows(text, project)
+
+
+def shows(text: str, folder: Path) -> None:
+    """Run the commands of a session in ``folder``; hold what they print against the page."""
     for command, shown in sessions(text):
-        lines = iter([comparable(line) for line in printed(command, project, {"COLUMNS": "100"})])
+        lines = iter([comparable(line) for line in printed(command, folder, {"COLUMNS": "100"})])
 
         for wanted in shown:
             # Searching goes on behind the line found before; an ellipsis stands for any lines.
@@ -42,7 +66,7 @@ def comparable(line: str) -> str:
     return re.sub(r"\bin \d+\.\d+s$", "in 0.00s", line.strip("= "))
 
 
-@pytest.mark.parametrize("text", blocks(README, "python"))
+@pytest.mark.parametrize("text", blocks(README, "python")[1:])
 def test_a_piece_of_python_runs(text: str, project: Path) -> None:
     """Tests are run by pytest, anything else as a program, in the example."""
     file = project / ("test_readme.py" if "def test_" in text else "readme.py")
