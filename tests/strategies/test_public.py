@@ -97,7 +97,8 @@ def test_what_nothing_satisfies_says_so(tmp_path: Path, schema: str, reason: str
         strategies.from_schema(document, "#/components/schemas/Y").validate()
 
 
-def test_strategies_compose(kites: Path) -> None:
+@pytest.mark.usefixtures("kites")
+def test_strategies_compose() -> None:
     """They are strategies like any other."""
     pairs = st.tuples(strategies.valid(STORE), strategies.valid(STORE, "Tail"))
 
@@ -108,4 +109,3 @@ def test_strategies_compose(kites: Path) -> None:
         assert all(tail.keys() <= {"colours", "next"} for _, tail in found)
 
     holds()
-    assert kites

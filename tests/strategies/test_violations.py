@@ -1,6 +1,7 @@
 """Invalid instances: wrong at one place, by one keyword, and judged by hand."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def value_at(violation: Violation) -> Json:
 
 def test_the_wrong_values_break_their_own_rule(found: tuple[Violation, ...]) -> None:
     """Judged by hand for each rule of the sample."""
-    rules = {
+    rules: dict[tuple[str, str], Callable[[Any], bool]] = {
         ("size", "minimum"): lambda v: v < 2,
         ("size", "maximum"): lambda v: v > 9,
         ("code", "pattern"): lambda v: not (len(v) == 2 and v.isascii() and v.islower()),
