@@ -1,14 +1,16 @@
 """Invalid instances: wrong at one place, by one keyword, and judged by hand."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from drawn import check_of, instances_in
 
 from pytest_regen.strategies import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Json = Any
 SCHEMA = {
