@@ -24,6 +24,8 @@ __all__ = ["Diagnosis", "diagnose", "words_of"]
 _SECONDS_TO_SPEND: Final = 0.5
 """Processor time for trying out what was meant in one source."""
 _ROUNDS: Final = 30
+_MANY: Final = 100
+"""Lines of one member that are looked at one by one."""
 _WORD: Final = re.compile(r"[^\s\"'()\[\],;:=]+")
 _QUOTED: Final = re.compile(r"\"((?:\\.|[^\"\\\n])*)\"|'((?:\\.|[^'\\\n])*)'")
 _HEAD: Final = re.compile(r"class\b")
@@ -110,9 +112,13 @@ class _Patient:
         """Make the lines legal."""
         self._blank_surroundings()
         for first, last in self._chunks(0, len(self.lines), 0):
+            if self._gives_up_late(first, len(self.lines)):
+                break
             if not is_legal(self._text(first, last)):
                 self._mend_chunk(first, last)
         for _ in range(_ROUNDS):
+            if thread_time() > self.ends + _SECONDS_TO_SPEND:
+                break
             why = why_illegal("\n".join(self.lines))
             if why is None:
                 return
@@ -122,6 +128,14 @@ class _Patient:
             self._give_up(row, row + 1, why[1])
         self.unread |= words_of("\n".join(self.lines))
         self.lines = ["" for _ in self.lines]
+
+    def _gives_up_late(self, first: int, last: int) -> bool:
+        """Give up on lines where the time is over; return whether it is."""
+        if thread_time() <= self.ends:
+            return False
+        if any(_is_code(line) for line in self.lines[first:last]):
+            self._give_up(first, last, "it is far from being legal")
+        return True
 
     def _text(self, first: int, last: int) -> str:
         return dedent("\n".join(self.lines[first:last]))
@@ -134,6 +148,8 @@ class _Patient:
         for row, line in enumerate(self.lines):
             if not line.strip() or _indent(line) or line.startswith("#"):
                 continue
+            if thread_time() > self.ends:
+                return
             message = LEFTOVERS.leftover(line)
             if message is None or is_legal(line):
                 continue
@@ -220,6 +236,8 @@ class _Patient:
         for start, stop in self._chunks(end, last, indent):
             if not _is_code_in(self.lines[start:stop]):
                 continue
+            if self._gives_up_late(start, last):
+                break
             self._level(start, stop, indent)
             if not is_legal(_as_member(self._text(start, stop))):
                 self._mend_member(start, stop, indent)
@@ -269,7 +287,7 @@ class _Patient:
     def _level(self, first: int, last: int, indent: int) -> None:
         """Indent a member as its class does where it alone is indented otherwise."""
         start = next(row for row in range(first, last) if _is_code(self.lines[row]))
-        rows = [row for row in range(first, last) if _is_code(self.lines[row])]
+        rows = [row for row in range(first, last) if _is_code(self.lines[row])][:_MANY]
         own = _indent(self.lines[start])
         if own < indent:
             message = f"this line is indented by {own} blanks, and the class by {indent}"
@@ -293,6 +311,8 @@ class _Patient:
         groups = self._chunks(first, last, indent)
         if len(groups) > 1:
             for start, stop in groups:
+                if self._gives_up_late(start, last):
+                    break
                 if not is_legal(_as_member(self._text(start, stop))):
                     self._mend_member(start, stop, indent)
             return
@@ -311,7 +331,7 @@ class _Patient:
             return
         # The first line may be right, and only what stands below it wrong.
         top = self.lines[first]
-        if last - first > 1 and is_legal(_as_member(top.strip())):
+        if 1 < last - first <= _MANY and is_legal(_as_member(top.strip())):
             self._mend_member(first + 1, last, indent)
             return
         self._give_up(first, last, why[1] if why else "")
@@ -382,6 +402,8 @@ class _Patient:
                 return False
         legal = _as_entry if is_dict else _as_value
         for row, following in zip(rows, [*rows[1:], None], strict=True):
+            if self._gives_up_late(row, last):
+                break
             line = self.lines[row]
             if not is_legal(legal(line)):
                 self._mend_entry(row, is_dict=is_dict)

@@ -70,12 +70,10 @@ def is_legal(code: str) -> bool:
 def why_illegal(code: str) -> tuple[int, str] | None:
     """Return the line, counted from 1, and the reason for which the interpreter refuses ``code``.
 
-    Nothing is run, or even compiled: the text is only parsed, after its depth has been bounded.
+    Nothing is run, or even compiled: the text is only parsed. The interpreter bounds the depth of
+    what it parses, and so does the grammar.
     """
     data = code.encode("utf-8", "replace")
-    unreadable = GRAMMAR.unreadable_rows(data)
-    for row, why in unreadable.items():
-        return row + 1, why
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that a later Python will refuse
@@ -84,6 +82,8 @@ def why_illegal(code: str) -> tuple[int, str] | None:
         return error.lineno or 1, error.msg.partition(" (detected at")[0]
     except (ValueError, MemoryError, RecursionError) as error:
         return 1, str(error) or type(error).__name__
+    for row, why in GRAMMAR.unreadable_rows(data).items():
+        return row + 1, why
     if GRAMMAR.parse(data).root_node.has_error:
         return 1, "this cannot be read"
     return None

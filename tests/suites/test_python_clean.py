@@ -1,0 +1,89 @@
+"""Python that the language writes itself: linters, type checkers and the interpreter take it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from python_kites import KITES, PYTHON
+from served_stores import real_operations
+
+from pytest_regen.documents import build_ir, read_document
+from pytest_regen.documents.ir import IR
+from pytest_regen.errors import RegenError
+from pytest_regen.prompts.values import output_mode
+from pytest_regen.sources import assemble
+
+PROFILES = ("default", "dataclass", "typeddict")
+LOAD = """\
+import importlib, sys, typing, typing_extensions, warnings
+warnings.simplefilter("error")
+typing.TypedDict = typing_extensions.TypedDict  # pydantic wants it before Python 3.12
+sys.path.insert(0, ".")
+from pydantic import TypeAdapter
+for line in sys.stdin.read().split():
+    module = importlib.import_module(line)
+    for name, value in list(vars(module).items()):
+        if getattr(value, "__module__", "") == line and isinstance(value, type):
+            TypeAdapter(value).rebuild(force=True)
+"""
+
+
+def write(ir: IR, profile: str) -> str:
+    """Return the source of all types."""
+    written = []
+    for type_ in ir.types:
+        mode = output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=1)
+        written.append((type_.name, PYTHON.write_page(type_, type_.units, mode, profile=profile)))
+    return assemble(written, PYTHON, profile=profile)
+
+
+def run(folder: Path, *command: str, text: str = "") -> str:
+    """Return what a module of this interpreter says where it fails, else nothing."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (done.stdout + done.stderr)[-4_000:] if done.returncode else ""
+
+
+def check(folder: Path, *, has_types: bool = False) -> None:
+    """Assert that all files of a folder are clean, and load; that types are right, if asked."""
+    names = sorted(path.name for path in folder.glob("*.py"))
+    rules = ("--select=E4,E7,E9,F,I,UP", "--target-version=py311")
+
+    assert not run(folder, "-m", "ruff", "check", "--isolated", "--no-cache", *rules, ".")
+    assert not run(folder, "-m", "ruff", "format", "--isolated", "--no-cache", "--check", ".")
+    assert not run(folder, "-c", LOAD, text="\n".join(name[:-3] for name in names))
+    assert not has_types or not run(
+        folder, "-m", "mypy", "--strict", "--cache-dir=/dev/null", *names
+    )
+
+
+def test_kites_are_clean(tmp_path: Path) -> None:
+    """Every kind of type, in each profile."""
+    for profile in PROFILES:
+        (tmp_path / f"kites_{profile}.py").write_text(write(KITES, profile), "utf-8")
+
+    check(tmp_path)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("profile", PROFILES)
+def test_real_documents_are_clean(profile: str, shared_specs: Path, tmp_path: Path) -> None:
+    """Every operation of real API descriptions."""
+    documents = {path: read_document(path) for path, _ in real_operations(shared_specs)}
+    for number, (path, operation) in enumerate(real_operations(shared_specs)):
+        try:
+            ir = build_ir(documents[path], operation, language=PYTHON).ir
+        except RegenError:
+            continue  # plain values
+        (tmp_path / f"types_{number}.py").write_text(write(ir, profile), "utf-8")
+
+    (tmp_path / "kites.py").write_text(write(KITES, profile), "utf-8")
+
+    check(tmp_path, has_types=True)
