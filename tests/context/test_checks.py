@@ -257,10 +257,11 @@ def test_a_correct_agent_in_another_language_passes() -> None:
 
 @pytest.mark.parametrize("check", FAULTS)
 def test_a_broken_agent_fails_exactly_its_check(check: str) -> None:
-    """Whatever it is wrong with, the styles in turn."""
+    """Whatever it is wrong with, the styles in turn; of many faults, each third."""
     styles = cycle(BROKEN_STYLES)
+    faults = FAULTS[check] if len(FAULTS[check]) < 6 else FAULTS[check][::3]
 
-    assert not missed(check, [(next(styles), fault) for fault in FAULTS[check]])
+    assert not missed(check, [(next(styles), fault) for fault in faults])
 
 
 @pytest.mark.sweep

@@ -1,0 +1,308 @@
+"""Types of whole API descriptions, beside datamodel-code-generator and openapi-typescript.
+
+    python benchmarks/generators.py SPEC…
+
+The others are installed by pip and npm into a temporary folder, which is removed at the end. Each
+generator writes the types of all schemas with names. Then the same instances are tried on the types
+of the same name: valid ones, which ``pytest_regen.strategies`` draws and ``jsonschema`` allows by
+the document, must come back as they were; of invalid ones, each with one thing wrong that the
+document forbids, is counted how many are refused. For TypeScript both are literals, and ``tsc`` is
+asked whether their types allow them. What a schema says that a generator chose not to keep counts
+against it, ours included.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from table import print_table
+
+from pytest_regen.behaviour.same import differences, read_json
+from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.runner import Traits
+from pytest_regen.stores import RegenStore
+from pytest_regen.strategies import Instances, instances_of_store
+
+TRIP = """
+import importlib.util, json, re, sys
+from pydantic import TypeAdapter
+
+def plain(name):
+    return re.sub(r"[^0-9a-z]", "", name.lower())
+
+spec = importlib.util.spec_from_file_location("types_of_api", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+sys.modules["types_of_api"] = module
+spec.loader.exec_module(module)
+names = {plain(name): value for name, value in vars(module).items()}
+work = json.load(sys.stdin)
+answers = {}
+for name, texts in work.items():
+    type_ = names.get(plain(name))
+    if type_ is None:
+        continue
+    try:
+        adapter = TypeAdapter(type_)
+    except Exception:
+        continue
+    answers[name] = []
+    for text in texts:
+        try:
+            value = adapter.validate_json(text)
+            dumped = adapter.dump_json(value, by_alias=True, exclude_unset=True).decode()
+        except Exception:
+            dumped = None
+        answers[name].append(dumped)
+json.dump(answers, sys.stdout)
+"""
+"""Loads and dumps each instance, as the pages of both generators tell their users to."""
+
+OPTIONS = {
+    "strict": True,
+    "noEmit": True,
+    "skipLibCheck": True,
+    "target": "es2022",
+    "module": "esnext",
+    "moduleResolution": "bundler",
+    "types": [],
+}
+
+
+@dataclass
+class Tally:
+    """What one generator made of one document."""
+
+    seconds: float = 0.0
+    failure: str = ""
+    types: int = 0
+    """Schemas with instances that it has a type for."""
+    sound: int = 0
+    """Of them, those that every valid instance comes back from, or is allowed by."""
+    refused: int = 0
+    invalid: int = 0
+
+    def cells(self, wanted: int) -> list[str]:
+        """Return the cells of a row."""
+        if self.failure:
+            return [f"fails: {self.failure}", f"0 of {wanted}", "-", f"{self.seconds:.1f}"]
+        share = f"{self.refused} of {self.invalid}"
+        return ["works", f"{self.sound} of {wanted}", share, f"{self.seconds:.1f}"]
+
+
+@dataclass
+class Tools:
+    """The programs of a run."""
+
+    folder: Path
+    count: int
+    environment: dict[str, str] = field(default_factory=lambda: {**os.environ, "NO_COLOR": "1"})
+
+    @property
+    def datamodel_codegen(self) -> list[str]:
+        """The other generator of Python."""
+        return [str(self.folder / "python" / "bin" / "datamodel-codegen")]
+
+    def npm(self, program: str) -> str:
+        """Return a program that npm installed."""
+        return str(self.folder / "node" / "node_modules" / ".bin" / program)
+
+    def install(self) -> None:
+        """Install what is compared with."""
+        python = self.folder / "python"
+        subprocess.run([sys.executable, "-m", "venv", python], check=True)
+        pip = [str(python / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "datamodel-code-generator"], check=True)
+        (self.folder / "node").mkdir()
+        npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", "node"]
+        # It names TypeScript 5 as what it works with.
+        packages = ["openapi-typescript", "typescript@5"]
+        subprocess.run([*npm, *packages], check=True, cwd=self.folder)
+
+    def call(self, argv: Sequence[str], **options: Any) -> "tuple[float, str, str]":
+        """Run a program; return the seconds, what went wrong in a line, and what it printed."""
+        begin = time.perf_counter()
+        done = subprocess.run(
+            argv, capture_output=True, text=True, env=self.environment, check=False, **options
+        )
+        seconds = time.perf_counter() - begin
+        if not done.returncode:
+            return seconds, "", done.stdout
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        # Programs end a traceback, or begin one, with what it is about.
+        telling = [line for line in lines if re.search(r"(?i)error|not supported", line)]
+        [failure] = (telling or lines or [f"exit {done.returncode}"])[-1:]
+        return seconds, failure.strip()[:80], done.stdout
+
+    def ours(self, spec: Path, language: str, project: Path) -> tuple[float, str, Path]:
+        """Generate with the template, the types not run: that is measured apart."""
+        project.mkdir(parents=True)
+        (project / "pyproject.toml").write_text('[tool.pytest-regen]\nbehaviour = "off"\n', "utf-8")
+        words = ["--schemas", "--language", language, "--provider", "template", "--out", "api"]
+        argv = [sys.executable, "-m", "pytest_regen", "generate", str(spec), *words]
+        seconds, failure, _ = self.call(argv, cwd=project)
+        found = [path.parent for path in project.glob("api/**/ir.json")]
+        return seconds, failure if not found else "", found[0] if found else project
+
+
+def schema_name(type_: TypeIR) -> str | None:
+    """Return the name that a schema has in its document; ``None``: it stands inside another."""
+    start, _, name = type_.schema_id.rpartition("/")
+    return name if start in {"#/components/schemas", "#/definitions"} else None
+
+
+def asked(store: RegenStore, count: int) -> dict[str, tuple[TypeIR, Instances]]:
+    """Return the schemas with names that have instances, by the name in the document."""
+    drawn = instances_of_store(store.path, count)
+    return {
+        name: (type_, drawn[type_.name])
+        for type_ in store.ir.types
+        if (name := schema_name(type_)) and drawn[type_.name].valid
+    }
+
+
+def try_python(
+    tools: Tools, module: Path, subjects: Mapping[str, tuple[TypeIR, Instances]], store: RegenStore
+) -> Tally:
+    """Load and dump all instances with the types of a module."""
+    work = {
+        name: [json.dumps(value) for value in [*found.valid, *(v.instance for v in found.invalid)]]
+        for name, (_, found) in subjects.items()
+    }
+    argv = [sys.executable, "-c", TRIP, str(module)]
+    _, failure, printed = tools.call(argv, input=json.dumps(work))
+    if failure:
+        return Tally(failure=failure)
+    types = {type_.name: type_ for type_ in store.ir.types}
+    tally = Tally()
+    for name, texts in json.loads(printed).items():
+        type_, found = subjects[name]
+        valid, invalid = texts[: len(found.valid)], texts[len(found.valid) :]
+        tally.types += 1
+        tally.sound += all(
+            text is not None
+            and not [*differences(value, read_json(text), type_, types, Traits(keeps_offset=False))]
+            for value, text in zip(found.valid, valid, strict=True)
+        )
+        tally.refused += sum(text is None for text in invalid)
+        tally.invalid += len(invalid)
+    return tally
+
+
+def try_typescript(
+    tools: Tools, folder: Path, head: str, subjects: Mapping[str, tuple[str, Instances]]
+) -> Tally:
+    """Ask ``tsc`` about each instance as a literal; its line tells which it refuses."""
+    lines, places = [head], []
+    for name, (spelled, found) in subjects.items():
+        for is_valid, value in [
+            *((True, value) for value in found.valid),
+            *((False, violation.instance) for violation in found.invalid),
+        ]:
+            places.append((name, is_valid))
+            lines.append(f"{{ const it: {spelled} = {json.dumps(value)}; void it; }}")
+    (folder / "cases.ts").write_text("\n".join([*lines, "export {};"]), "utf-8")
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS}), "utf-8")
+    _, failure, printed = tools.call([tools.npm("tsc"), "-p", "."], cwd=folder)
+    others = [line for line in printed.splitlines() if not line.startswith(("cases.ts(", " "))]
+    if others or (failure and not printed):
+        return Tally(failure=(others or [failure])[0][:80])
+    first = head.count("\n") + 2
+    wrong = {
+        int(line.partition("(")[2].partition(",")[0]) - first
+        for line in printed.splitlines()
+        if line.startswith("cases.ts(")
+    }
+    faulty = {places[at][0] for at in wrong if places[at][1]}
+    return Tally(
+        types=len(subjects),
+        sound=len(subjects) - len(faulty),
+        refused=sum(not places[at][1] for at in wrong),
+        invalid=sum(not is_valid for _, is_valid in places),
+    )
+
+
+def compare(tools: Tools, spec: Path) -> list[list[str]]:
+    """Return the rows of one document."""
+    place = tools.folder / spec.stem
+    rows = []
+    seconds, failure, found = tools.ours(spec, "python", place / "ours-python")
+    store = RegenStore.open(found)
+    subjects = asked(store, tools.count)
+    tally = (
+        Tally(failure=failure)
+        if failure
+        else try_python(tools, Path(store.source_path), subjects, store)
+    )
+    tally.seconds = seconds
+    rows.append([spec.name, "pytest-regen, Python", *tally.cells(len(subjects))])
+
+    module = place / "models.py"
+    words = ["--input", str(spec), "--input-file-type", "openapi", "--output", str(module)]
+    seconds, failure, _ = tools.call(
+        [*tools.datamodel_codegen, *words, "--output-model-type", "pydantic_v2.BaseModel"]
+    )
+    tally = Tally(failure=failure) if failure else try_python(tools, module, subjects, store)
+    tally.seconds = seconds
+    rows.append([spec.name, "datamodel-code-generator", *tally.cells(len(subjects))])
+
+    seconds, failure, found = tools.ours(spec, "typescript", place / "ours-typescript")
+    typed = RegenStore.open(found)
+    named = {
+        name: (f"api.{type_.name}", subjects[name][1])
+        for type_ in typed.ir.types
+        if (name := schema_name(type_)) in subjects and name
+    }
+    folder = place / "ours"
+    folder.mkdir()
+    (folder / "api.ts").write_text(typed.source, "utf-8")
+    tally = (
+        Tally(failure=failure)
+        if failure
+        else try_typescript(tools, folder, 'import type * as api from "./api";', named)
+    )
+    tally.seconds = seconds
+    rows.append([spec.name, "pytest-regen, TypeScript", *tally.cells(len(subjects))])
+
+    folder = place / "theirs"
+    folder.mkdir()
+    words = [str(spec), "--output", str(folder / "api.d.ts")]
+    seconds, failure, _ = tools.call([tools.npm("openapi-typescript"), *words])
+    spelled = {
+        name: (f"components['schemas'][{json.dumps(name)}]", found)
+        for name, (_, found) in subjects.items()
+    }
+    tally = (
+        Tally(failure=failure)
+        if failure
+        else try_typescript(tools, folder, 'import type { components } from "./api";', spelled)
+    )
+    tally.seconds = seconds
+    rows.append([spec.name, "openapi-typescript", *tally.cells(len(subjects))])
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("spec", nargs="+", type=Path, help="API descriptions")
+    parser.add_argument("--count", type=int, default=20, help="valid instances (default: 20)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        tools = Tools(Path(folder), options.count)
+        tools.install()
+        rows = [row for spec in options.spec for row in compare(tools, spec.resolve())]
+    head = ("document", "generator", "", "types sound", "invalid refused", "seconds")
+    print_table(head, rows)
+
+
+if __name__ == "__main__":
+    main()
