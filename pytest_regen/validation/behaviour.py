@@ -81,6 +81,7 @@ def behaviour_of(
     found: Split,
     results: Mapping[str, ValidationResult],
     pages: Pages,
+    *,
     count: int = COUNT,
 ) -> StoreBehaviour:
     """Return what running the types of a store shows.

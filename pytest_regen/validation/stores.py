@@ -184,7 +184,7 @@ def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:
     """
     source, verdicts = _verdicts(store)
     pages = _all_pages(store)
-    return behaviour_of(store, source, verdicts.found, verdicts.results, pages, count)
+    return behaviour_of(store, source, verdicts.found, verdicts.results, pages, count=count)
 
 
 def validate_store(

@@ -78,7 +78,6 @@ def test_what_is_missing_is_said_once(
 @pytest.mark.usefixtures("rounded")
 def test_workers_share_what_one_of_them_found(pytester: pytest.Pytester) -> None:
     """Each validates the store; its types are run once."""
-
     result = run(pytester, "-n", "2")
 
     outcomes = result.parseoutcomes()
