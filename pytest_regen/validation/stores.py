@@ -217,9 +217,9 @@ def validate_store(
     found = verdicts.found
     results = dict(verdicts.results)
     if behaviour and wants_behaviour(store, ignore):
-        for name, issues in behaviour_of_store(store).issues.items():
-            known = results[name].issues
-            results[name] = ValidationResult.of([*known, *without_echoes(issues, known)])
+        for type_name, issues in behaviour_of_store(store).issues.items():
+            known = results[type_name].issues
+            results[type_name] = ValidationResult.of([*known, *without_echoes(issues, known)])
     stale = _staleness(store)
     drifted = [edit.issue for edit in edits(store, found)]
     others = _by_type((*drifted, *edited_prompts(store), *file_issues(store, found)))
