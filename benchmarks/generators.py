@@ -296,12 +296,13 @@ def main() -> None:
     parser.add_argument("spec", nargs="+", type=Path, help="API descriptions")
     parser.add_argument("--count", type=int, default=20, help="valid instances (default: 20)")
     options = parser.parse_args()
+    # A large document takes minutes; its rows are shown when they are there.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(Path(folder), options.count)
         tools.install()
-        rows = [row for spec in options.spec for row in compare(tools, spec.resolve())]
-    head = ("document", "generator", "", "types sound", "invalid refused", "seconds")
-    print_table(head, rows)
+        head = ("document", "generator", "", "types sound", "invalid refused", "seconds")
+        print_table(head, (row for spec in options.spec for row in compare(tools, spec.resolve())))
 
 
 if __name__ == "__main__":
