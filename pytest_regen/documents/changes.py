@@ -101,17 +101,18 @@ class _Comparison:
         if len(old) == len(new) == 1 and not self._are_named:
             self._meet(old[0], new[0])
             return
-        matched = [pair for pair in product(old, new) if self._is_same(*pair)]
-        for pair in matched:
-            self._meet(*pair)
+        for pair in product(old, new):
+            if self._is_same(*pair):
+                self._meet(*pair)
+        known = [{pair[side] for pair in self._seen} for side in (0, 1)]
         for name in old:
-            if name not in {before for before, _ in matched}:
+            if name not in known[0]:
                 message, effect = "is no longer one of the types", "narrower"
                 if self._are_named:
                     message, effect = "was removed", "gone"
                 yield Change("root_removed", name, None, message, effect)
         for name in new:
-            if name not in {after for _, after in matched}:
+            if name not in known[1]:
                 message, effect = "is one of the types now", "wider"
                 if self._are_named:
                     message, effect = "was added", "none"

@@ -188,9 +188,9 @@ class Work(Generic[V]):
             return ()
         piece = self._pieces[name]
         if piece.ordered is None:
-            # Of all pieces at the same time: what they have becomes another thing, and what is
-            # asked for does not.
-            self._drafted = self._drafted or self.view
+            # All pieces are looked at in one view: what is asked for does not change with answers.
+            if self._drafted is None:
+                self._drafted = self.view
             piece.ordered = self._drafted.ordered(name)
         return without_marks(found, piece.ordered)
 
@@ -272,6 +272,8 @@ class Work(Generic[V]):
             self._note_kept(name, (), trial.history)
         findings = (*self._correctable(name, tried), *fails)
         self._note_findings(name, findings, is_stored=is_better)
+        if not fails:
+            self._stop_if_ordered(name, tried, is_stored=is_better)
 
     def _note_kept(self, name: str, kept: Sequence[Answer], rejected: Sequence[str]) -> None:
         piece = self._pieces[name]

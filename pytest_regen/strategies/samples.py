@@ -29,7 +29,7 @@ __all__ = ["Samples"]
 
 Json = Any
 _ABSENT: Final = object()
-_SIZES: Final = {-1: (0, 0), 0: (130, 100), 1: (130, 12), 2: (4, 3)}
+_SIZES: Final = {-1: (0, 0), 0: (130, 100), 1: (130, 12), 2: (8, 3)}
 """By level: how many scalars, how many objects and arrays. Below the last, one."""
 _LEAST: Final = 3
 """The level from which on only the least value is made."""
@@ -174,6 +174,8 @@ class Samples:
             made = make(size, 0)
             if made is not None:
                 yield made
+        twice = [pool[0], pool[0]] if pool and not heads and not option.is_unique else []
+        yield from [twice] if option.shortest <= len(twice) <= top and twice else []
         # Every value of the items is in some array, among few others.
         longest = max(map(len, (pool, *heads)), default=0)
         size = min(max(option.shortest, len(heads), _CHUNK), top)

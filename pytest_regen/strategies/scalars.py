@@ -85,7 +85,11 @@ _TEXTS: Final = (
     "x" * 300,
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_ALPHABETS: Final = (string.ascii_lowercase, string.printable[:95], "äßñøЖδ中あ𝄞😀\u200d\u00a0")
+_ALPHABETS: Final = (
+    string.ascii_lowercase,
+    string.printable[:95],
+    "äßñøe\u0301Жδ中あ𝄞😀\u200d\u00a0",
+)
 _RANDOM: Final = 120
 _DRAWN: Final = 150
 """Strings that hypothesis draws for a pattern."""
@@ -253,7 +257,7 @@ class Numbers:
     def _candidates(self) -> Iterator[int | float]:
         low, high = self.limits
         edge = 1 if self.is_integer else 0.5
-        yield from (1, 0)
+        yield from (1, 0) if self.is_integer else (1, 0.5, 0)
         if low is not None:
             yield from (low, low + edge, low + 1)
         if high is not None:

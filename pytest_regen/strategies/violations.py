@@ -152,7 +152,7 @@ class _Finder:
 
     def enum(self, type_: TypeIR, base: Json) -> None:
         """Look for what is no value of an enum."""
-        self._keep("", base, _wrong_values(type_, (), None))
+        self._keep("", base, _wrong_values(type_))
 
     def field(self, field: FieldIR, instances: Sequence[dict[str, Json]]) -> None:
         """Look for what one field may not be."""
@@ -226,10 +226,13 @@ class _Finder:
     def _wrong_references(
         self, type_: TypeIR, at: Path, said: Mapping[str, Any]
     ) -> Iterator[_Mutation]:
-        if type_.kind == "enum":
-            yield from _wrong_values(type_, at, said.get("enum"))
-        else:
+        if type_.kind == "object":
             yield from _wrong_types("object", at)
+        elif isinstance(said.get("enum"), list):
+            # What is no value at all is the enum's own affair.
+            for value in type_.enum_values:
+                if value not in said["enum"]:
+                    yield _Mutation(at, "enum", value)
 
     def _wrong_unions(
         self, options: Sequence[TypeExpr], word: str | None, at: Path, value: Json
@@ -425,14 +428,11 @@ def _wrong_arrays(at: Path, value: list[Json], said: Mapping[str, Any]) -> Itera
         yield _Mutation(at, "uniqueItems", [*value[:-1], value[0]])
 
 
-def _wrong_values(type_: TypeIR, at: Path, narrowed: Any) -> Iterator[_Mutation]:
+def _wrong_values(type_: TypeIR) -> Iterator[_Mutation]:
     """Yield what is no value of an enum: above all what looks like the name of one."""
+    at: Path = ()
     values = type_.enum_values
     labels = type_.enum_names or ()
-    if isinstance(narrowed, list):
-        for value in values:
-            if value not in narrowed:
-                yield _Mutation(at, "enum", value)
     if all(isinstance(value, str) for value in values):
         texts = [str(value) for value in values]
         looks = [look for text in texts[:3] for look in (text.upper(), text.lower(), text.title())]

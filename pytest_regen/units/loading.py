@@ -177,12 +177,15 @@ class ProjectKinds:
     def kind_to_enclose(self, path: Path) -> Kind | None:
         """Return the kind whose globs match a file and whose region can put markers into it."""
         place = self.place(self.absolute(path))
-        for one in self.kinds if place is not None else ():
-            if getattr(one.kind.region, "enclose", None) and any(
-                _fits(place, pattern) for pattern in one.globs
-            ):
-                return one.kind
-        return None
+        able = (one for one in self.kinds if getattr(one.kind.region, "enclose", None))
+        return next(
+            (
+                one.kind
+                for one in able
+                if place is not None and any(_fits(place, pattern) for pattern in one.globs)
+            ),
+            None,
+        )
 
     def absolute(self, path: Path | str) -> Path:
         """Return a path seen from the root, links left as they are."""

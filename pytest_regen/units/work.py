@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from typing import Any
 
 from pytest_regen.errors import HandEditError, SourceError, UsageError
 from pytest_regen.regeneration.flow import source_diff
@@ -81,7 +82,7 @@ def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
     """Put markers around texts that stand in a file without them; return whose they are.
 
     Args:
-        file: the file; its region has ``enclose``.
+        file: the file; a region without ``enclose`` leaves it as it is.
         names: the units; those that have their markers stay as they are.
 
     Raises:
@@ -91,9 +92,10 @@ def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
     with file.writing() as (units, write):
         _refuse_unreadable(units)
         made, new = units.text, [name for name in names if name not in units.texts]
-        for name in new:
-            made = call_region(kind, "enclose", partial(kind.region.enclose, made, name), file.place)  # type: ignore[attr-defined]  # as the caller saw
-        if new:
+        enclose: Any = getattr(kind.region, "enclose", None)
+        for name in new if enclose else ():
+            made = call_region(kind, "enclose", partial(enclose, made, name), file.place)
+        if made != units.text:
             write.text = made
             write.commit()
     return tuple(new)

@@ -1,8 +1,9 @@
 """Examples in docstrings, run in the real sandbox: what each unit of one file is told."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,9 +43,11 @@ UNITS = {
     "dies": (">>> dies(0)\n0", "().__class__.__base__.__subclasses__()\nimport ctypes_of_nothing"),
     "prints": (">>> prints(1)\none\n<BLANKLINE>\ntwo\n", 'print("one\\n\\ntwo")'),
     "flags": (
-        ">>> flags(1)  # doctest: +ELLIPSIS\n[0, ..., 9]\n>>> flags(2)  # doctest: +SKIP\n9\n"
-        ">>> {}['a']  # doctest: +IGNORE_EXCEPTION_DETAIL\nTraceback (most recent call last):\n"
-        "KeyError: 'b'",
+        (
+            ">>> flags(1)  # doctest: +ELLIPSIS\n[0, ..., 9]\n>>> flags(2)  # doctest: +SKIP\n9\n"
+            ">>> {}['a']  # doctest: +IGNORE_EXCEPTION_DETAIL\n"
+            "Traceback (most recent call last):\nKeyError: 'b'"
+        ),
         "return list(range(10))",
     ),
     "shares": (">>> y = shares(1)\n>>> y\n1\n>>> calls\n[1]", "calls.append(x)\nreturn x"),
@@ -213,17 +216,17 @@ def test_a_unit_that_breaks_the_import(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many modules each run of the sandbox was about."""
     runs: list[int] = []
-    run = examples_module.run_examples
+    run = sandbox.run_examples
 
-    def counting(jobs, **options):  # type: ignore[no-untyped-def]  # hands everything on
+    def counting(jobs: Sequence[Any], **options: Any) -> Any:
         runs.append(len(jobs))
         return run(jobs, **options)
 
     monkeypatch.setattr(examples_module, "run_examples", counting)
-    yield runs
+    return runs
 
 
 def test_a_verdict_is_kept_until_something_changes(tmp_path: Path, counted: list[int]) -> None:

@@ -74,7 +74,7 @@ def found(
         "def inner(n):\n    return inner(n - 1) if n else text\nreturn inner(self.hands)",
         "return [x for x in text if (y := x)] + [y]",
         "try:\n    return text\nexcept* ValueError as error:\n    print(error)",
-        "from . import models as m\nfrom .models import Boat\nimport acme.models\nreturn m, Boat, acme",
+        "from . import models as m\nfrom .models import Boat\nimport acme.models\nreturn m, acme",
         "import yaml, pluggy\nreturn yaml, pluggy",
         "from os.path import join\nimport shutil\nreturn join, shutil",
         "return open(text).read() + open(text, 'rb').read()",

@@ -218,11 +218,11 @@ def test_other_code_is_drift(old: str, new: str) -> None:
 
 @pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
 def test_a_real_formatter_makes_no_drift(tmp_path: Path) -> None:
-    """ruff format over a file with regions leaves every unit what it was."""
+    """A run of ruff over a file with regions leaves every unit what it was."""
     body = (
         "    x = {'a':1,'b' :2}\n    def inner( ):\n        '''Say.\n\n          more'''\n"
         "        return (x ['a'],)#one\n    if (x):\n        return f'{inner()!r:>{9}}'\n"
-        "    return [y for y in x if y!='a' and len(y)>2 or not (y) or y in ('aa','bb','cc','dd')]\n"
+        "    return [y for y in x if y!='a' and len(y)>2 or not (y) or y in ('aa','bb','cc')]\n"
     )
     path = tmp_path / "module.py"
     path.write_text(MODULE.replace("    return next(iter(items), default)\n", body), "utf-8")
@@ -243,3 +243,68 @@ def test_an_answer_is_never_an_input(text: str) -> None:
 
     assert inputs(made) == inputs(MODULE)
     assert inputs(made, "Boat.name") == inputs(MODULE, "Boat.name")
+
+
+PLAIN = '''\
+def one(x):
+    """Return it.
+
+    >>> one(1)
+    1
+    """
+    # as it is
+
+    # really
+    return x
+
+
+class Boat:
+    @property
+    def name(self):
+        @cache
+        def inner():
+            return 1
+
+        return inner()  # last
+
+    def only_text(self):
+        """Do nothing."""
+
+    def on_one_line(self): return 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("one", "# as it is\n\n# really\nreturn x"),
+        ("Boat.name", "@cache\ndef inner():\n    return 1\n\nreturn inner()  # last"),
+        ("Boat.only_text", ""),
+    ],
+)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_markers_are_put_around_what_stands_there(name: str, code: str, ends: str) -> None:
+    """The whole body below the docstring, with its comments; no other line changes."""
+    plain = PLAIN.replace("\n", ends)
+    made = FunctionRegion().enclose(plain, name)
+
+    assert FunctionRegion().find(made)[name].text == code
+    added = [line for line in made.split("\n") if "REGEN" in line]
+    assert len(added) == 2
+    assert [line for line in made.split("\n") if line not in added] == plain.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("two", "the module has no function 'two'"),
+        ("name", "the module has no function 'name'"),
+        ("Boat.on_one_line", "line 25: the code of Boat.on_one_line has no lines of its own"),
+    ],
+)
+def test_where_no_markers_fit(name: str, reason: str) -> None:
+    """It says which functions there are, or what to change."""
+    with pytest.raises(RegionError) as caught:
+        FunctionRegion().enclose(PLAIN, name)
+
+    assert caught.value.what == reason

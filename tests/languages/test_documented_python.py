@@ -54,7 +54,7 @@ def expression(words: str) -> dict[str, Any]:
 
 def codes(field: dict[str, Any], member: str, profile: str) -> set[str]:
     """Return what is said about a class with one member."""
-    others = [
+    others: list[dict[str, Any]] = [
         {"name": name, "schema_id": name, "kind": "object", "fields": []}
         for name in ("Shape", "Colour")
     ]

@@ -13,11 +13,16 @@ import pytest
 from python_kites import KITES, PYTHON, issues_of, pages_of
 
 from pytest_regen.documents.ir import EnumValue, TypeIR
-from pytest_regen.prompts.values import OutputMode
+from pytest_regen.prompts.values import output_mode
 from pytest_regen.validation import PageText
 
 Change = Callable[[str], str]
 PROFILES = ("default", "dataclass", "typeddict")
+LOST = ("MISSING_FIELD",)
+WRONG = ("WRONG_TYPE",)
+NULL = ("NULLABILITY",)
+ILLEGAL = ("SYNTAX",)
+ENUM = ("ENUM_MEMBER",)
 
 
 @dataclass(frozen=True)
@@ -39,26 +44,28 @@ def sub(pattern: str, replacement: str, count: int = 1) -> Change:
     return lambda code: re.sub(pattern, replacement, code, count=count)
 
 
-def operators() -> Iterator[Operator]:
-    """Yield all faults."""
-    every = {"profiles": PROFILES}
-    lost = ("MISSING_FIELD",)
-    wrong = ("WRONG_TYPE",)
-    null = ("NULLABILITY",)
-    illegal = ("SYNTAX",)
-    enum = ("ENUM_MEMBER",)
-    optional = r"= (?:Field\(\s*default=)?None"
-    # names on the wire
-    yield Operator("alias dropped", sub(r'alias="[^"]*"(?:, )?', ""), lost, fits='alias="(?!class)')
-    yield Operator("alias misspelt", sub(r'alias="', 'alias="x'), lost)
-    yield Operator("alias in capitals", sub(r'alias="(\w)', r'alias="\1X'), lost)
-    yield Operator("alias only read", sub(r"\balias=", "validation_alias="), lost)
-    yield Operator("alias only written", sub(r"\balias=", "serialization_alias="), lost)
-    yield Operator("alias is a name", sub(r'alias="[^"]*"', "alias=ALIAS"), lost)
-    yield Operator("identifier changed", sub(r"^    (\w+):", r"    \1_x:"), lost, fits=r"^[^\"]*$")
-    yield Operator("field left out", lambda _: "", lost, **every)
-    yield Operator("left out of JSON", sub(r"Field\(", "Field(exclude=True, "), lost)
-    yield Operator("field commented out", sub(r"(?m)^", "# ", 0), lost, **every)
+def put_before(text: str) -> Change:
+    """Return a change that puts a line before the code."""
+    return lambda code: f"{text}\n{code}"
+
+
+def put_instead(text: str) -> Change:
+    """Return a change that puts a line in place of the code."""
+    return lambda _: f"    {text}"
+
+
+def wire_faults() -> Iterator[Operator]:
+    """Yield faults of names on the wire."""
+    yield Operator("alias dropped", sub(r'alias="[^"]*"(?:, )?', ""), LOST, fits='alias="(?!class)')
+    yield Operator("alias misspelt", sub(r'alias="', 'alias="x'), LOST)
+    yield Operator("alias in capitals", sub(r'alias="(\w)', r'alias="\1X'), LOST)
+    yield Operator("alias only read", sub(r"\balias=", "validation_alias="), LOST)
+    yield Operator("alias only written", sub(r"\balias=", "serialization_alias="), LOST)
+    yield Operator("alias is a name", sub(r'alias="[^"]*"', "alias=ALIAS"), LOST)
+    yield Operator("identifier changed", sub(r"^    (\w+):", r"    \1_x:"), LOST, fits=r"^[^\"]*$")
+    yield Operator("field left out", lambda _: "", LOST, profiles=PROFILES)
+    yield Operator("left out of JSON", sub(r"Field\(", "Field(exclude=True, "), LOST)
+    yield Operator("field commented out", sub(r"(?m)^", "# ", 0), LOST, profiles=PROFILES)
     yield Operator(
         "field written twice",
         lambda code: code + "\n" + re.sub(r"^    (\w+):", r"    \1_again:", code),
@@ -66,7 +73,9 @@ def operators() -> Iterator[Operator]:
         fits="alias=",
     )
     yield Operator(
-        "field invented", lambda code: f"{code}\n    invented: str | None = None", ("PHANTOM_FIELD",)
+        "field invented",
+        lambda code: f"{code}\n    invented: str | None = None",
+        ("PHANTOM_FIELD",),
     )
     yield Operator(
         "key written twice",
@@ -74,28 +83,39 @@ def operators() -> Iterator[Operator]:
         ("DUPLICATE_FIELD",),
         profiles=("typeddict",),
     )
-    # null and absence
-    yield Operator("None dropped", sub(r" \| None(?= =)", ""), null)
-    yield Operator("None added", sub(r"$", " | None"), null, fits=r"^    \w+: (?!Any)[\w.\[\], ]+$")
-    yield Operator("default dropped", sub(r" = None$", ""), null, fits=r"None = None$")
-    yield Operator("default dropped in Field", sub(r"default=None,?\s*", ""), null)
-    yield Operator("default added", sub(r"$", " = None"), null, fits=r"^    \w+: (?!Any)[^=]+$")
-    yield Operator("default of a value", sub(optional + "$", '= ""'), null, fits="str . None = None$")
-    yield Operator("default in Field", sub("default=None", 'default=""'), null, fits="str . None")
-    yield Operator("factory", sub("= None$", "= Field(default_factory=list)"), null, fits="= None$")
-    yield Operator("UNSET dropped", sub(r" = UNSET", ""), null, profiles=("dataclass",))
-    yield Operator("Unset dropped", sub(r" \| Unset", ""), null, profiles=("dataclass",))
+
+
+def absence_faults() -> Iterator[Operator]:
+    """Yield faults of null and absence."""
+    yield Operator("None dropped", sub(r" \| None(?= =)", ""), NULL)
+    yield Operator("None added", sub(r"$", " | None"), NULL, fits=r"^    \w+: (?!Any)[\w.\[\], ]+$")
+    yield Operator("default dropped", sub(r" = None$", ""), NULL, fits=r"None = None$")
+    yield Operator("default dropped in Field", sub(r"default=None,?\s*", ""), NULL)
+    yield Operator("default added", sub(r"$", " = None"), NULL, fits=r"^    \w+: (?!Any)[^=]+$")
     yield Operator(
-        "NotRequired dropped", sub(r"NotRequired\[(.*)\]", r"\1"), null, profiles=("typeddict",)
+        "default of a value",
+        sub(r"= (?:Field\(\s*default=)?None$", '= ""'),
+        NULL,
+        fits="str . None = None$",
+    )
+    yield Operator("default in Field", sub("default=None", 'default=""'), NULL, fits="str . None")
+    yield Operator("factory", sub("= None$", "= Field(default_factory=list)"), NULL, fits="= None$")
+    yield Operator("UNSET dropped", sub(r" = UNSET", ""), NULL, profiles=("dataclass",))
+    yield Operator("Unset dropped", sub(r" \| Unset", ""), NULL, profiles=("dataclass",))
+    yield Operator(
+        "NotRequired dropped", sub(r"NotRequired\[(.*)\]", r"\1"), NULL, profiles=("typeddict",)
     )
     yield Operator(
         "NotRequired added",
         sub(r': "([^"]+)"', r': "NotRequired[\1]"'),
-        null,
+        NULL,
         profiles=("typeddict",),
         fits=r'^(?!.*NotRequired).*": "',
     )
-    # types
+
+
+def type_faults() -> Iterator[Operator]:
+    """Yield faults of types."""
     for old, new in (
         ("str", "int"),
         ("str", "bytes"),
@@ -112,9 +132,9 @@ def operators() -> Iterator[Operator]:
         yield Operator(
             f"{old} is {new}",
             sub(rf"(?<=[\[ \"|]){old}\b", new),
-            wrong,
+            WRONG,
             fits=rf"(?m)^[^\[#]*[: \"|]{old}\b",
-            **every,
+            profiles=PROFILES,
         )
     for old, new in (
         (r"dt\.datetime", "dt.date"),
@@ -123,28 +143,45 @@ def operators() -> Iterator[Operator]:
         ("UUID", "int"),
         ("UUID", "bytes"),
     ):
-        yield Operator(f"{old} is {new}", sub(old, new), wrong, profiles=("default", "dataclass"))
-    yield Operator("a decimal as text", sub("DecimalNumber", "Decimal"), wrong)
-    yield Operator("an element alone", sub(r"list\[(\w+)\]", r"\1"), wrong, **every)
-    yield Operator("a list of lists", sub(r"list\[(\w+)\]", r"list[list[\1]]"), wrong, **every)
-    yield Operator("keys of integers", sub(r"dict\[str", "dict[int"), wrong, **every)
-    yield Operator("values of another type", sub(r"dict\[str, int", "dict[str, str"), wrong, **every)
-    yield Operator("a map as a list", sub(r"dict\[str, (\w+)\]", r"list[\1]"), wrong, **every)
+        yield Operator(f"{old} is {new}", sub(old, new), WRONG, profiles=("default", "dataclass"))
+    yield Operator("a decimal as text", sub("DecimalNumber", "Decimal"), WRONG)
+    yield Operator("an element alone", sub(r"list\[(\w+)\]", r"\1"), WRONG, profiles=PROFILES)
     yield Operator(
-        "a type that is nowhere", sub(r"\b(?:Knot|Colour)\b", "Ghost"), ("UNDECLARED_TYPE",), **every
+        "a list of lists", sub(r"list\[(\w+)\]", r"list[list[\1]]"), WRONG, profiles=PROFILES
     )
-    yield Operator("union cut", sub(r"Knot \| Bow|Bow \| Knot", "Knot"), wrong, **every)
-    yield Operator("union widened", sub(r"Knot \| Bow", "Knot | Bow | int"), wrong, **every)
-    yield Operator("wrong tag", sub(r'discriminator="\w+"', 'discriminator="tag"'), wrong)
-    yield Operator("Literal changed", sub(r'Literal\["', 'Literal["x'), wrong, **every)
+    yield Operator("keys of integers", sub(r"dict\[str", "dict[int"), WRONG, profiles=PROFILES)
     yield Operator(
-        "Literal widened", sub(r"Literal\[(.*?)\]", r'Literal[\1, "more"]'), wrong, **every
+        "values of another type", sub(r"dict\[str, int", "dict[str, str"), WRONG, profiles=PROFILES
     )
-    yield Operator("Literal dropped", sub(r"Literal\[.*?\]", "str"), wrong, **every)
-    yield Operator("a limit changed", sub(r"(max_length|ge)=\d+", r"\1=3"), wrong)
-    yield Operator("a limit invented", sub(r"Field\(", "Field(min_length=3, "), wrong)
-    yield Operator("pattern changed", sub(r'pattern=r?"', 'pattern=r"x'), wrong)
-    # names
+    yield Operator(
+        "a map as a list", sub(r"dict\[str, (\w+)\]", r"list[\1]"), WRONG, profiles=PROFILES
+    )
+    yield Operator(
+        "a type that is nowhere",
+        sub(r"\b(?:Knot|Colour)\b", "Ghost"),
+        ("UNDECLARED_TYPE",),
+        profiles=PROFILES,
+    )
+    yield Operator("union cut", sub(r"Knot \| Bow|Bow \| Knot", "Knot"), WRONG, profiles=PROFILES)
+    yield Operator(
+        "union widened", sub(r"Knot \| Bow", "Knot | Bow | int"), WRONG, profiles=PROFILES
+    )
+    yield Operator("wrong tag", sub(r'discriminator="\w+"', 'discriminator="tag"'), WRONG)
+    yield Operator("Literal changed", sub(r'Literal\["', 'Literal["x'), WRONG, profiles=PROFILES)
+    yield Operator(
+        "Literal widened",
+        sub(r"Literal\[(.*?)\]", r'Literal[\1, "more"]'),
+        WRONG,
+        profiles=PROFILES,
+    )
+    yield Operator("Literal dropped", sub(r"Literal\[.*?\]", "str"), WRONG, profiles=PROFILES)
+    yield Operator("a limit changed", sub(r"(max_length|ge)=\d+", r"\1=3"), WRONG)
+    yield Operator("a limit invented", sub(r"Field\(", "Field(min_length=3, "), WRONG)
+    yield Operator("pattern changed", sub(r'pattern=r?"', 'pattern=r"x'), WRONG)
+
+
+def name_faults() -> Iterator[Operator]:
+    """Yield faults of names."""
     yield Operator(
         "a method's name",
         sub(r"^    (\w+): (.*?)(?: = None)?$", r'    json: \2 = Field(alias="\1")'),
@@ -160,18 +197,23 @@ def operators() -> Iterator[Operator]:
     yield Operator(
         "an underscore first", sub(r"^    (?=\w)", "    _"), ("INVALID_IDENTIFIER",), fits="alias="
     )
-    # signs
-    yield Operator("no annotation", sub(r": [^=]+ = ", " = "), illegal, fits="= Field")
-    yield Operator("bracket lost", sub(r"\](?!.*\])", ""), illegal, fits=r"list\[|dict\[", **every)
-    yield Operator("parenthesis lost", sub(r"\)$", ""), illegal, fits=r"\)$")
-    yield Operator("parenthesis too many", sub(r"\)$", "))"), illegal, fits=r"\)$")
-    yield Operator("quote lost", sub(r'"', ""), illegal, fits='alias="')
-    yield Operator("last quote lost", sub(r'"(?=[,)])', ""), illegal, fits='alias="[^"]*"\\)')
-    yield Operator("comma lost", sub(r", (?=\w+=)", " "), illegal)
-    yield Operator("colon lost", sub(r"^(    \w+): ", r"\1 "), illegal, profiles=PROFILES[:2])
-    yield Operator("equals sign lost", sub(r" = (?=Field)", " "), illegal)
-    yield Operator("bar lost", sub(r" \| (?=None)", " "), illegal)
-    yield Operator("a comma at the end", sub(r"$", ","), illegal, fits=r"\)$")
+
+
+def sign_faults() -> Iterator[Operator]:
+    """Yield faults of signs."""
+    yield Operator("no annotation", sub(r": [^=]+ = ", " = "), ILLEGAL, fits="= Field")
+    yield Operator(
+        "bracket lost", sub(r"\](?!.*\])", ""), ILLEGAL, fits=r"list\[|dict\[", profiles=PROFILES
+    )
+    yield Operator("parenthesis lost", sub(r"\)$", ""), ILLEGAL, fits=r"\)$")
+    yield Operator("parenthesis too many", sub(r"\)$", "))"), ILLEGAL, fits=r"\)$")
+    yield Operator("quote lost", sub(r'"', ""), ILLEGAL, fits='alias="')
+    yield Operator("last quote lost", sub(r'"(?=[,)])', ""), ILLEGAL, fits='alias="[^"]*"\\)')
+    yield Operator("comma lost", sub(r", (?=\w+=)", " "), ILLEGAL)
+    yield Operator("colon lost", sub(r"^(    \w+): ", r"\1 "), ILLEGAL, profiles=PROFILES[:2])
+    yield Operator("equals sign lost", sub(r" = (?=Field)", " "), ILLEGAL)
+    yield Operator("bar lost", sub(r" \| (?=None)", " "), ILLEGAL)
+    yield Operator("a comma at the end", sub(r"$", ","), ILLEGAL, fits=r"\)$")
     yield Operator(
         "hyphen in a name",
         sub(r"^    (\w+)_(\w+):", r"    \1-\2:"),
@@ -184,39 +226,57 @@ def operators() -> Iterator[Operator]:
         ("INVALID_IDENTIFIER",),
         profiles=PROFILES[:2],
     )
-    yield Operator("name in quotes", sub(r"^    (\w+):", r'    "\1":'), illegal, fits="= Field")
-    yield Operator("indented too far", sub(r"^    (?=\w)", "      "), illegal, profiles=PROFILES[:2])
-    yield Operator("a question mark", sub(r" \| None", "?"), illegal, fits="= None$")
-    yield Operator("null of JavaScript", sub(r"= None$", "= null"), illegal, fits="= None$")
+    yield Operator("name in quotes", sub(r"^    (\w+):", r'    "\1":'), ILLEGAL, fits="= Field")
+    yield Operator(
+        "indented too far", sub(r"^    (?=\w)", "      "), ILLEGAL, profiles=PROFILES[:2]
+    )
+    yield Operator("a question mark", sub(r" \| None", "?"), ILLEGAL, fits="= None$")
+    yield Operator("null of JavaScript", sub(r"= None$", "= null"), ILLEGAL, fits="= None$")
     yield Operator(
         "quotes not escaped",
         sub(r'description="The ', 'description="The "'),
-        illegal,
+        ILLEGAL,
         fits="description=.*\\.",
     )
-    yield Operator("a comment of C", sub(r"$", "  // note"), illegal, fits=r"\w$", profiles=PROFILES[:2])
+    yield Operator(
+        "a comment of C", sub(r"$", "  // note"), ILLEGAL, fits=r"\w$", profiles=PROFILES[:2]
+    )
     for comment in ("# ... other fields omitted for brevity", "# rest of the fields"):
         yield Operator(
-            f"elision {comment[:9]}", lambda _, text=comment: f"    {text}", ("ARTIFACT",), **every
+            f"elision {comment[:9]}", put_instead(comment), ("ARTIFACT",), profiles=PROFILES
         )
-    # pages
-    declares = r"(?m)^(?:class |\w+ = TypedDict|\w+: TypeAlias)"  # elsewhere what stands around delimiters is left out
+
+
+def page_faults() -> Iterator[Operator]:
+    """Yield faults of pages."""
+    # On other pages, what stands around the delimiters is left out.
+    declares = r"(?m)^(?:class |\w+ = TypedDict|\w+: TypeAlias)"
     for word in ("Here is the class you asked for:", "I hope this helps you!"):
         yield Operator(
             f"prose: {word[:6]}",
-            lambda code, text=word: f"{text}\n{code}",
+            put_before(word),
             ("ARTIFACT",),
             "page",
             PROFILES,
             declares,
         )
-    yield Operator("prose alone", lambda _: "I cannot help with that.", ("ARTIFACT",), "page", **every)
-    yield Operator("nothing", lambda _: "", ("EMPTY_OUTPUT",), "page", **every)
+    yield Operator(
+        "prose alone",
+        lambda _: "I cannot help with that.",
+        ("ARTIFACT",),
+        "page",
+        profiles=PROFILES,
+    )
+    yield Operator("nothing", lambda _: "", ("EMPTY_OUTPUT",), "page", profiles=PROFILES)
     yield Operator(
         "a fence", lambda code: f"{code}\n```", ("ARTIFACT",), "page", PROFILES, declares
     )
     yield Operator(
-        "JSON", lambda code: json.dumps({"code": code}), ("ARTIFACT", "SYNTAX"), "page", **every
+        "JSON",
+        lambda code: json.dumps({"code": code}),
+        ("ARTIFACT", "SYNTAX"),
+        "page",
+        profiles=PROFILES,
     )
     yield Operator(
         "HTML",
@@ -253,34 +313,55 @@ def operators() -> Iterator[Operator]:
         ("FOREIGN_TYPE",), "page", fits="class ",
     )  # fmt: skip
     yield Operator(
-        "colon of the class lost", sub(r"(class .*):", r"\1"), ("SYNTAX",), "page", PROFILES, "class "
+        "colon of the class lost",
+        sub(r"(class .*):", r"\1"),
+        ("SYNTAX",),
+        "page",
+        PROFILES,
+        "class ",
     )
     yield Operator(
         "a method outside", lambda code: f"{code}\n\n\ndef load(text):\n    return text",
         ("SYNTAX",), "page", PROFILES, "class ",
     )  # fmt: skip
-    # enums
-    every_value = {"of": "value", "profiles": PROFILES}
-    yield Operator("value left out", lambda _: "", enum, **every_value)
-    yield Operator("value changed", sub(r'(?<=")(?=\w)', "x"), enum, **every_value)
-    yield Operator("number changed", sub(r"\d+(?=,?$)", "9"), enum, **every_value)
-    yield Operator("value in capitals", sub(r'"sky-blue"', '"SKY_BLUE"'), enum, **every_value)
-    yield Operator("auto()", sub(r"= .*", "= auto()"), enum, "value", fits='"')
-    yield Operator("number as text", sub(r"(-?\d+)$", r'"\1"'), enum, "value", fits=r"\d$")
-    yield Operator("value is a tuple", sub(r"$", ","), illegal, "value")
+
+
+def enum_faults() -> Iterator[Operator]:
+    """Yield faults of enums."""
+    yield Operator("value left out", lambda _: "", ENUM, of="value", profiles=PROFILES)
+    yield Operator("value changed", sub(r'(?<=")(?=\w)', "x"), ENUM, of="value", profiles=PROFILES)
+    yield Operator("number changed", sub(r"\d+(?=,?$)", "9"), ENUM, of="value", profiles=PROFILES)
     yield Operator(
-        "value twice", lambda code: f"{code}\n{code.replace(' =', '_2 =')}", enum, **every_value
+        "value in capitals", sub(r'"sky-blue"', '"SKY_BLUE"'), ENUM, of="value", profiles=PROFILES
     )
-    yield Operator("value invented", lambda code: f'{code}\n    OTHER = "other"', enum, "value")
-    yield Operator("numbers in a StrEnum", sub("IntEnum", "StrEnum"), illegal, "enum")
-    yield Operator("text in an IntEnum", sub("StrEnum", "IntEnum"), illegal, "enum")
+    yield Operator("auto()", sub(r"= .*", "= auto()"), ENUM, "value", fits='"')
+    yield Operator("number as text", sub(r"(-?\d+)$", r'"\1"'), ENUM, "value", fits=r"\d$")
+    yield Operator("value is a tuple", sub(r"$", ","), ILLEGAL, "value")
+    yield Operator(
+        "value twice",
+        lambda code: f"{code}\n{code.replace(' =', '_2 =')}",
+        ENUM,
+        of="value",
+        profiles=PROFILES,
+    )
+    yield Operator("value invented", lambda code: f'{code}\n    OTHER = "other"', ENUM, "value")
+    yield Operator("numbers in a StrEnum", sub("IntEnum", "StrEnum"), ILLEGAL, "enum")
+    yield Operator("text in an IntEnum", sub("StrEnum", "IntEnum"), ILLEGAL, "enum")
     yield Operator("no enum", sub(r"\((?:Str|Int)Enum\)", ""), ("MISSING_CLASS",), "enum")
     yield Operator(
-        "comma of a value lost", sub(r",$", ""), illegal, "value", ("typeddict",), "sky-blue|-1"
+        "comma of a value lost", sub(r",$", ""), ILLEGAL, "value", ("typeddict",), "sky-blue|-1"
     )
 
 
-OPERATORS = list(operators())
+OPERATORS = [
+    *wire_faults(),
+    *absence_faults(),
+    *type_faults(),
+    *name_faults(),
+    *sign_faults(),
+    *page_faults(),
+    *enum_faults(),
+]
 
 
 @dataclass(frozen=True)
@@ -316,7 +397,7 @@ def places(operator: Operator, profile: str) -> Iterator[Place]:
 
 def member_code(type_: TypeIR, unit: EnumValue, profile: str) -> str:
     """Return the code of one member, as it stands on its page."""
-    mode: OutputMode = "enum_values_only" if type_.kind == "enum" else "fields_only"
+    mode = output_mode(is_enum=type_.kind == "enum", is_root=False, page=2)
     return "\n".join(PYTHON.write_page(type_, [unit], mode, profile=profile).split("\n")[1:-1])
 
 

@@ -16,8 +16,8 @@ import pytest_regen
 # pytester forgets what an inner run imported; loaded here, it is loaded once. That what is not
 # used stays unloaded is tested in processes of their own.
 for module in pkgutil.walk_packages(pytest_regen.__path__, "pytest_regen."):
-    # Programs for a child begin at once.
-    if not module.name.endswith(("__main__", "sandbox.runner")):
+    # Programs for a child begin at once, or change what they find.
+    if not module.name.endswith(("__main__", "sandbox.runner", "python.handler")):
         import_module(module.name)
 
 

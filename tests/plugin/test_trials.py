@@ -108,7 +108,7 @@ def test_a_failing_test_heals_its_function(
         result = functions.run("-v")
 
     assert result.parseoutcomes() == {"regenerated": 1, "passed": 2}
-    assert GOOD.split("\n")[0] in functions.module.read_text("utf-8")
+    assert GOOD.split("\n", maxsplit=1)[0] in functions.module.read_text("utf-8")
     (request,) = requests
     assert "[TEST] test_hours[1h30m] fails: ValueError: invalid literal for int()" in request
     assert 'raised by: return int(text.removesuffix("m"))' in request
@@ -250,7 +250,11 @@ PASSED = ("passed", "passed", "passed")
         ([], 0, False),
     ],
 )
-def test_a_pass_is_whole(said: list[dict[str, Any]], code: int | None, passed: bool) -> None:
+def test_a_pass_is_whole(
+    said: list[dict[str, Any]],
+    code: int | None,
+    passed: bool,  # noqa: FBT001 - a parameter
+) -> None:
     """Each phase of that very test once, the end of the run, and a normal exit."""
     trial = trials._read(Item(), said, code, "", 1)  # type: ignore[arg-type]  # enough of an item
 
@@ -308,6 +312,6 @@ class _Config:
 
 def test_windows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """There a candidate cannot be held within limits."""
-    monkeypatch.setattr(trials.sys, "platform", "win32")
+    monkeypatch.setattr(sys, "platform", "win32")
 
     assert trials.missing_trials().startswith("trials of functions are refused on Windows")

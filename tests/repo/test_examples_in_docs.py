@@ -16,11 +16,13 @@ OF_THEIR_OWN = frozenset(
     {
         "cassettes",
         "context",
+        "functions",
         "how-to",
         "kinds",
         "migrating",  # below, as a test
         "pytest",
         "sessions",
+        "strategies",
         "verified-scenarios",
     }
 )

@@ -54,7 +54,7 @@ CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
     ("no type", "3.0.3", {"type": "money"}, [1, "a", None], []),
     ("multiples", "3.1.0", {"multipleOf": 0.01}, [0.07, 19.99, 1e21], [0.075]),
     ("pattern to the end", "3.1.0", {"pattern": "^a$"}, ["a"], ["a\n", "b"]),
-    ("ASCII digits", "3.1.0", {"pattern": r"^\d$"}, ["1"], ["١"]),
+    ("ASCII digits", "3.1.0", {"pattern": r"^\d$"}, ["1"], ["\u0661"]),
     ("named groups", "3.1.0", {"pattern": r"^(?<c>[a-z])\k<c>$"}, ["aa"], ["ab"]),
     ("code points", "3.1.0", {"pattern": r"^\u{1F600}\/$"}, ["😀/"], ["a"]),
     (
@@ -176,7 +176,7 @@ def test_files_beside_the_document_are_read_and_no_others(tmp_path: Path) -> Non
     ],
 )
 def test_a_plain_schema_is_read_by_the_draft_it_names(
-    tmp_path: Path, draft: str, whole: bool
+    tmp_path: Path, draft: str, whole: object
 ) -> None:
     """Only since Draft 6 is 1.0 an integer; what its references lead to is of the same draft."""
     schema = {

@@ -1,7 +1,5 @@
 """What must hold of amounts beyond the examples of their docstrings."""
 
-from fractions import Fraction
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +14,7 @@ repeatable = settings(derandomize=True, database=None, deadline=None)
 @pytest.mark.regen(unit="src/kitchen/amounts.py::parse_amount")
 @pytest.mark.parametrize("text", ["1/0", "", "-1", "1.5.2", "½½"])
 def test_what_is_no_amount(text):
+    """A fraction by zero, nothing, a sign, and more than one number."""
     with pytest.raises(ValueError, match="no amount"):
         parse_amount(text)
 
@@ -24,6 +23,7 @@ def test_what_is_no_amount(text):
 @repeatable
 @given(amounts)
 def test_an_amount_comes_back(amount):
+    """What is written is what is read."""
     assert parse_amount(format_amount(amount)) == amount
 
 
@@ -31,10 +31,12 @@ def test_an_amount_comes_back(amount):
 @repeatable
 @given(recipes, st.integers(1, 12), st.integers(1, 12))
 def test_scaling_there_and_back(recipe, servings, wanted):
+    """Nothing is lost on the way."""
     assert scale(scale(recipe, servings, wanted), wanted, servings) == recipe
 
 
 @repeatable
 @given(recipes)
 def test_nothing_is_missing_from_a_pantry_that_holds_it(recipe):
+    """What is there need not be bought."""
     assert Pantry(add_up([recipe])).missing(recipe) == []

@@ -1,5 +1,8 @@
-"""What can be seen in a function without running it: is it legal in its place, are its names known,
-and does it keep to what the project allows. This is lint, and no boundary: the sandbox is one."""
+"""What can be seen in a function without running it.
+
+Whether it is legal in its place, whether its names are known, and whether it keeps to what the
+project allows. This is lint, and no boundary: the sandbox is one.
+"""
 
 import ast
 import builtins

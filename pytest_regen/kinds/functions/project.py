@@ -44,7 +44,7 @@ class Project:
 
     @cached_property
     def import_path(self) -> tuple[Path, ...]:
-        """The folders that modules are imported from: pytest's ``pythonpath``, ``src``, the root."""
+        """The folders of modules: as said, pytest's ``pythonpath``, ``src``, the root."""
         ini = _get(self._table, "tool", "pytest", "ini_options", "pythonpath")
         named = ini.split() if isinstance(ini, str) else ini if isinstance(ini, list) else []
         folders = [self.root / str(name) for name in (*self._more, *named)]
@@ -113,8 +113,10 @@ class Project:
                     yield base, alias.name, inner or self.find(base, folder)
 
     def may_import(self, module: str, path: Path) -> bool:
-        """Return whether code of the project at ``path`` may import a module: one of the standard
-        library, of the project, or of what the project depends on."""
+        """Return whether code of the project at ``path`` may import a module.
+
+        It may if that is one of the standard library, of the project, or of its dependencies.
+        """
         top = module.partition(".")[0]
         if top in sys.stdlib_module_names or not top:
             return True

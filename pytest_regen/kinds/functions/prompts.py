@@ -23,11 +23,12 @@ Answer with one fenced block of Python that holds this code and nothing else: no
 function itself, no docstring, no marker lines, and the first line not indented. Whatever stands \
 around the place stays as it is.
 
-- Do what signature and docstring say, for every input they allow, not for the examples alone. Each \
-example of the docstring is run and must print exactly what is shown, error messages included.
+- Do what signature and docstring say, for every input they allow, not for the examples alone. \
+Each example of the docstring is run and must print exactly what is shown, error messages included.
 - {python}
-- You may use builtins and every name that the module defines or imports; functions shown with `...` \
-have their code elsewhere. Whatever else you need is imported at the top of your code: from {sources}.
+- You may use builtins and every name that the module defines or imports; functions shown with \
+`...` have their code elsewhere. Whatever else you need is imported at the top of your code: from \
+{sources}.
 - Unless the module itself imports what is needed for it, your code opens no file for writing, \
 starts no process, uses no network, and calls none of eval, exec, compile and __import__.
 - The code does not print or log unless the docstring says so.
@@ -97,16 +98,14 @@ def _show(module: ModuleSource, place: Place, *, is_short: bool) -> str:
             edits.append((marks.begin - 1, marks.end, [f"{indent}..."]))
     if is_short:
         kept = {id(node) for node in (*place.parents, place.node)}
-        edits += [
-            edit for edit in _bodies(module.tree, lines, kept) if not _overlaps(edit, module, edits)
-        ]
+        edits += [edit for edit in _bodies(module.tree, lines, kept) if not _overlaps(edit, edits)]
     for first, last, new in sorted(edits, reverse=True):
         lines[first:last] = new
     return "\n".join(lines).strip("\n")
 
 
 def _overlaps(
-    edit: tuple[int, int, list[str]], module: ModuleSource, others: list[tuple[int, int, list[str]]]
+    edit: tuple[int, int, list[str]], others: Iterable[tuple[int, int, list[str]]]
 ) -> bool:
     return any(edit[0] < last and first < edit[1] for first, last, _ in others)
 

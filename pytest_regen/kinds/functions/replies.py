@@ -16,6 +16,7 @@ from pytest_regen.kinds.functions.source import (
     ModuleSource,
     Place,
     canonical,
+    first_line,
     parse,
 )
 from pytest_regen.regions import Marked
@@ -40,15 +41,11 @@ def _choose(reply: str, place: Place) -> str:
     if not blocks:
         return text
     python = [code for info, code in blocks if info.lower() in _PYTHON] or [blocks[-1][1]]
-    for is_meant in (
-        lambda code: f"[REGEN:BEGIN {place.name}]" in code,
-        lambda code: _find_function(_parse(_dedent(code)), place) is not None,
-        lambda code: _parse(_dedent(code)) is not None and not _is_example(code, place),
-    ):
-        meant = [code for code in python if is_meant(code)]
-        if meant:
-            return meant[-1]
-    return python[-1]
+    marked = [code for code in python if f"[REGEN:BEGIN {place.name}]" in code]
+    trees = {code: _parse(_dedent(code)) for code in python}
+    whole = [code for code, tree in trees.items() if _find_function(tree, place) is not None]
+    legal = [code for code, tree in trees.items() if tree and not _is_example(tree, place)]
+    return (marked or whole or legal or python)[-1]
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -68,18 +65,11 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
         at = end + 1
 
 
-def _is_example(code: str, place: Place) -> bool:
+def _is_example(tree: ast.Module, place: Place) -> bool:
     """Return whether code only shows how to call the function."""
-    tree = _parse(code)
-    return (
-        tree is not None
-        and all(
-            isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assert)
-            for node in tree.body
-        )
-        and any(
-            isinstance(node, ast.Name) and node.id == place.node.name for node in ast.walk(tree)
-        )
+    shown = ast.Expr | ast.Import | ast.ImportFrom | ast.Assert
+    return all(isinstance(node, shown) for node in tree.body) and any(
+        isinstance(node, ast.Name) and node.id == place.node.name for node in ast.walk(tree)
     )
 
 
@@ -125,7 +115,7 @@ def _from_function(
     if not body:
         return ""
     extras = _extras(tree, function, module, place)
-    parts = [_cut(lines, _first_line(node), node.end_lineno or 0) for node in extras]
+    parts = [_cut(lines, first_line(node), node.end_lineno or 0) for node in extras]
     return "\n\n".join((*parts, _cut_body(lines, function, body)))
 
 
@@ -133,7 +123,7 @@ def _cut_body(lines: Sequence[str], function: Function, body: Sequence[ast.stmt]
     """Return statements of a function, with the comments above them."""
     last, at = body[-1].end_lineno or 0, function.body.index(body[0])
     above = (function.body[at - 1].end_lineno or 0) if at else function.lineno
-    first = _first_line(body[0])
+    first = first_line(body[0])
     head = lines[first - 1].encode()
     if head[: body[0].col_offset].strip():  # def f(): return 1
         rest = head[body[0].col_offset :].decode()
@@ -145,12 +135,6 @@ def _cut_body(lines: Sequence[str], function: Function, body: Sequence[ast.stmt]
 
 def _cut(lines: Sequence[str], first: int, last: int) -> str:
     return _dedent("\n".join(lines[first - 1 : last]))
-
-
-def _first_line(node: ast.stmt) -> int:
-    """Return the line on which a statement begins, decorators included."""
-    decorators = getattr(node, "decorator_list", ())
-    return min([node.lineno, *(one.lineno for one in decorators)])
 
 
 def _without_own(body: list[ast.stmt], place: Place) -> list[ast.stmt]:

@@ -24,6 +24,7 @@ __all__ = [
     "ModuleSource",
     "Place",
     "comments_of",
+    "first_line",
     "is_stub",
     "parse",
     "read_module",
@@ -73,8 +74,7 @@ class Place:
 
     @property
     def is_nested(self) -> bool:
-        """Whether the function is made anew by each call of another, so that no example can
-        reach it."""
+        """Whether each call of another function makes it anew: no example can reach it."""
         return any(isinstance(parent, Function) for parent in self.parents)
 
     @property
@@ -109,7 +109,6 @@ class FunctionRegion(Marked):
             "function, below its docstring"
         )
 
-
     def enclose(self, text: str, name: str) -> str:
         """Return a module with marker lines around the code of a function that has none yet.
 
@@ -131,22 +130,25 @@ class FunctionRegion(Marked):
         has_text = ast.get_docstring(node, clean=False) is not None
         above = (node.body[0].end_lineno or 0) if has_text else node.lineno
         body = node.body[has_text:]
-        first = _first_line(body[0]) if body else above + 1
+        first = first_line(body[0]) if body else above + 1
         last = body[-1].end_lineno or first if body else above
         if first <= above:
             raise RegionError(
-                f"line {node.lineno}: the code of {name} stands on the line of its `def` or docstring",
+                f"line {node.lineno}: the code of {name} has no lines of its own",
                 line=node.lineno,
                 hint="put it on lines of its own",
             )
-        while first - 1 > above and module.lines[first - 2].strip()[:1] == "#":
-            first -= 1
+        start = first
+        while start - 1 > above and module.lines[start - 2].strip()[:1] in {"", "#"}:
+            start -= 1
+        while start < first and not module.lines[start - 1].strip():
+            start += 1
         around = node.body[0]
         indent = module.lines[around.lineno - 1][: around.col_offset]
         end = "\r" if module.lines[0].endswith("\r") else ""
         lines = text.split("\n")
         lines.insert(last, f"{indent}# [REGEN:END {name}]{end}")
-        lines.insert(first - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
+        lines.insert(start - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
         made = "\n".join(lines)
         self.find(made)
         return made
@@ -406,11 +408,15 @@ def _function_names(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, _FUNCTIONS):
             yield node.name
         elif isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{one.name}" for one in node.body if isinstance(one, _FUNCTIONS))
+            yield from (
+                f"{node.name}.{one.name}" for one in node.body if isinstance(one, _FUNCTIONS)
+            )
 
 
-def _first_line(node: ast.stmt) -> int:
-    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+def first_line(node: ast.stmt) -> int:
+    """Return the line on which a statement begins, decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)])
 
 
 def _marks(text: str, span: Span) -> Marks:

@@ -220,7 +220,6 @@ def _program() -> bytes:
     return (files("pytest_regen") / "languages" / "csharp" / "Program.cs.txt").read_bytes()
 
 
-@cache
 def _sdk() -> tuple[int, ...] | None:
     """Return the version of the newest SDK, if it is new enough."""
     program = shutil.which("dotnet")

@@ -6,7 +6,7 @@ from typing import Final
 
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
 from pytest_regen.languages.base import TypeRef
-from pytest_regen.languages.python.names import HEADER_NAMES, RESERVED_TYPE_NAMES
+from pytest_regen.languages.python.names import HEADER_NAMES, RESERVED_TYPE_NAMES, word_set
 from pytest_regen.languages.python.spelling import same_format
 
 __all__ = ["LITERAL", "UNION", "accepts", "is_known", "literals_of", "show_type"]
@@ -42,11 +42,11 @@ _SCALARS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 }
 """Kind and format to what holds every such value, and writes it as it read it."""
 
-_STANDARD: Final = frozenset(
+_STANDARD: Final = word_set(
     """
     abc annotated_types builtins collections dataclasses datetime decimal dt enum fractions
     ipaddress pathlib pydantic re t typing typing_extensions uuid
-    """.split()
+    """
 )
 """Modules whose types exist; ``dt`` and ``t`` are what people call two of them."""
 _KNOWN: Final = (
@@ -54,7 +54,7 @@ _KNOWN: Final = (
     | RESERVED_TYPE_NAMES
     | _SEQUENCES
     | _MAPS
-    | frozenset(
+    | word_set(
         """
         AnyHttpUrl AnyUrl AwareDatetime Base64Bytes Base64Str ByteSize Deque EmailStr FutureDate
         FutureDatetime Hashable HttpUrl IPv4Address IPv6Address IPvAnyAddress Json JsonValue
@@ -63,7 +63,7 @@ _KNOWN: Final = (
         PositiveInt ReadOnly RootModel SecretBytes SecretStr StrictBool StrictBytes StrictFloat
         StrictInt StrictStr UUID1 UUID3 UUID4 UUID5 bool bytearray bytes complex date datetime
         defaultdict float frozenset int object set str time timedelta tuple
-        """.split()
+        """
     )
 )
 """Types that exist without being declared in the source, where a file imports them."""

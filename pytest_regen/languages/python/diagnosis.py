@@ -9,6 +9,7 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from time import thread_time
 from typing import Final
 
@@ -125,7 +126,7 @@ class _Patient:
     def _text(self, first: int, last: int) -> str:
         return dedent("\n".join(self.lines[first:last]))
 
-    # --- lines that are no code ------------------------------------------------------------------
+    # --- lines that are no code -------------------------------------------------------------------
 
     def _blank_surroundings(self) -> None:
         """Blank fences, thinking and prose at the outermost level, where code is illegal."""
@@ -160,7 +161,7 @@ class _Patient:
             self.faults.append(SyntaxFault(row + 1, message))
         self._blank(first, last)
 
-    # --- declarations ----------------------------------------------------------------------------
+    # --- declarations -----------------------------------------------------------------------------
 
     def _chunks(self, first: int, last: int, indent: int) -> list[tuple[int, int]]:
         """Return the parts that begin at an indentation, up to the next such part."""
@@ -180,7 +181,11 @@ class _Patient:
 
     def _mend_chunk(self, first: int, last: int) -> None:
         start = next(
-            (at for at in range(first, last) if _is_code(self.lines[at]) and self.lines[at][:1] != "@"),
+            (
+                at
+                for at in range(first, last)
+                if _is_code(self.lines[at]) and self.lines[at][:1] != "@"
+            ),
             first,
         )
         line = self.lines[start]
@@ -229,7 +234,10 @@ class _Patient:
         plain = without_comment(line)
         candidates = [
             (f"{plain}:", f"a ':' is missing after {in_quotes(plain[-40:])}"),
-            (f"{plain.removesuffix(':')}):", f"a ')' is missing after {in_quotes(plain[-40:].rstrip(':'))}"),
+            (
+                f"{plain.removesuffix(':')}):",
+                f"a ')' is missing after {in_quotes(plain[-40:].rstrip(':'))}",
+            ),
             (f"{plain.rstrip('{ ')}:", "a class begins with ':' in Python, not with '{'"),
         ]
         for text, message in candidates:
@@ -244,7 +252,9 @@ class _Patient:
                 text = f"class {stand_in}{bases[0]}:"
             if name and not name.isidentifier():
                 message = f"{in_quotes(name)} is no legal name of a class"
-                self.faults.append(SyntaxFault(first + 1, message, "INVALID_IDENTIFIER", in_member=False))
+                self.faults.append(
+                    SyntaxFault(first + 1, message, "INVALID_IDENTIFIER", in_member=False)
+                )
                 self.renamed[stand_in] = name
             else:
                 message = f"not legal Python: {in_quotes(line[:_SHOWN])}"
@@ -265,8 +275,7 @@ class _Patient:
             message = f"this line is indented by {own} blanks, and the class by {indent}"
             self.faults.append(SyntaxFault(start + 1, message))
             self.lines[start] = " " * indent + self.lines[start].lstrip()
-        opened: list[str] = []
-        for row, following in zip(rows, rows[1:], strict=False):
+        for row, following in pairwise(rows):
             opened = open_brackets("\n".join(self.lines[start : row + 1]))[0]
             is_deeper = _indent(self.lines[following]) > indent
             is_header = without_comment(self.lines[row]).endswith(":")
@@ -277,7 +286,7 @@ class _Patient:
                 self.faults.append(SyntaxFault(following + 1, message))
                 self.lines[following] = " " * indent + self.lines[following].lstrip()
 
-    # --- members ---------------------------------------------------------------------------------
+    # --- members ----------------------------------------------------------------------------------
 
     def _mend_member(self, first: int, last: int, indent: int = 0) -> None:
         """Mend one member, or blank it."""
@@ -291,7 +300,9 @@ class _Patient:
             last -= 1
         text = self._text(first, last)
         is_last = not any(_is_code(line) for line in self.lines[last:])
-        if thread_time() < self.ends and self._try_slips(first, text, " " * indent, is_last=is_last):
+        if thread_time() < self.ends and self._try_slips(
+            first, text, " " * indent, is_last=is_last
+        ):
             return
         why = why_illegal(_as_member(text))
         if is_last and last == len(self.lines) and _is_cut(text):
@@ -322,20 +333,25 @@ class _Patient:
             return True
         return False
 
-    # --- entries of calls ------------------------------------------------------------------------
+    # --- entries of calls -------------------------------------------------------------------------
 
     def _mend_call(self, first: int, last: int, *, is_dict: bool) -> None:
         """Mend ``X = TypedDict("X", {...})`` or ``X = Literal[...]``: each entry alone."""
         opener = "{" if is_dict else "["
         end = next(
-            (row + 1 for row in range(first, last) if without_comment(self.lines[row]).endswith(opener)),
+            (
+                row + 1
+                for row in range(first, last)
+                if without_comment(self.lines[row]).endswith(opener)
+            ),
             None,
         )
         if end is None:
             self._mend_member(first, last)
             return
         stop = next(
-            (row for row in range(end, last) if self.lines[row].strip()[:1] in {"}", "]", ")"}), last
+            (row for row in range(end, last) if self.lines[row].strip()[:1] in {"}", "]", ")"}),
+            last,
         )
         self._mend_entries(end, stop, is_dict=is_dict)
         if is_legal(self._text(first, last)):
@@ -358,7 +374,9 @@ class _Patient:
         if not rows:
             return True
         if is_dict is None:
-            is_dict = re.match(r"[ \t]*(\"[^\"\n]*\"|'[^'\n]*')[ \t]*:", self.lines[rows[0]]) is not None
+            is_dict = (
+                re.match(r"[ \t]*(\"[^\"\n]*\"|'[^'\n]*')[ \t]*:", self.lines[rows[0]]) is not None
+            )
             legal = _as_entry if is_dict else _as_value
             if not any(is_legal(legal(self.lines[row])) for row in rows):
                 return False
@@ -382,11 +400,23 @@ class _Patient:
         plain = without_comment(line).rstrip(",")
         tries = [
             (f'{plain}",', "a quotation mark is missing in this line"),
-            (re.sub(r'^([ \t]*)(?=[^"\s])', r'\1"', plain) + ",", "a quotation mark is missing in this line"),
+            (
+                re.sub(r'^([ \t]*)(?=[^"\s])', r'\1"', plain) + ",",
+                "a quotation mark is missing in this line",
+            ),
             (re.sub(r'"[ \t]+"', '": "', plain) + ",", "a ':' is missing in this line"),
-            (re.sub(r'([^"\s])[ \t]*:[ \t]*"', r'\1": "', plain, count=1) + ",", "a quotation mark is missing in this line"),
-            (re.sub(r':[ \t]*(?=[^"\s])', ': "', plain, count=1) + ",", "a quotation mark is missing in this line"),
-            (plain.translate({0x201C: '"', 0x201D: '"'}) + ",", "typographic quotation marks stand where straight ones must"),
+            (
+                re.sub(r'([^"\s])[ \t]*:[ \t]*"', r'\1": "', plain, count=1) + ",",
+                "a quotation mark is missing in this line",
+            ),
+            (
+                re.sub(r':[ \t]*(?=[^"\s])', ': "', plain, count=1) + ",",
+                "a quotation mark is missing in this line",
+            ),
+            (
+                plain.translate({0x201C: '"', 0x201D: '"'}) + ",",
+                "typographic quotation marks stand where straight ones must",
+            ),
             (re.sub(r"//", "#", line), "a comment begins with '#' in Python, not with '//'"),
             (re.sub(r"\]\",?$", '",', plain), "this ']' is one too many"),
         ]

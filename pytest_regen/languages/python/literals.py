@@ -29,14 +29,9 @@ def _escape(char: str, mark: str) -> str:
         return _ESCAPES[char]
     if char != " " and (unicodedata.category(char) in _INVISIBLE or char.isspace()):
         code = ord(char)
-        return (
-            f"\\x{code:02x}"
-            if code < 0x100
-            # noqa: PLR2004 - the widths of escapes
-            else (
-                f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - likewise
-            )
-        )
+        if code <= 0xFF:
+            return f"\\x{code:02x}"
+        return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
     return char
 
 

@@ -137,12 +137,10 @@ def _is_alias(name: str, value: Node | None, annotation: str) -> bool:
     return name.startswith("__") or (is_type_like and (name[0].isupper() or name[0] == "_"))
 
 
-# --- classes -------------------------------------------------------------------------------------
+# --- classes --------------------------------------------------------------------------------------
 
 
-def _read_class(
-    node: Node, found: Reading, decorators: Sequence[Node], outer: str | None
-) -> None:
+def _read_class(node: Node, found: Reading, decorators: Sequence[Node], outer: str | None) -> None:
     name_node = node.child_by_field_name("name")
     body = node.child_by_field_name("body")
     if name_node is None or body is None:
@@ -219,12 +217,10 @@ def _statements(body: Node) -> Iterator[tuple[Node, Node]]:
             yield node, node.named_children[0]
 
 
-# --- enums ---------------------------------------------------------------------------------------
+# --- enums ----------------------------------------------------------------------------------------
 
 
-def _enum_members(
-    body: Node, bases: Sequence[TypeRef]
-) -> tuple[list[Member], list[SyntaxFault]]:
+def _enum_members(body: Node, bases: Sequence[TypeRef]) -> tuple[list[Member], list[SyntaxFault]]:
     names = {base.name for base in bases}
     is_text = bool(names & {"StrEnum", "str"})
     is_whole = bool(names & {"IntEnum", "IntFlag", "int"})
@@ -246,17 +242,9 @@ def _enum_members(
                 faults.append(SyntaxFault(line, f"{name!r} has no value"))
             continue
         value = constant(value_node)
-        own: list[SyntaxFault] = []
         if value_node.type == "call" and last_name(value_node) == "auto":
             value = name.lower() if is_text else number + 1
-        if value_node.type in {"tuple", "expression_list"}:
-            own.append(SyntaxFault(line, f"the value of {name!r} is a tuple: a ',' is one too many"))
-        if is_text and not isinstance(value, str) and value is not NOTHING:
-            own.append(SyntaxFault(line, f"{name!r} is {value!r}, and a StrEnum takes text alone"))
-        if is_whole and isinstance(value, str):
-            own.append(SyntaxFault(line, f"{name!r} is text, and an IntEnum takes integers alone"))
-        if name in _BAD_MEMBERS:
-            own.append(SyntaxFault(line, f"an enum must have no member called {name!r}"))
+        own = list(_value_kind_faults(name, value, value_node, line, (is_text, is_whole)))
         is_number = isinstance(value, int) and not isinstance(value, bool)
         number = int(str(value)) if is_number else number
         members.append(
@@ -274,7 +262,22 @@ def _enum_members(
     return members, faults
 
 
-# --- objects -------------------------------------------------------------------------------------
+def _value_kind_faults(
+    name: str, value: object, node: Node, line: int, takes: tuple[bool, bool]
+) -> Iterator[SyntaxFault]:
+    """Yield why an enum that takes text alone, or whole numbers alone, does not take a value."""
+    is_text, is_whole = takes
+    if node.type in {"tuple", "expression_list"}:
+        yield SyntaxFault(line, f"the value of {name!r} is a tuple: a ',' is one too many")
+    if is_text and not isinstance(value, str) and value is not NOTHING:
+        yield SyntaxFault(line, f"{name!r} is {value!r}, and a StrEnum takes text alone")
+    if is_whole and isinstance(value, str):
+        yield SyntaxFault(line, f"{name!r} is text, and an IntEnum takes integers alone")
+    if name in _BAD_MEMBERS:
+        yield SyntaxFault(line, f"an enum must have no member called {name!r}")
+
+
+# --- objects --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +296,7 @@ def _fields(
     owner = _owner(body, declaration)
     members: list[Member] = []
     faults: list[SyntaxFault] = []
-    for node in body.named_children:
-        if node.type in {"class_definition", "decorated_definition"}:
-            inner = node.child_by_field_name("definition") or node
-            if inner.type == "class_definition" and _name(inner) != "Config":
-                decorators = [child for child in node.children if child.type == "decorator"]
-                _read_class(inner, nested, decorators, declaration.name)
+    _read_nested(body, declaration, nested)
     for statement, node in _statements(body):
         line = statement.start_point.row + 1
         if node.type in {"string", "concatenated_string", "ellipsis"}:
@@ -317,6 +315,16 @@ def _fields(
     if owner.style == DATACLASS_FIELD and not owner.is_keyword_only:
         faults += _out_of_order(members)
     return members, faults
+
+
+def _read_nested(body: Node, declaration: Declaration, nested: Reading) -> None:
+    """Read the classes inside of a class, but for pydantic's old ``Config``."""
+    for node in body.named_children:
+        if node.type in {"class_definition", "decorated_definition"}:
+            inner = node.child_by_field_name("definition") or node
+            if inner.type == "class_definition" and _name(inner) != "Config":
+                decorators = [child for child in node.children if child.type == "decorator"]
+                _read_class(inner, nested, decorators, declaration.name)
 
 
 def _name(node: Node) -> str:
@@ -442,9 +450,9 @@ def _value_faults(name: str, value: Node | None, line: int) -> Iterator[SyntaxFa
         yield SyntaxFault(line, f"the value of {name!r} is a tuple: a ',' is one too many")
     for node in walk(value):
         if node.type == "identifier" and text_of(node) in _FOREIGN_WORDS:
-            if node.parent is not None and node.parent.type == "keyword_argument":
-                if node.parent.child_by_field_name("name") == node:
-                    continue
+            owner = node.parent if node.parent is not None else node
+            if owner.type == "keyword_argument" and owner.child_by_field_name("name") == node:
+                continue
             message = f"{text_of(node)!r} is no word of Python; write None, True or False"
             yield SyntaxFault(node.start_point.row + 1, message)
 
@@ -471,7 +479,7 @@ def _out_of_order(members: Sequence[Member]) -> Iterator[SyntaxFault]:
         has_default = has_default or not member.is_required
 
 
-# --- calls and aliases ---------------------------------------------------------------------------
+# --- calls and aliases ----------------------------------------------------------------------------
 
 
 def _read_typed_dict(statement: Node, name: str, call: Node, found: Reading) -> None:
@@ -496,7 +504,13 @@ def _read_typed_dict(statement: Node, name: str, call: Node, found: Reading) -> 
     end = statement.end_point.row + 1
     found.declarations.append(
         Declaration(
-            name, "class", line, end, tuple(members), bases=(base,), name_line=line,
+            name,
+            "class",
+            line,
+            end,
+            tuple(members),
+            bases=(base,),
+            name_line=line,
             faults=tuple(faults),
         )
     )
@@ -558,13 +572,12 @@ def _literal_member(node: Node) -> Iterator[Member]:
     if node.type == "concatenated_string":
         last = text_of(node.named_children[0])
         faults.append(SyntaxFault(line, f"a ',' is missing after {in_quotes(last)}"))
-    is_number = isinstance(value, int)
     yield Member(
         text_of(node)[:100],
         "value",
         line,
         node.end_point.row + 1,
         value,
-        number=value if is_number else None,
+        number=value if isinstance(value, int) else None,
         faults=tuple(faults),
     )

@@ -26,7 +26,14 @@ __all__ = [
     "member_name",
     "member_names",
     "type_name",
+    "word_set",
 ]
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of ``text``: tables of names are written as text, to be read."""
+    return frozenset(text.split())
+
 
 BASE_MODEL: Final = "ApiModel"
 """The base class of all models; it stands in the header."""
@@ -34,19 +41,19 @@ BASE_MODEL: Final = "ApiModel"
 HEADER_CLASSES: Final = frozenset({BASE_MODEL, "Unset"})
 """What the headers declare themselves."""
 
-HEADER_NAMES: Final = frozenset(
+HEADER_NAMES: Final = word_set(
     """
     Annotated Any ApiModel BaseModel ConfigDict Decimal DecimalNumber Enum Field Final IntEnum
     Literal NotRequired PlainSerializer StrEnum TypeAlias TypedDict UNSET UUID Unset
-    """.split()
+    """
 )
 """What the headers of all profiles import or declare."""
 
-_TYPING: Final = frozenset(
+_TYPING: Final = word_set(
     """
     Callable ClassVar Dict FrozenSet Generic Iterable Iterator List Mapping MutableMapping Optional
     Protocol Required Self Sequence Set Tuple Type TypeVar Union
-    """.split()
+    """
 )
 
 RESERVED_TYPE_NAMES: Final = (
@@ -57,17 +64,15 @@ RESERVED_TYPE_NAMES: Final = (
 )
 """Names a generated type must not take: code that means the standard one would mean it instead."""
 
-_IN_ANNOTATIONS: Final = frozenset({"bool", "dataclasses", "dict", "dt", "float", "int", "list"}) | {
-    "str"
-}
-OF_MODELS: Final = frozenset(
+_IN_ANNOTATIONS: Final = word_set("bool dataclasses dict dt float int list str")
+OF_MODELS: Final = word_set(
     """
     construct copy dict from_orm json model_computed_fields model_config model_construct model_copy
     model_dump model_dump_json model_extra model_fields model_fields_set model_json_schema
     model_parametrized_name model_post_init model_rebuild model_validate model_validate_json
     model_validate_strings parse_file parse_obj parse_raw schema schema_json update_forward_refs
     validate
-    """.split()
+    """
 )
 """What pydantic's ``BaseModel`` has already: a field of that name would hide it."""
 

@@ -12,7 +12,6 @@ from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
     Line,
     as_type,
-    is_blank,
     join_lines,
     plain_page,
     reindent,
@@ -52,7 +51,7 @@ _MEMBERS: Final = frozenset({"assignment", "concatenated_string", "ellipsis", "s
 _CLASSES: Final = frozenset({"class_definition", "decorated_definition"})
 
 
-# --- how legal, and which tokens ---------------------------------------------------------------
+# --- how legal, and which tokens ------------------------------------------------------------------
 
 
 def illegality(code: str) -> int:
@@ -178,8 +177,10 @@ def _words(data: bytes) -> list[str]:
 
 
 def _is_docstring(node: Node) -> bool:
-    return node.type == "string" and node.parent is not None and (
-        node.parent.type == "expression_statement"
+    return (
+        node.type == "string"
+        and node.parent is not None
+        and (node.parent.type == "expression_statement")
     )
 
 
@@ -195,7 +196,7 @@ def _tokens(node: Node) -> Iterator[tuple[Node, str]]:
         yield node, "<dedent>"
 
 
-# --- a declaration, and where members go in it ------------------------------------------------------
+# --- a declaration, and where members go in it ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +300,9 @@ def _last_row(body: Node) -> int:
     return body.named_children[-1].end_point.row
 
 
-def _items(nodes: Sequence[Node], units: dict[int, str | int], lines: list[str]) -> tuple[_Item, ...]:
+def _items(
+    nodes: Sequence[Node], units: dict[int, str | int], lines: list[str]
+) -> tuple[_Item, ...]:
     """Return the members among nodes; what says nothing on the wire belongs to the one before."""
     found: list[_Item] = []
     for node in nodes:
@@ -315,7 +318,7 @@ def _items(nodes: Sequence[Node], units: dict[int, str | int], lines: list[str])
     return tuple(found)
 
 
-# --- joining ---------------------------------------------------------------------------------------
+# --- joining --------------------------------------------------------------------------------------
 
 
 def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
@@ -441,9 +444,7 @@ def _unindented(lines: list[Line]) -> list[Line]:
     if not lines:
         return lines
     leveled = _level("\n".join(line.text for line in trim(lines))).split("\n")
-    return [
-        replace(line, text=text) for line, text in zip(trim(lines), leveled, strict=False)
-    ]
+    return [replace(line, text=text) for line, text in zip(trim(lines), leveled, strict=False)]
 
 
 def _declared_again(
@@ -492,8 +493,10 @@ def _page_fault(lines: list[Line], number: int, container: Container) -> PageFau
     head, tail = _WRAPS[container]
     inner = textwrap.indent(text, _INDENT) if container == "body" else text
     if container != "body":
-        head = "PageWrapper = TypedDict('PageWrapper', {\n" if container == "entries" else (
-            "PageWrapper: TypeAlias = Literal[\n"
+        head = (
+            "PageWrapper = TypedDict('PageWrapper', {\n"
+            if container == "entries"
+            else ("PageWrapper: TypeAlias = Literal[\n")
         )
         tail = "\n})" if container == "entries" else "\n]"
     faults = diagnose(f"{head}{inner}{tail}").faults
@@ -521,7 +524,7 @@ def unwrap_page(code: str, mode: OutputMode) -> str:
     return "\n".join(line.text for line in lines)
 
 
-# --- taking apart -----------------------------------------------------------------------------------
+# --- taking apart ---------------------------------------------------------------------------------
 
 Units = Sequence[Sequence[str | int]]
 

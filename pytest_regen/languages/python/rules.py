@@ -1,4 +1,4 @@
-"""What only Python asks of a type: base classes, aliases, defaults, literals, names that collide."""
+"""What only Python asks of a type: base classes, aliases, defaults, literals, names."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -56,7 +56,7 @@ def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
     return f"Field(alias={literal(wire)}){hint}"
 
 
-# --- null and absence ------------------------------------------------------------------------------
+# --- null and absence -----------------------------------------------------------------------------
 
 
 def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
@@ -70,7 +70,9 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     default = ""
     if not field.required and member.kind != KEY:
         default = " = UNSET" if member.kind == DATACLASS_FIELD else " = None"
-    right = f"it must be '{asked}{default}'" + ("" if default or member.kind == KEY else ", without a default")
+    right = f"it must be '{asked}{default}'" + (
+        "" if default or member.kind == KEY else ", without a default"
+    )
     message = f"{member.name!r} {why}; {right}: {reason}"
     return AbsenceFault(message, f"each of these fields {why}; each {state}")
 
@@ -87,7 +89,9 @@ def _wrong_absence(field: FieldIR, member: Member) -> str | None:
     if not field.required and member.is_required:
         return "lacks NotRequired[...]" if member.kind == KEY else "has no default"
     wants = field.nullable
-    if member.kind == MODEL_FIELD or (member.kind == DATACLASS_FIELD and _default(member) == "None"):
+    if member.kind == MODEL_FIELD or (
+        member.kind == DATACLASS_FIELD and _default(member) == "None"
+    ):
         wants = wants or not field.required
     if nullable != wants and not is_any:
         return "lacks '| None' in its type" if wants else "has '| None' in its type"
@@ -107,21 +111,30 @@ def _wrong_default(field: FieldIR, member: Member) -> str | None:
     if default == "UNSET":
         is_wrapped = member.type is not None and member.type.is_wrapped
         is_any = member.type is not None and member.type.name in {"Any", "object"}
-        return None if is_wrapped or is_any else "has the default UNSET and lacks '| Unset' in its type"
+        return (
+            None
+            if is_wrapped or is_any
+            else "has the default UNSET and lacks '| Unset' in its type"
+        )
     if default == "None":
         if member.kind == DATACLASS_FIELD and field.nullable:
             return "has the default None, which cannot be told from null"
         return None
     said = field.constraints.get("default")
-    if said is not None and default in {literal(said) if isinstance(said, str) else repr(said)}:
+    if said is not None and default == (literal(said) if isinstance(said, str) else repr(said)):
         return None
     return f"has the default {in_quotes(default[:40])}, which hides that it is absent"
 
 
 def _inner_null(field: FieldIR, member: Member) -> str | None:
     """Return whether the items of an array, or the values of a map, lack ``None``."""
-    key = {ArrayOf: "nullableItems", MapOf: "nullableValues"}.get(type(field.type))
-    if key is None or not field.constraints.get(key) or member.type is None or not member.type.args:
+    key = ""
+    match field.type:
+        case ArrayOf():
+            key = "nullableItems"
+        case MapOf():
+            key = "nullableValues"
+    if not key or not field.constraints.get(key) or member.type is None or not member.type.args:
         return None
     inner = member.type.args[-1]
     if inner.nullable or inner.name in {"Any", "object", "JsonValue"}:
@@ -129,7 +142,7 @@ def _inner_null(field: FieldIR, member: Member) -> str | None:
     return f"lacks '| None' after {show_type(inner)!r} in its type"
 
 
-# --- rules -----------------------------------------------------------------------------------------
+# --- rules ----------------------------------------------------------------------------------------
 
 
 def rules(subject: RuleSubject) -> Iterator[Issue]:
@@ -153,7 +166,7 @@ def _wrong_style(subject: RuleSubject) -> Iterator[Issue]:
     wanted = _STYLES.get(subject.around.profile, MODEL_FIELD)
     for part in subject.main[:1]:
         found = style_of(part)
-        if found == wanted and (found != MODEL_FIELD or _is_model(subject, part)):
+        if found == wanted and (found != MODEL_FIELD or _is_model(part)):
             continue
         name = part.name
         right = {
@@ -166,7 +179,7 @@ def _wrong_style(subject: RuleSubject) -> Iterator[Issue]:
         yield subject.issue("MISSING_CLASS", message, line=part.name_line)
 
 
-def _is_model(subject: RuleSubject, part: Declaration) -> bool:
+def _is_model(part: Declaration) -> bool:
     """Return whether a class derives from a model, or from a class that is not ours to know."""
     names = {base.name for base in part.bases}
     if names & {BASE_MODEL, "BaseModel", "RootModel"}:
@@ -201,10 +214,13 @@ def _wrong_values(field: FieldIR, member: Member, spelled: TypeRef) -> str | Non
     tag = tag_of(field)
     values = literals_of(spelled) if spelled.name == LITERAL else ()
     asked = spell_value(field, profile="default")
-    if tag is not None and (values != (tag,) or isinstance(values[0], bool) != isinstance(tag, bool)):
+    if tag is not None and (
+        values != (tag,) or isinstance(values[0], bool) != isinstance(tag, bool)
+    ):
         return f"has type {show_type(spelled)!r}; its only value is {literal(tag)}: write {asked!r}"
     if tag is None and spelled.name == LITERAL:
-        return f"has type {show_type(spelled)!r}, and the document allows other values: write {asked!r}"
+        shown = show_type(spelled)
+        return f"has type {shown!r}, and the document allows other values: write {asked!r}"
     return None
 
 

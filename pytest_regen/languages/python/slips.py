@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from pytest_regen.languages.leftovers import Leftovers
@@ -29,7 +30,9 @@ _TOKEN: Final = re.compile(
     r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*|[()\[\]{}]",
     re.DOTALL,
 )
-_ARGUMENT: Final = re.compile(r"(?<=[\w)\]\"'])[ \t]+(?=(?P<name>\w+)=)|(?<=[\w)\]\"'])\n[ \t]*(?=\w+=)")
+_ARGUMENT: Final = re.compile(
+    r"(?<=[\w)\]\"'])[ \t]+(?=(?P<name>\w+)=)|(?<=[\w)\]\"'])\n[ \t]*(?=\w+=)"
+)
 _STRING_ARGUMENT: Final = re.compile(r"(?P<name>\w+)[ \t]*=[ \t]*r?(?P<quote>[\"'])")
 _FANCY: Final = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'"})
 _LONGEST: Final = 4_000
@@ -90,13 +93,21 @@ def _renamed(text: str, number: int) -> Iterator[Slip]:
 def _signs(text: str) -> Iterator[Slip]:
     """Yield the member without signs of other languages."""
     if text != (plain := text.translate(_FANCY)):
-        yield Slip(plain, "typographic quotation marks stand where straight ones must", _row_of(text, plain))
+        yield Slip(
+            plain,
+            "typographic quotation marks stand where straight ones must",
+            _row_of(text, plain),
+        )
     if "?" in text:
         plain = re.sub(r"\?(?=[ \t]*(?:[:=\n]|$))", "", text)
-        yield Slip(plain, "'?' has no meaning in Python: write '| None' in the type", _row_of(text, plain))
+        yield Slip(
+            plain, "'?' has no meaning in Python: write '| None' in the type", _row_of(text, plain)
+        )
     if "//" in text:
         plain = re.sub(r"//(?=[^\n]*$)", "# ", text, flags=re.MULTILINE)
-        yield Slip(plain, "a comment begins with '#' in Python, not with '//'", _row_of(text, plain))
+        yield Slip(
+            plain, "a comment begins with '#' in Python, not with '//'", _row_of(text, plain)
+        )
     stripped = re.sub(r"[,;][ \t]*(?=(?:#[^\n]*)?$)", "", text)
     if stripped != text:
         yield Slip(stripped, "the sign at the end of the line is one too many", text.count("\n"))
@@ -148,12 +159,16 @@ def _brackets(text: str) -> Iterator[Slip]:
                 fix = f"{text[: at.start()]}{_CLOSERS[mark]}{text[at.start() :]}"
                 row = text.count("\n", 0, at.start())
                 near = text[: at.start()].rpartition("\n")[2].strip()[-40:]
-                yield Slip(fix, f"a {in_quotes(_CLOSERS[mark])} is missing after {in_quotes(near)}", row)
-    for mark in list(re.finditer(r"[)\]}]", text))[-_TRIES:]:
-        fix = f"{text[: mark.start()]} {text[mark.end() :]}"
-        row = text.count("\n", 0, mark.start())
-        yield Slip(fix, f"this {in_quotes(mark[0])} is one too many", row)
-    for name in list(re.finditer(r"\b(?:list|dict|Literal|NotRequired|Annotated)\b(?!\[)", text))[:_TRIES]:
+                yield Slip(
+                    fix, f"a {in_quotes(_CLOSERS[mark])} is missing after {in_quotes(near)}", row
+                )
+    for extra in list(re.finditer(r"[)\]}]", text))[-_TRIES:]:
+        fix = f"{text[: extra.start()]} {text[extra.end() :]}"
+        row = text.count("\n", 0, extra.start())
+        yield Slip(fix, f"this {in_quotes(extra[0])} is one too many", row)
+    for name in list(re.finditer(r"\b(?:list|dict|Literal|NotRequired|Annotated)\b(?!\[)", text))[
+        :_TRIES
+    ]:
         fix = f"{text[: name.end()]}[{text[name.end() :].lstrip()}"
         yield Slip(fix, f"a '[' is missing after {name[0]!r}", text.count("\n", 0, name.start()))
     for name in list(re.finditer(r"\b(?:Field|field)\b(?!\()", text))[:_TRIES]:
@@ -166,7 +181,10 @@ def _quotes(text: str) -> Iterator[Slip]:
     rows = text.split("\n")
     for row, line in enumerate(rows[:_TRIES]):
         if line.count('"') % 2:
-            for at in [len(without_comment(line)), *(m.start() for m in re.finditer(r"[),\]]|$", line))]:
+            for at in [
+                len(without_comment(line)),
+                *(m.start() for m in re.finditer(r"[),\]]|$", line)),
+            ]:
                 fixed = [*rows[:row], f'{line[:at]}"{line[at:]}', *rows[row + 1 :]]
                 yield Slip("\n".join(fixed), "a quotation mark is missing in this line", row)
             closed = f'{line.rstrip()}"'
@@ -184,7 +202,7 @@ def _quotes(text: str) -> Iterator[Slip]:
 def _over_lines(rows: list[str]) -> Iterator[Slip]:
     """Yield the member with a string that runs over the ends of lines on one line."""
     odd = [row for row, line in enumerate(rows) if line.replace('\\"', "").count('"') % 2]
-    for first, last in zip(odd, odd[1:], strict=False):
+    for first, last in pairwise(odd):
         joined = "\\n".join(rows[first : last + 1])
         blank = [""] * (last - first)
         fixed = [*rows[:first], joined, *blank, *rows[last + 1 :]]
@@ -198,7 +216,9 @@ def _over_lines(rows: list[str]) -> Iterator[Slip]:
 def _escaped(text: str, opening: re.Match[str]) -> Iterator[Slip]:
     """Yield the member with the quotation marks inside of one string escaped."""
     mark, start = opening["quote"], opening.end()
-    ends = [m.start() for m in re.finditer(rf"{mark}(?=[ \t]*(?:[,)\]]|$))", text[start:], re.M)]
+    ends = [
+        m.start() for m in re.finditer(rf"{mark}(?=[ \t]*(?:[,)\]]|$))", text[start:], re.MULTILINE)
+    ]
     for end in ends[:6]:
         inner = text[start : start + end]
         escaped = re.sub(rf"(?<!\\){mark}", f"\\\\{mark}", inner)
@@ -215,7 +235,9 @@ def _separators(text: str) -> Iterator[Slip]:
         fix = f"{text[: at.start()]},{text[at.start() :]}"
         row = text.count("\n", 0, at.start())
         yield Slip(fix, f"a ',' is missing before {following.strip()!r}", row)
-    for at in list(re.finditer(r"[ \t]+(?=(?:Field|dataclasses\.field|field)\(|None\b|UNSET\b)", text))[:_TRIES]:
+    for at in list(
+        re.finditer(r"[ \t]+(?=(?:Field|dataclasses\.field|field)\(|None\b|UNSET\b)", text)
+    )[:_TRIES]:
         fix = f"{text[: at.start()]} = {text[at.end() :]}"
         near = text[at.end() : at.end() + 20].partition("(")[0]
         yield Slip(fix, f"a '=' is missing before {near!r}", text.count("\n", 0, at.start()))

@@ -268,27 +268,26 @@ def _has_common_escapes(pattern: str) -> bool:
     while at < len(pattern):
         char = pattern[at]
         if char == "\\":
-            escaped = pattern[at + 1 : at + 2]
-            if not escaped or (escaped.isalnum() and escaped not in _ESCAPES) or escaped in "_<>":
+            if not _is_common_escape(pattern[at + 1 : at + 2], in_set=in_set):
                 return False
-            if escaped in "bB" and in_set:
-                return False
-            at += 2
-            continue
-        if in_set:
+            at += 1
+        elif in_set:
             if char == "[":
                 return False
             in_set = char != "]"
         elif char == "[":
             in_set = True
             at += pattern[at + 1 : at + 2] == "^"
-        elif char == "{":
+        elif char in "{}":
             repeat = _REPEAT.match(pattern, at)
             if repeat is None or max(int(repeat[1]), int(repeat[3] or 0)) > _MOST:
                 return False
-            at = repeat.end()
-            continue
-        elif char == "}":
-            return False
+            at = repeat.end() - 1
         at += 1
     return not in_set
+
+
+def _is_common_escape(char: str, *, in_set: bool) -> bool:
+    if not char or char in "_<>" or (char.isalnum() and char not in _ESCAPES):
+        return False
+    return not (in_set and char in "bB")

@@ -103,7 +103,7 @@ def constant(node: Node | None) -> object:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.literal_eval(f"({text_of(node)})")  # type: ignore[no-any-return]
+            return ast.literal_eval(f"({text_of(node)})")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return NOTHING
 

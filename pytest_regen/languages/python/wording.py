@@ -81,8 +81,9 @@ each field on a line of its own as "json_name": "type", indented by eight blanks
 a string, then the lines }, indented by four blanks and ). On a page that continues such a type, \
 write only those lines of the fields.
 Where a field has a description, write it in a class on the line below the field as a docstring, \
-\"""...\""", and in a call on the line above the field as a comment, #: ...; on one line, of a text \
-longer than 200 characters the first sentence alone. Constraints are information: never write them.\
+\"""...\""", and in a call on the line above the field as a comment, #: ...; on one line, of a \
+text longer than 200 characters the first sentence alone. Constraints are information: never \
+write them.\
 """
 
 _DOCSTRING_RULE: Final = """\
@@ -239,7 +240,7 @@ _EXAMPLES: Final[Mapping[str, Mapping[OutputMode, str]]] = {
 }
 
 
-# --- the header --------------------------------------------------------------------------------
+# --- the header -----------------------------------------------------------------------------------
 
 _NOTE: Final = """\
 # ruff: noqa: F401

@@ -59,6 +59,8 @@ class _Source:
     reading: Reading
     exported: set[str] = field(default_factory=set)
     """Names in ``export { ... }``."""
+    exported_types: set[str] = field(default_factory=set)
+    """Names in ``export type { ... }``."""
     constants: dict[str, Node] = field(default_factory=dict)
     """Values of constants by name."""
     inferred: dict[str, Node] = field(default_factory=dict)
@@ -95,6 +97,8 @@ def _collect(source: _Source, node: Node) -> None:
                 name = each.child_by_field_name("alias") or each.child_by_field_name("name")
                 if name is not None:
                     source.exported.add(text_of(name))
+                    if _is_type_export(node, each):
+                        source.exported_types.add(text_of(name))
         case "import_statement":
             source.reading.aliases.update(_imported(node))
         case "lexical_declaration" | "variable_declaration":
@@ -105,6 +109,13 @@ def _collect(source: _Source, node: Node) -> None:
             schema = None if inferred is None else _inferred_from(inferred)
             if schema is not None:
                 source.inferred.setdefault(schema, node)
+
+
+def _is_type_export(clause: Node, specifier: Node) -> bool:
+    """Return whether a name is exported as a type, which alone takes interfaces for certain."""
+    statement = clause.parent
+    words = (*(statement.children if statement is not None else ()), *specifier.children)
+    return any(each.type == "type" for each in words)
 
 
 def _imported(node: Node) -> Iterator[str]:
@@ -190,7 +201,9 @@ def _add(
         return
     called = text_of(named)
     line = line_of(named)
-    if not is_exported and called not in source.exported and not named.is_missing:
+    is_type = node.type in {"interface_declaration", "type_alias_declaration"}
+    listed = source.exported_types if is_type else source.exported
+    if not is_exported and called not in listed and not named.is_missing:
         message = f"{called!r} is not exported; write export before it"
         faults = (*faults, SyntaxFault(line, message, "MISSING_CLASS"))
     parameters = node.child_by_field_name("type_parameters")
@@ -455,7 +468,8 @@ def _type_faults(source: _Source, name: str, line: int) -> Iterator[SyntaxFault]
         yield SyntaxFault(line, message, "MISSING_CLASS")
         return
     parent = inferred.parent
-    if parent is not None and parent.type != "export_statement" and name not in source.exported:
+    is_exported = parent is not None and parent.type == "export_statement"
+    if not is_exported and name not in source.exported:
         message = f"the type {name!r} is not exported; write export before it"
         yield SyntaxFault(line_of(inferred), message, "MISSING_CLASS")
 

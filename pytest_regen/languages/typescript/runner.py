@@ -111,6 +111,8 @@ class TypeScriptRunner:
         field = next((field for field in type_.fields if field.json_name == path[0]), None)
         if field is None or (len(path) > 1 and keyword not in {"type", "enum"}):
             return False  # Of what is inside an array or a map, types alone are kept.
+        if keyword == "enum" and "enum" in field.constraints:
+            return False  # A part of the values of an enum has no type of its own.
         return keyword in kept_constraints(field, self.profile)
 
     def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
@@ -298,9 +300,13 @@ def _program() -> bytes:
 # --- programs and packages -----------------------------------------------------------------------
 
 
-@cache
 def _node() -> Path | None:
-    found = shutil.which("node")
+    return _find_node(os.environ.get("PATH", ""))
+
+
+@cache
+def _find_node(path: str) -> Path | None:
+    found = shutil.which("node", path=path)
     return Path(found).resolve() if found else None
 
 

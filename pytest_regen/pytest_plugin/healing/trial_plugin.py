@@ -13,7 +13,7 @@ from pytest_regen.validation.issues import Issue
 
 _PIPE = int(os.environ.pop(PIPE, "-1"))
 if _PIPE >= 0:
-    os.set_inheritable(_PIPE, False)
+    os.set_inheritable(_PIPE, False)  # noqa: FBT003 - takes no keyword
 
 
 def _say(report: dict[str, Any]) -> None:

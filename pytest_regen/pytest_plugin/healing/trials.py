@@ -12,7 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -138,8 +140,10 @@ class FreshCalls:
 
 
 def drop_byte_code(path: Path) -> None:
-    """Remove what Python compiled of a module: a file that was written twice within a second, at
-    the same length, would pass for the one before."""
+    """Remove what Python compiled of a module.
+
+    A file that is written twice within a second, at the same length, passes for the one before.
+    """
     for file in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         file.unlink(missing_ok=True)
 
@@ -194,10 +198,8 @@ def _collect(source: int, chunks: list[bytes]) -> None:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
@@ -218,8 +220,10 @@ def _read(
     printed: str,
     seconds: float,
 ) -> Trial:
-    """Return how a test ended: it passed only if it and nothing else said so, and the process
-    ended as processes of pytest do."""
+    """Return how a test ended.
+
+    It passed only if it and nothing else said so, and the process ended as pytest does.
+    """
     own = [report for report in reports if report.get("id") == item.nodeid]
     phases = {str(report.get("when")): str(report.get("outcome")) for report in own}
     failed = next((report for report in own if report.get("outcome") == "failed"), None)
@@ -299,34 +303,34 @@ def _names_a_file(arg: str, config: pytest.Config) -> bool:
 
 
 def _keep(args: Sequence[str], is_place: Callable[[str], bool]) -> Iterator[str]:
-    waiting = iter(args)
-    follows = ""
-    for arg in waiting:
-        if follows:
-            follows = ""
-            if not (arg.startswith("-") or is_place(arg)):
-                continue  # of --cov
+    waiting = deque(args)
+    while waiting:
+        arg = waiting.popleft()
         if arg.startswith("--"):
             name, has_value, _ = arg.partition("=")
-            if name in _MAY_HAVE_VALUE:
-                follows = "" if has_value else name
-            elif name in _VALUES:
-                if not has_value:
-                    next(waiting, "")
-            elif name not in _FLAGS:
+            if name not in _FLAGS | _VALUES | _MAY_HAVE_VALUE:
                 yield arg
+            elif not has_value and _has_value(name, waiting, is_place):
+                waiting.popleft()
         elif arg.startswith("-") and len(arg) > 1:
             yield from _keep_short(arg, waiting)
         elif not is_place(arg):
             yield arg  # The value of an option that we do not know.
 
 
-def _keep_short(arg: str, waiting: Iterator[str]) -> Iterator[str]:
+def _has_value(name: str, after: Sequence[str], is_place: Callable[[str], bool]) -> bool:
+    """Return whether the next argument belongs to an option that is left out."""
+    if name in _MAY_HAVE_VALUE:
+        return bool(after) and not (after[0].startswith("-") or is_place(after[0]))
+    return name in _VALUES and bool(after)
+
+
+def _keep_short(arg: str, waiting: deque[str]) -> Iterator[str]:
     """Yield what is kept of options of one letter, which may be written as one: ``-xvn2``."""
     for at, letter in enumerate(arg[1:], 1):
         if letter in _SHORT_FLAGS:
             continue
-        value = arg[at + 1 :] or next(waiting, "")
+        value = arg[at + 1 :] or (waiting.popleft() if waiting else "")
         if letter in _SHORT_KEPT:
             yield from (f"-{letter}", value)
         elif letter not in _SHORT_DROPPED:

@@ -1,0 +1,99 @@
+"""How C# is compiled and asked. There may be no SDK here: what is built and read back is text."""
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from run_stores import behaviour_issues, run_store
+
+from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
+from pytest_regen.languages import find_language, find_runner
+from pytest_regen.languages.csharp.runner import CSharpRunner, project_files, read_answers
+from pytest_regen.languages.runner import Question, Reply, RunFault
+from pytest_regen.sandbox import Outcome
+from pytest_regen.validation.stores import behaviour_of_store
+
+SHIP = TypeIR(
+    name="Ship",
+    schema_id="#/Ship",
+    kind="object",
+    fields=(FieldIR(json_name="id", type=Scalar(kind="integer"), required=True),),
+)
+QUESTIONS = [Question(SHIP, {"id": "Id"}, ('{"id":1}', '{"id":"1"}'))]
+
+
+def answers_to(printed: str, code: int = 0) -> object:
+    """Return what is read of what dotnet printed."""
+    return read_answers(Outcome(code, printed.encode(), b"", b"", None, "process"), "w", QUESTIONS)
+
+
+def test_the_project_compiles_the_store_and_the_program() -> None:
+    """For the SDK that is there, and without packages."""
+    files = project_files("class Ship {}", 9)
+    project = ET.fromstring(files["Behaviour.csproj"])
+
+    assert project.findtext("PropertyGroup/TargetFramework") == "net9.0"
+    compiled = {each.get("Include") for each in project.iter("Compile")}
+    assert compiled == {"Store.cs", "Program.cs"} == {*files} - {"Behaviour.csproj"}
+    assert not list(project.iter("PackageReference"))
+
+
+def test_the_program_is_legal() -> None:
+    """As far as our own reader of C# can tell."""
+    code = project_files("", 9)["Program.cs"].decode()
+
+    assert not find_language("csharp").read(code).faults
+
+
+def test_replies_are_read_from_what_it_prints() -> None:
+    """Lines of the build are passed over; paths of the serializer become steps."""
+    frame = {"replies": [['{"id":1}', None, ""], [None, "no", "$.id[0]['first name']"]]}
+    printed = f"restored\nw {json.dumps({'loaded': True})}\nnoise\nw {json.dumps(frame)}\n"
+
+    answers = answers_to(printed)
+
+    assert getattr(answers, "replies") == {  # noqa: B009
+        "Ship": (Reply(('{"id":1}',)), Reply((), "no", ("id", 0, "first name")))
+    }
+
+
+def test_errors_of_the_compiler_are_faults_on_their_lines() -> None:
+    """Each once, although a build tells them again at its end."""
+    error = "/tmp/x/Store.cs(3,5): error CS0246: no type is called 'Berth' [/tmp/x/B.csproj]"
+
+    answers = answers_to(f"{error}\n\nBuild FAILED.\n{error}\n", code=1)
+
+    assert getattr(answers, "faults") == (  # noqa: B009
+        RunFault("CS0246: no type is called 'Berth'", line=3),
+    )
+
+
+def test_a_program_that_does_not_answer_is_a_fault() -> None:
+    """Whatever its exit code is, and where it ended."""
+    loaded = f"w {json.dumps({'loaded': True})}\n"
+
+    for printed, name in (("", None), (loaded, "Ship")):
+        [fault] = getattr(answers_to(printed), "faults")  # noqa: B009
+        assert (fault.type_name, "exit code 0" in fault.message) == (name, True)
+
+
+def test_no_sdk_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store is validated as ever, and whoever asks is told why it was not run."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    runner = find_runner(find_language("csharp"), "default")
+    assert isinstance(runner, CSharpRunner)
+
+    assert runner.is_rare
+    assert runner.missing(tmp_path) == "dotnet is not on the PATH"
+    assert find_runner(find_language("csharp"), "xchange") is None
+
+
+@pytest.mark.skipif(shutil.which("dotnet") is None, reason="dotnet is not on the PATH")
+def test_what_the_template_writes_is_right(tmp_path: Path) -> None:
+    """It compiles, and loads and dumps what the description allows."""
+    store = run_store(tmp_path, language="csharp", profile="default")
+
+    assert not behaviour_issues(store)
+    assert behaviour_of_store(store).asked

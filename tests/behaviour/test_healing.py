@@ -1,0 +1,103 @@
+"""What running a type shows is its correction, and decides between two answers."""
+
+from pathlib import Path
+
+import pytest
+from command_line import command
+from run_stores import behaviour_issues, run_store
+
+from pytest_regen.regeneration.regenerate import heal_store
+from pytest_regen.regeneration.values import Score, TurnSettings
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns import CallableProvider
+
+ROUNDED = {
+    "    note: str | None = None\n": (
+        "    note: str | None = None\n\n"
+        "    def model_post_init(self, context: object) -> None:\n"
+        "        self.length = float(round(self.length))\n"
+    )
+}
+
+
+def stored(path: Path, changes: dict[str, str]) -> RegenStore:
+    """Return a store whose pages hold an edit, as if a model had written it."""
+    store = run_store(path, changes, language="python", profile="default")
+    command("adopt", store.path)
+    return RegenStore.open(store.path)
+
+
+def code_of(store: RegenStore, type_name: str) -> str:
+    """Return what the only page of a type holds."""
+    return store.pages_of(type_name)[0].output
+
+
+def test_the_finding_is_the_correction(tmp_path: Path) -> None:
+    """Field, value and instance in a few lines; the answer that mends it is kept."""
+    store = stored(tmp_path / "wrong", ROUNDED)
+    right = code_of(run_store(tmp_path / "right", language="python", profile="default"), "Berth")
+    prompts: list[str] = []
+
+    def model(messages: list[dict[str, str]]) -> str:
+        prompts.append(messages[-1]["content"])
+        return f"```python\n{right}\n```"
+
+    result = heal_store(store.path, settings=TurnSettings(CallableProvider(model)))
+
+    assert result.regenerated == [("Berth", 1)]
+    assert not behaviour_issues(RegenStore.open(store.path))
+    [prompt] = prompts
+    block = prompt.partition("\n\nDo not introduce")[0].splitlines()
+    assert block[3].startswith("  [ROUND_TRIP] 'length' comes back as ")
+    assert block[4:6] == ['    Field: "length"', block[5]]
+    assert block[5].startswith("    Line ")
+    assert block[6].startswith('    instance: {"id": ')
+    assert len(block) == 7
+
+
+def test_an_answer_that_behaves_worse_is_not_kept(tmp_path: Path) -> None:
+    """Right names and types are no reason to replace what comes back as it was."""
+    store = stored(tmp_path, ROUNDED)
+    worse = code_of(store, "Berth") + "\n        self.id = 0\n"
+
+    result = heal_store(store.path, settings=TurnSettings(CallableProvider(lambda _: worse)))
+
+    assert not result.regenerated
+    assert result.rejected
+
+
+def test_what_could_not_be_run_before_does_not_count_against_an_answer() -> None:
+    """Code that loads at last shows faults that were there all the time."""
+    broken = Score(errors=1, is_unasked=True)
+    loads = Score(errors=2, found_by_running=2)
+
+    assert loads.errors_beside(broken) == 0
+    assert loads.is_no_worse_than(broken)
+    assert not broken.is_no_worse_than(loads), "an answer that does not load hides the rest"
+
+
+def test_code_that_does_not_load_is_replaced_by_code_that_does(tmp_path: Path) -> None:
+    """Even if what is shown then are more errors than the one before."""
+    changes = {**ROUNDED, "    id: int\n": "    id: int = Field(strict=unheard_of)\n"}
+    store = stored(tmp_path, changes)
+    loads = code_of(store, "Berth").replace("strict=unheard_of", "strict=False")
+    loads = loads.replace("float(round(self.length))", "float(round(self.length)); self.id = 7")
+
+    result = heal_store(
+        store.path, settings=TurnSettings(CallableProvider(lambda _: loads)), attempts=1
+    )
+
+    assert result.regenerated == [("Berth", 1)]
+
+
+@pytest.mark.parametrize("policy", ["off", "auto"])
+def test_the_setting_turns_it_off(
+    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``behaviour`` of the table holds for commands."""
+    store = stored(tmp_path, ROUNDED)
+    table = f'[tool.pytest-regen]\nbehaviour = "{policy}"\n'
+    (tmp_path / "pyproject.toml").write_text(table, "utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    assert command("validate", store.path).code == (policy == "auto")

@@ -1,0 +1,188 @@
+"""When two JSON values are the same for a type."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_regen.behaviour.same import (
+    ABSENT,
+    Step,
+    differences,
+    has_format,
+    prune,
+    read_json,
+)
+from pytest_regen.documents.ir import (
+    ArrayOf,
+    FieldIR,
+    MapOf,
+    Ref,
+    Scalar,
+    TypeExpr,
+    TypeIR,
+    UnionOf,
+)
+from pytest_regen.languages.runner import Traits
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+STRING = Scalar(kind="string")
+ANY = Scalar(kind="any")
+
+
+def type_of(**fields: TypeExpr) -> TypeIR:
+    """Return an object type with these fields."""
+    return TypeIR(
+        name="Ship",
+        schema_id="#/Ship",
+        kind="object",
+        fields=tuple(FieldIR(json_name=name, type=type_) for name, type_ in fields.items()),
+    )
+
+
+def are_same(
+    expected: Any,
+    actual: str,
+    expression: TypeExpr,
+    traits: Traits = Traits(),  # noqa: B008
+) -> bool:
+    """Return whether a text is the same value for a field of a type."""
+    type_ = type_of(x=expression)
+    found = differences({"x": expected}, {"x": read_json(actual)}, type_, {"Ship": type_}, traits)
+    return not list(found)
+
+
+@given(_JSON)
+def test_a_value_is_the_same_as_itself(value: Any) -> None:
+    """However it is nested, and with its numbers read back from text."""
+    assert are_same(value, json.dumps(value), ANY)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "expression", "same"),
+    [
+        (1, "1.0", Scalar(kind="integer"), True),
+        (1, "1e0", Scalar(kind="number"), True),
+        (1, "true", Scalar(kind="integer"), False),
+        (True, "1", Scalar(kind="boolean"), False),
+        (1, '"1"', Scalar(kind="integer"), False),
+        (2**53 + 1, str(2**53), Scalar(kind="integer"), False),
+        (2**53 + 1, "9007199254740992.0", Scalar(kind="number"), True),
+        (0.1, "0.10", Scalar(kind="number", format="decimal"), True),
+        (0.1, "0.1000000000000000001", Scalar(kind="number"), True),
+        (0.1, "0.1000000000000000001", Scalar(kind="number", format="decimal"), False),
+        ("1.10", '"1.1"', Scalar(kind="string", format="decimal"), True),
+        ("1.10", '"1.1"', STRING, False),
+        ("a", '"A"', STRING, False),
+        (None, "null", STRING, True),
+        (None, '""', STRING, False),
+        ("P1D", '"PT24H"', Scalar(kind="string", format="duration"), True),
+        ("P1M", '"P30D"', Scalar(kind="string", format="duration"), False),
+        ("::1", '"0:0:0:0:0:0:0:1"', Scalar(kind="string", format="ipv6"), True),
+        ([1, 2], "[2, 1]", ArrayOf(items=ANY), False),
+        ([1, 2], "[1]", ArrayOf(items=ANY), False),
+        ({"a": 1, "b": 2}, '{"b": 2.0, "a": 1}', MapOf(values=ANY), True),
+        ({"a": None}, "{}", MapOf(values=ANY), False),
+    ],
+)
+def test_values_are_compared_by_what_they_mean(
+    expected: Any,
+    actual: str,
+    expression: TypeExpr,
+    same: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    """Numbers by value, texts exactly unless their format has several spellings."""
+    assert are_same(expected, actual, expression) is same
+
+
+@pytest.mark.parametrize(
+    ("actual", "same", "as_instant"),
+    [
+        ("2024-05-01T12:00:00+02:00", True, True),
+        ("2024-05-01T12:00:00.000+02:00", True, True),
+        ("2024-05-01T10:00:00Z", False, True),
+        ("2024-05-01T12:00:00", False, False),
+        ("2024-05-01T12:00:00Z", False, False),
+        ("2024-05-01T12:00:01+02:00", False, False),
+    ],
+)
+def test_times_are_compared_by_instant(
+    actual: str,
+    same: bool,  # noqa: FBT001 - a parameter of the table
+    as_instant: bool,  # noqa: FBT001 - the same
+) -> None:
+    """And by offset, where the code keeps it."""
+    moment, when = Scalar(kind="string", format="date-time"), "2024-05-01T12:00:00+02:00"
+
+    assert are_same(when, json.dumps(actual), moment) is same
+    assert are_same(when, json.dumps(actual), moment, Traits(keeps_offset=False)) is as_instant
+
+
+def test_absence_is_not_null() -> None:
+    """Unless the code cannot tell one from the other."""
+    type_ = type_of(x=STRING)
+
+    [found] = differences({}, {"x": None}, type_, {}, Traits())
+    blind = differences({}, {"x": None}, type_, {}, Traits(tells_absence=False))
+
+    assert (found.expected, found.actual) == (ABSENT, None)
+    assert not list(blind)
+
+
+def test_a_difference_has_the_way_to_it() -> None:
+    """Each step names the type and the field, arrays and options of unions passed over."""
+    hull = TypeIR(name="Hull", schema_id="#/Hull", kind="object", fields=type_of(m=ANY).fields)
+    kind = TypeIR(name="Kind", schema_id="#/Kind", kind="enum", enum_values=("a",))
+    ship = type_of(hulls=ArrayOf(items=UnionOf(options=(Ref(name="Hull"), Ref(name="Kind")))))
+    types = {type_.name: type_ for type_ in (hull, kind, ship)}
+
+    [found] = differences(
+        {"hulls": ["a", {"m": 1}]}, {"hulls": ["a", {"m": 2}]}, ship, types, Traits()
+    )
+
+    assert found.steps == (Step("Ship", "hulls"), Step("Hull", "m"))
+
+
+def test_what_the_ir_left_out_is_not_missed() -> None:
+    """Only what appears from nowhere is a difference."""
+    type_ = type_of(x=STRING)
+
+    assert not list(differences({"x": "a", "more": 1}, {"x": "a"}, type_, {}, Traits()))
+    assert list(differences({"x": "a"}, {"x": "a", "more": 1}, type_, {}, Traits()))
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', "NaN", "[Infinity]", "{", "[" * 10**5])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    """A key given twice is read in two ways."""
+    with pytest.raises(ValueError, match=r"\S"):
+        read_json(text)
+
+
+def test_properties_that_the_ir_left_out_can_be_taken_out() -> None:
+    """For code that takes no others, at every depth."""
+    hull = TypeIR(name="Hull", schema_id="#/Hull", kind="object", fields=type_of(m=ANY).fields)
+    ship = type_of(hulls=ArrayOf(items=Ref(name="Hull")), tags=MapOf(values=STRING))
+    given_ = {"hulls": [{"m": {"any": 1}, "more": 1}], "tags": {"x": "y"}, "more": 2}
+
+    pruned = prune(given_, ship, {"Hull": hull, "Ship": ship})
+
+    assert pruned == {"hulls": [{"m": {"any": 1}}], "tags": {"x": "y"}}
+
+
+def test_formats_are_found_at_every_depth() -> None:
+    """So that instances can be left out that hold what right code may not."""
+    time = Scalar(kind="string", format="time")
+    ship = type_of(x=MapOf(values=ArrayOf(items=time)), y=STRING)
+
+    assert has_format({"x": {"a": ["12:00:00Z"]}}, ship, {"Ship": ship}, {"time"})
+    assert not has_format({"x": {}, "y": "12:00:00Z"}, ship, {"Ship": ship}, {"time"})

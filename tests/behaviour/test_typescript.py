@@ -1,0 +1,68 @@
+"""What running the types of a TypeScript store finds, by node, tsc and zod of the project."""
+
+from pathlib import Path
+
+import pytest
+from run_stores import needs_node, run_store
+
+from pytest_regen.languages import find_runner
+from pytest_regen.languages.typescript.language import TypeScript
+from pytest_regen.validation.stores import behaviour_of_store
+
+SCHEMAS = {
+    "  name: z.string()": "  name: z.string().trim()",
+    "  length: z.number().min(1),": "  length: z.number(),",
+    "  model: z.string(),": "  model: z.string().optional(),",
+}
+"""Edits of schemas that leave every name and type as it was."""
+
+
+def check(path: Path, profile: str, changes: dict[str, str] | None = None) -> set[tuple[str, str]]:
+    """Return which types of an edited store have which codes, whatever reading them shows."""
+    store = run_store(path, changes, language="typescript", profile=profile)
+    found = behaviour_of_store(store)
+    assert not found.why_not
+    assert not found.unasked
+    return {(name, issue.code) for name, issues in found.issues.items() for issue in issues}
+
+
+@needs_node
+@pytest.mark.parametrize("profile", ["default", "zod"])
+def test_what_the_template_writes_is_right(tmp_path: Path, profile: str) -> None:
+    """Interfaces and schemas take all that the description allows, and refuse the rest."""
+    assert not check(tmp_path, profile)
+
+
+@needs_node
+def test_schemas_are_asked(tmp_path: Path) -> None:
+    """A transformation changes a value, and a check that is missing lets one through."""
+    found = check(tmp_path, "zod", SCHEMAS)
+
+    assert {("Harbour", "ROUND_TRIP"), ("Berth", "ACCEPTS_INVALID")} <= found
+
+
+@needs_node
+def test_interfaces_are_held_against_literals(tmp_path: Path) -> None:
+    """An alias that is any type is found where a literal that must not compile does."""
+    anything = {"export interface Crane {": "type Text = any;\nexport interface Crane {"}
+    changes = {**anything, "  maker: string;": "  maker: Text;"}
+
+    assert ("Crane", "ACCEPTS_INVALID") in check(tmp_path, "default", changes)
+
+
+def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program, or the package with the command that installs it."""
+    runner = find_runner(TypeScript(), "zod")
+    assert runner is not None
+    monkeypatch.delenv("REGEN_NODE_MODULES", raising=False)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "node").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tools))
+
+    assert runner.missing(tmp_path) == (
+        "the package typescript is not installed: npm install --save-dev typescript"
+    )
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert runner.missing(tmp_path) == "node is not on the PATH"

@@ -1,0 +1,135 @@
+"""What TypeScript's own compiler says of what prompts ask for, and of what is accepted."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from typescript_mistakes import TYPESCRIPT, page_of
+from typescript_sample import sample
+
+from pytest_regen.documents import build_ir, read_document
+from pytest_regen.documents.ir import IR, TypeIR
+from pytest_regen.errors import DocumentDefectError
+from pytest_regen.sources import assemble
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "typescript.md"
+OPTIONS = {
+    "strict": True,
+    "exactOptionalPropertyTypes": True,
+    "noUncheckedIndexedAccess": True,
+    "noUnusedLocals": True,
+    "verbatimModuleSyntax": True,
+    "isolatedModules": True,
+    "noEmit": True,
+    "skipLibCheck": True,
+    "target": "es2022",
+    "module": "esnext",
+    "moduleResolution": "bundler",
+    "types": [],
+}
+
+
+@pytest.fixture(scope="module")
+def node_modules() -> Path:
+    """Return the folder that holds the packages ``typescript`` and ``zod``."""
+    folder = Path(os.environ.get("REGEN_NODE_MODULES", "no such folder"))
+    if not ((folder / ".bin" / "tsc").exists() and (folder / "zod").is_dir()):
+        pytest.skip("REGEN_NODE_MODULES names no folder with the packages typescript and zod")
+    return folder
+
+
+def compile_all(node_modules: Path, folder: Path, sources: Mapping[str, str]) -> list[str]:
+    """Return the errors of the compiler, of all sources in one run."""
+    (folder / "node_modules").symlink_to(node_modules.resolve())
+    config = {"compilerOptions": OPTIONS, "include": ["*.ts"]}
+    (folder / "tsconfig.json").write_text(json.dumps(config), "utf-8")
+    for name, source in sources.items():
+        (folder / f"{name}.ts").write_text(source, "utf-8")
+    done = subprocess.run(
+        [node_modules / ".bin" / "tsc", "-p", folder],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return [line for line in done.stdout.splitlines() if "error" in line]
+
+
+def source_of(ir: IR, profile: str, per_page: int) -> str:
+    """Return a whole source, its types joined from pages."""
+    return assemble(
+        [(type_.name, joined(type_, profile, per_page)) for type_ in ir.types],
+        TYPESCRIPT,
+        profile=profile,
+    )
+
+
+def joined(type_: TypeIR, profile: str, per_page: int) -> str:
+    """Return a type as its pages make it."""
+    starts = range(0, max(len(type_.units), 1), per_page)
+    pages = [
+        page_of(type_, type_.units[start : start + per_page], number, profile).text
+        for number, start in enumerate(starts, 1)
+    ]
+    is_enum = type_.kind == "enum"
+    return TYPESCRIPT.stitch(pages, name=type_.name, is_enum=is_enum).text
+
+
+def right_rows(heading: str) -> Sequence[str]:
+    """Return the declarations that a table of the documentation calls right."""
+    text = DOCUMENT.read_text("utf-8")
+    table = text[text.index(f"| {heading}") :].split("\n\n", 1)[0]
+    found = re.findall(r"^\| `((?:[^`\\]|\\.)+)` \| right \|", table, re.MULTILINE)
+    return [each.replace("\\|", "|") for each in found]
+
+
+def test_the_compiler_takes_what_is_written_and_accepted(
+    node_modules: Path, tmp_path: Path
+) -> None:
+    """Every kind of field in both profiles, whole and in pages; each declaration called right."""
+    ir = sample()
+    sources = {
+        f"written_{profile}_{per_page}": source_of(ir, profile, per_page)
+        for profile in ("default", "zod")
+        for per_page in (3, 100)
+    }
+    for profile, noun in (("default", "type `T`"), ("zod", "same type")):
+        headings = (f"profile `{profile}`, a {noun}", f"profile `{profile}`, the {noun}")
+        heading = next(each for each in headings if f"| {each}" in DOCUMENT.read_text("utf-8"))
+        enums = next(
+            each
+            for each in (f"profile `{profile}`, an enum", f"profile `{profile}`, the same enum")
+            if f"| {each}" in DOCUMENT.read_text("utf-8")
+        )
+        header = TYPESCRIPT.header(namespace="", profile=profile)
+        for number, row in enumerate((*right_rows(heading), *right_rows(enums))):
+            sources[f"accepted_{profile}_{number}"] = f"{header}\n{row}\n"
+
+    assert len(sources) > 20
+    assert compile_all(node_modules, tmp_path, sources) == []
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("profile", ["default", "zod"])
+@pytest.mark.parametrize(
+    "name", ["uber.swagger-2.0.json", "box-2025.openapi-3.0.json", "discord.openapi-3.1.json"]
+)
+def test_the_compiler_takes_all_types_of_real_documents(
+    shared_specs: Path, node_modules: Path, tmp_path: Path, name: str, profile: str
+) -> None:
+    """Each operation is a module of its own; recursion and unions are in them."""
+    document = read_document(shared_specs / name)
+    sources = {}
+    for number, operation in enumerate(document.operations):
+        try:
+            ir = build_ir(document, operation, language=TYPESCRIPT).ir
+        except DocumentDefectError:
+            continue
+        sources[f"operation_{number}"] = source_of(ir, profile, 20)
+
+    assert sources
+    assert compile_all(node_modules, tmp_path, sources) == []

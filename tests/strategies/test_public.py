@@ -1,0 +1,110 @@
+"""The strategies as users take them, and the page of the docs that shows them."""
+
+from pathlib import Path
+
+import pytest
+from command_line import command
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pages import blocks
+
+from pytest_regen import strategies
+from pytest_regen.errors import NoInstanceError, StoreMissingError
+
+PAGE = "docs/strategies.md"
+QUICKLY = """
+from hypothesis import Phase, settings
+
+phases = [phase for phase in Phase if phase is not Phase.explain]
+settings.register_profile("quickly", max_examples=30, phases=phases, database=None, deadline=None)
+settings.load_profile("quickly")
+"""
+STORE = "generated/GET_kites_latest"
+
+
+@pytest.fixture
+def kites(pytester: pytest.Pytester) -> Path:
+    """The project of the page."""
+    (document,) = blocks(PAGE, "yaml")
+    (pytester.path / "api.yaml").write_text(document, "utf-8")
+    made = command("generate", "api.yaml", "GET /kites/latest", "--provider", "template")
+    assert made.code == 0, made.err
+    return pytester.path
+
+
+def test_the_page_works_as_it_stands(kites: Path, pytester: pytest.Pytester) -> None:
+    """Its first test finds the forgotten null, shown as the page shows it; the others pass."""
+    *tests, plain = blocks(PAGE, "python")
+    pytester.makepyfile(test_kites="\n\n".join(tests))
+    pytester.makeconftest(QUICKLY)
+
+    try:
+        result = pytester.runpytest_inprocess("-p", "no:syrupy", "-p", "no:cacheprovider")
+    finally:
+        settings.load_profile("default")
+
+    result.assert_outcomes(passed=3, failed=1)
+    lines = [*map(str.strip, blocks(PAGE, "console")[1].splitlines())]
+    shown = [line.removeprefix("E").strip() for line in lines if line.startswith("E")]
+    printed = " ".join(result.outlines)
+    assert shown[0] in printed
+    assert not [line for line in shown[3:6] if line not in printed]
+    exec(plain, {"strategies": strategies})
+
+
+def test_nothing_is_opened_before_a_value_is_drawn(tmp_path: Path) -> None:
+    """A decorator costs nothing, and its mistake fails the test, not the collection."""
+    strategy = strategies.valid(tmp_path / "nowhere")
+
+    @given(strategy)
+    def draws(value: object) -> None:
+        raise AssertionError(value)
+
+    with pytest.raises(StoreMissingError):
+        draws()
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (
+            "{type: object, required: [me], properties: {me: {$ref: '#/components/schemas/X'}}}",
+            "nothing",
+        ),
+        ("{type: string, pattern: '[a'}", "pattern"),
+        ("{type: integer, minimum: 3, maximum: 2}", "nothing"),
+    ],
+)
+def test_what_nothing_satisfies_says_so(tmp_path: Path, schema: str, reason: str) -> None:
+    """Instead of a health check, or no end."""
+    document = tmp_path / "api.yaml"
+    document.write_text(
+        "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths: {}\n"
+        f"components:\n  schemas:\n    X: {schema}\n",
+        "utf-8",
+    )
+
+    @given(strategies.from_schema(document, "#/components/schemas/X"))
+    def draws(value: object) -> None:
+        raise AssertionError(value)
+
+    with pytest.raises(NoInstanceError, match="X") as caught:
+        draws()
+    assert reason in caught.value.why
+
+    with pytest.raises(NoInstanceError, match="Y"):
+        strategies.from_schema(document, "#/components/schemas/Y").validate()
+
+
+def test_strategies_compose(kites: Path) -> None:
+    """They are strategies like any other."""
+    pairs = st.tuples(strategies.valid(STORE), strategies.valid(STORE, "Tail"))
+
+    @settings(max_examples=10, database=None)
+    @given(st.lists(pairs, max_size=2))
+    def holds(found: list[tuple[dict[str, object], dict[str, object]]]) -> None:
+        assert all("id" in kite and "colours" not in kite for kite, _ in found)
+        assert all(tail.keys() <= {"colours", "next"} for _, tail in found)
+
+    holds()
+    assert kites

@@ -1,0 +1,159 @@
+"""Instances of a store: read from its document, kept in the cache, and never guessed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from drawn import StoreLike, ir_of
+from small_documents import document_of
+
+from pytest_regen.cache import Cache
+from pytest_regen.errors import NoInstanceError, StoreMissingError, UnknownTypeError
+from pytest_regen.regeneration import generate_store
+from pytest_regen.stores import RegenStore
+from pytest_regen.strategies import allows, instances_key, instances_of, instances_of_store
+from pytest_regen.strategies.instances import Instances, Source
+from pytest_regen.turns.providers import TemplateProvider
+
+KITE = {
+    "type": "object",
+    "required": ["sail"],
+    "properties": {
+        "sail": {"type": "string", "maxLength": 9},
+        "tail": {"$ref": "#/components/schemas/Tail"},
+    },
+}
+TAIL = {"type": "object", "properties": {"length": {"type": "integer", "minimum": 1}}}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RegenStore:
+    """A store of two types, beside its document."""
+    document = document_of({"$ref": "#/components/schemas/Kite"}, {"Kite": KITE, "Tail": TAIL})
+    (tmp_path / "api.json").write_text(json.dumps(document), "utf-8")
+    made = generate_store(
+        tmp_path / "api.json",
+        "GET /things",
+        tmp_path / "api",
+        provider=TemplateProvider(),
+        language="python",
+    )
+    return RegenStore.open(made.path)
+
+
+def change(store: RegenStore, old: str, new: str) -> None:
+    """Change the document of a store."""
+    assert store.ir.document is not None
+    path = store.path / store.ir.document.path
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_a_folder_serves_and_the_root_is_the_default(store: RegenStore) -> None:
+    """The same for the folder, for the opened store, and for the name of the root."""
+    found = instances_of(store.path)
+
+    assert found == instances_of(store) == instances_of(str(store.path), "Kite")
+    assert found.valid[0].keys() == {"sail"}
+    assert instances_of_store(store).keys() == {"Kite", "Tail"}
+
+
+def test_drawing_is_paid_once(
+    store: RegenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time the document is not even read."""
+    cache = Cache(tmp_path / "cache")
+    first = instances_of_store(store, cache=cache)
+
+    monkeypatch.setattr(Source, "instances", lambda *_: pytest.fail("drawn again"))
+    monkeypatch.setattr("pytest_regen.documents.read_document", lambda *_: pytest.fail("read"))
+
+    assert instances_of_store(store, cache=cache) == first
+
+
+def test_a_change_elsewhere_in_the_document_costs_no_drawing(
+    store: RegenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read again; the schemas of the types are the same."""
+    cache = Cache(tmp_path / "cache")
+    first = instances_of_store(store, cache=cache)
+    change(store, '"title": "t"', '"title": "T"')
+
+    monkeypatch.setattr(Source, "instances", lambda *_: pytest.fail("drawn again"))
+
+    assert instances_of_store(store, cache=cache) == first
+
+
+def test_a_type_that_the_document_changed_is_not_drawn(store: RegenStore, tmp_path: Path) -> None:
+    """What it says now is no measure of code that was written for what it said then."""
+    cache = Cache(tmp_path / "cache")
+    before = instances_of_store(store, cache=cache)
+    change(store, '"maxLength": 9', '"maxLength": 8')
+
+    now = instances_of_store(store, cache=cache)
+
+    assert now["Kite"].valid == ()
+    assert "generate" in now["Kite"].skipped[0].reason
+    assert now["Tail"] == before["Tail"]
+
+
+def test_without_its_document_a_store_has_no_instances(store: RegenStore, tmp_path: Path) -> None:
+    """It says so; nothing is made up from the IR."""
+    (tmp_path / "api.json").unlink()
+
+    found = instances_of_store(store)
+
+    assert all(each.valid == () and "api.json" in each.skipped[0].reason for each in found.values())
+    with pytest.raises(NoInstanceError, match="Kite"):
+        allows(store)
+
+
+def test_a_spoilt_cache_is_a_miss(store: RegenStore, tmp_path: Path) -> None:
+    """Whatever stands there instead."""
+    cache = Cache(tmp_path / "cache")
+    first = instances_of_store(store, cache=cache)
+    cache.put("instances", instances_key(store), {"Kite": "no such key", "Tail": 7})
+
+    assert instances_of_store(store, cache=cache) == first
+    assert Instances.from_json({"valid": 1}) is None
+    assert Instances.from_json(json.loads(json.dumps(first["Kite"].to_json()))) == first["Kite"]
+
+
+def test_the_key_changes_with_what_instances_depend_on(store: RegenStore) -> None:
+    """The number asked for, and any byte of the document."""
+    keys = {instances_key(store), instances_key(store, 50)}
+    change(store, '"title": "t"', '"title": "T"')
+    keys.add(instances_key(store))
+
+    assert len(keys) == 3
+
+
+def test_allows_asks_the_document(store: RegenStore) -> None:
+    """The type of the IR is not asked."""
+    is_kite = allows(store)
+
+    assert is_kite({"sail": "red", "tail": {"length": 1}})
+    assert not is_kite({"sail": "red", "tail": {"length": 0}})
+    assert not is_kite({"sail": "far too long"})
+
+
+def test_what_is_not_there_is_named(store: RegenStore, tmp_path: Path) -> None:
+    """A folder without a store, and a name that is no type's."""
+    with pytest.raises(StoreMissingError):
+        instances_of(tmp_path / "nowhere")
+    with pytest.raises(UnknownTypeError, match="Kyte"):
+        instances_of(store, "Kyte")
+
+
+def test_a_store_that_names_no_document_says_so(tmp_path: Path) -> None:
+    """An IR that was put together by hand has none."""
+    document = document_of(KITE | {"properties": {"sail": {"type": "string"}}})
+    (tmp_path / "api.json").write_text(json.dumps(document), "utf-8")
+    ir = ir_of(tmp_path / "api.json").model_copy(update={"document": None})
+    like = StoreLike(ir, tmp_path)
+
+    (skipped,) = Source(replace(like)).instances(ir.types[0].name, 10).skipped  # type: ignore[arg-type]
+
+    assert "which document" in skipped.reason

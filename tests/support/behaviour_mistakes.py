@@ -1,0 +1,406 @@
+"""Mistakes that only running the code shows: each a change of a right page that reads as right.
+
+All mistakes of a profile are made in one store, each in a type of its own, so that one run shows
+all of them. A mistake is in a field of ``Sample``, or in the whole of a type.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+__all__ = ["PLAIN_ZOD", "PYTHON", "ZOD", "BehaviourMistake", "document_with"]
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourMistake:
+    """One way to get a type wrong that its syntax does not show."""
+
+    name: str
+    """In small letters with underscores: the name of the type follows from it."""
+    fields: frozenset[str]
+    """JSON names of the fields that suffer, at least one of which has to be told of."""
+    changes: tuple[tuple[str, str], ...]
+    """Regular expressions and what takes the place of their first match, all on one page."""
+    codes: frozenset[str] = frozenset({"ROUND_TRIP"})
+    profile: str = "default"
+    base: str = "Sample"
+    """The schema that the type is a copy of: ``Sample`` of several pages, or one of the others."""
+
+    @property
+    def type_name(self) -> str:
+        """The type that has the mistake."""
+        return self.base + "".join(word.capitalize() for word in self.name.split("_"))
+
+    def make(self, text: str) -> str | None:
+        """Return a page with the mistake; ``None`` where this page has nothing of the kind."""
+        for pattern, by in self.changes:
+            text, count = re.subn(pattern, by, text, count=1, flags=re.MULTILINE)
+            if not count:
+                return None
+        return text
+
+
+_SCHEMAS: dict[str, Any] = {
+    "Sample": {
+        "type": "object",
+        "required": ["id", "fee", "startsAt", "windIn", "windOut", "name"],
+        "properties": {
+            "id": {"type": "string", "format": "uuid"},
+            "name": {"type": "string"},
+            "motto": {"type": ["string", "null"]},
+            "startsAt": {"type": "string", "format": "date-time"},
+            "fee": {"type": "number"},
+            "windIn": {"type": "number"},
+            "windOut": {"type": "number"},
+            "laps": {"type": "integer", "minimum": 1},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "scores": {"type": "object", "additionalProperties": {"type": "number"}},
+            "price": {"type": "string", "format": "decimal"},
+            "spare": {"type": "integer"},
+            "open": {"type": "boolean"},
+            "firstMate": {"type": "string"},
+            "lastMate": {"type": "string"},
+            "state": {"$ref": "#/components/schemas/Calm"},
+            "prize": {
+                "oneOf": [
+                    {"$ref": "#/components/schemas/Cup"},
+                    {"$ref": "#/components/schemas/Purse"},
+                ],
+            },
+        },
+    },
+    "Short": {
+        "type": "object",
+        "required": ["name", "at", "fee"],
+        "properties": {
+            "name": {"type": "string"},
+            "at": {"type": "string", "format": "date-time"},
+            "fee": {"type": "number"},
+        },
+    },
+    "State": {"type": "string", "enum": ["planned", "on-water", "over"]},
+    "Level": {"type": "integer", "enum": [1, 2, 3]},
+}
+_OTHERS: dict[str, Any] = {
+    "Calm": {"type": "string", "enum": ["calm", "rough-sea"]},
+    "Cup": {
+        "type": "object",
+        "required": ["kind", "metal"],
+        "properties": {"kind": {"const": "cup"}, "metal": {"type": "string"}},
+    },
+    "Purse": {
+        "type": "object",
+        "required": ["kind", "amount"],
+        "properties": {"kind": {"const": "purse"}, "amount": {"type": "integer"}},
+    },
+}
+
+
+def document_with(mistakes: tuple[BehaviourMistake, ...]) -> dict[str, Any]:
+    """Return a document with a type for each mistake, and a right one of each sort."""
+    copies = {each.type_name: _SCHEMAS[each.base] for each in mistakes}
+    copies |= {f"Right{name}": schema for name, schema in _SCHEMAS.items()}
+    root = {
+        "type": "object",
+        "properties": {
+            name[0].lower() + name[1:]: {"$ref": f"#/components/schemas/{name}"} for name in copies
+        },
+    }
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/All"}}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Regattas", "version": "1"},
+        "paths": {"/all": {"get": {"responses": {"200": {"description": "All.", **body}}}}},
+        "components": {"schemas": {"All": root, **copies, **_OTHERS}},
+    }
+
+
+def _mistake(
+    profile: str,
+    name: str,
+    fields: str,
+    *changes: tuple[str, str],
+    codes: str = "ROUND_TRIP",
+    base: str = "Sample",
+) -> BehaviourMistake:
+    return BehaviourMistake(
+        name, frozenset(fields.split()), changes, frozenset(codes.split()), profile, base
+    )
+
+
+def _added(after: str, code: str) -> tuple[str, str]:
+    """Return a change that adds lines to a class, below a field."""
+    lines = "\n".join(f"    {line}" if line else "" for line in code.split("\n"))
+    return rf"(^    {after}: [^\n]*$)", "\\1\n\n" + lines.replace("\\", r"\\")
+
+
+def _config(options: str) -> tuple[str, str]:
+    return (
+        r"^class (\w+)\(ApiModel\):$",
+        rf"class \1(ApiModel):\n    model_config = ConfigDict({options})\n",
+    )
+
+
+def _loaded(field: str, code: str) -> tuple[str, str]:
+    """Return a change that works on what was loaded, below a field."""
+    return _added(field, f"def model_post_init(self, context: Any) -> None:\n    {code}")
+
+
+def _before(field: str, expression: str) -> tuple[str, str]:
+    """Return a change that works on what a field is to be made of."""
+    return _added(
+        field,
+        "from pydantic import field_validator\n\n"
+        f'@field_validator("{field}", mode="before")\n'
+        "@classmethod\n"
+        f"def _prepare(cls, value: Any) -> Any:\n    return {expression}",
+    )
+
+
+def _after(field: str, expression: str) -> tuple[str, str]:
+    """Return a change that works on what a field was made of."""
+    pattern, code = _before(field, expression)
+    return pattern, code.replace(', mode="before"', "")
+
+
+def _dumped(field: str, expression: str) -> tuple[str, str]:
+    """Return a change that works on what is dumped."""
+    return _added(
+        field,
+        "from pydantic import field_serializer\n\n"
+        f'@field_serializer("{field}")\n'
+        f"def _write(self, value: Any) -> Any:\n    return {expression}",
+    )
+
+
+def _missing(code: str) -> tuple[str, str]:
+    """Return a change that adds a look-up to an enum."""
+    return (
+        r"(^class \w+\(\w+Enum\):\n(?:    .*\n?)+)",
+        f"\\1\n\n    @classmethod\n    def _missing_(cls, value: object) -> Any:\n        {code}\n",
+    )
+
+
+_python = partial(_mistake, "default")
+
+PYTHON = (
+    _python("strips", "name", _config("str_strip_whitespace=True"), base="Short"),
+    _python("lower_case", "name", _config("str_to_lower=True"), base="Short"),
+    _python(
+        "rounds_by_encoder",
+        "fee",
+        _config("json_encoders={float: lambda value: round(value, 1)}"),
+        base="Short",
+    ),
+    _python(
+        "zone_dropped",
+        "at",
+        _config("json_encoders={dt.datetime: lambda at: at.replace(tzinfo=None).isoformat()}"),
+        base="Short",
+    ),
+    _python(
+        "day_only",
+        "at",
+        _config("json_encoders={dt.datetime: lambda at: at.date().isoformat()}"),
+        base="Short",
+    ),
+    _python(
+        "moves_zone", "at", _loaded("at", "self.at = self.at.replace(tzinfo=dt.UTC)"), base="Short"
+    ),
+    _python("seconds_only", "at", _dumped("at", "value.replace(microsecond=0)"), base="Short"),
+    _python("cents", "fee", _loaded("fee", "self.fee = round(self.fee, 2)")),
+    _python("whole_fee", "fee", _dumped("fee", "int(value)")),
+    _python("fee_as_text", "fee", _dumped("fee", "str(value)")),
+    _python(
+        "swapped",
+        "windIn windOut",
+        (r'alias="windIn"', 'alias="?"'),
+        (r'alias="windOut"', 'alias="windIn"'),
+        (r'alias="\?"', 'alias="windOut"'),
+    ),
+    _python("fills_absence", "laps", _loaded("laps", "self.laps = self.laps or 1")),
+    _python(
+        "truncates",
+        "laps",
+        _before("laps", "int(value) if isinstance(value, float) else value"),
+        codes="ACCEPTS_INVALID",
+    ),
+    _python(
+        "clamps",
+        "laps",
+        _before("laps", "max(value, 1) if isinstance(value, int) else value"),
+        codes="ACCEPTS_INVALID",
+    ),
+    _python(
+        "empty_is_null",
+        "firstMate",
+        _loaded("first_mate", "self.first_mate = self.first_mate or None"),
+    ),
+    _python(
+        "null_is_absent",
+        "motto",
+        _loaded("motto", 'self.model_fields_set.discard("" if self.motto else "motto")'),
+    ),
+    _python(
+        "sorted_tags",
+        "tags",
+        _loaded("tags", "self.tags = sorted(self.tags) if self.tags else self.tags"),
+    ),
+    _python(
+        "unique_tags", "tags", _after("tags", "list(dict.fromkeys(value)) if value else value")
+    ),
+    _python("few_tags", "tags", _dumped("tags", "value and value[:2]")),
+    _python(
+        "one_tag",
+        "tags",
+        _before("tags", "[value] if isinstance(value, str) else value"),
+        codes="ACCEPTS_INVALID",
+    ),
+    _python("float_price", "price", _after("price", "value and str(float(value))")),
+    _python(
+        "lost_scores",
+        "scores",
+        _after("scores", "value and {key.strip('$'): each for key, each in value.items()}"),
+    ),
+    _python(
+        "zero_scores",
+        "scores",
+        _dumped("scores", "value and {key: each for key, each in value.items() if each}"),
+    ),
+    _python(
+        "default_of_enum",
+        "",
+        _missing("return next(iter(cls))"),
+        codes="ACCEPTS_INVALID",
+        base="State",
+    ),
+    _python(
+        "enum_by_name",
+        "",
+        _missing("return cls.__members__.get(str(value))"),
+        codes="ACCEPTS_INVALID",
+        base="State",
+    ),
+    _python(
+        "nearest_number",
+        "",
+        _missing("return cls(min(3, max(1, value))) if isinstance(value, int) else None"),
+        codes="ACCEPTS_INVALID",
+        base="Level",
+    ),
+)
+
+
+def _checked(name: str, type_: str, effect: str) -> tuple[str, str]:
+    """Return a change that gives a field a check, which only seems to look at the value."""
+    return (
+        rf"^(  {name}: {re.escape(type_)})",
+        rf"\1.check((seen) => {{ {effect} }})",
+    )
+
+
+def _refined(name: str, type_: str, effect: str) -> tuple[str, str]:
+    """Return a change that gives a field a condition, which changes what it looks at."""
+    return (
+        rf"^(  {name}: {re.escape(type_)})",
+        rf"\1.refine((value) => {{ {effect} return true; }})",
+    )
+
+
+_zod = partial(_mistake, "zod")
+_TEXT, _NUMBER = "z.string()", "z.number()"
+_TEXTS, _SCORES = "z.array(z.string())", "z.record(z.string(), z.number())"
+
+ZOD = (
+    _zod("trims", "name", _checked("name", _TEXT, "seen.value = seen.value.trim();")),
+    _zod("lowers", "name", _checked("name", _TEXT, "seen.value = seen.value.toLowerCase();")),
+    _zod("composes", "name", _checked("name", _TEXT, 'seen.value = seen.value.normalize("NFC");')),
+    _zod("shortens", "name", _checked("name", _TEXT, "seen.value = seen.value.slice(0, 255);")),
+    _zod("rounds", "fee", _checked("fee", _NUMBER, "seen.value = Math.round(seen.value);")),
+    _zod(
+        "cents",
+        "windIn",
+        _checked("windIn", _NUMBER, "seen.value = Number(seen.value.toFixed(2));"),
+    ),
+    _zod("absolute", "windOut", _checked("windOut", _NUMBER, "seen.value = Math.abs(seen.value);")),
+    _zod(
+        "null_is_absent",
+        "motto",
+        _checked("motto", "z.string().nullable().optional()", "seen.value ??= undefined;"),
+    ),
+    _zod(
+        "empty_is_null",
+        "motto",
+        _checked("motto", "z.string().nullable().optional()", "seen.value ||= null;"),
+    ),
+    _zod(
+        "false_is_absent",
+        "open",
+        _checked("open", "z.boolean().optional()", "seen.value ||= undefined;"),
+    ),
+    _zod(
+        "zone_dropped",
+        "startsAt",
+        _checked("startsAt", _TEXT, "seen.value = seen.value.slice(0, 19);"),
+    ),
+    _zod(
+        "day_only", "startsAt", _checked("startsAt", _TEXT, "seen.value = seen.value.slice(0, 10);")
+    ),
+    _zod(
+        "float_price", "price", _checked("price", _TEXT, "seen.value = String(Number(seen.value));")
+    ),
+    _zod("sorted_tags", "tags", _refined("tags", _TEXTS, "value.sort();")),
+    _zod("reversed_tags", "tags", _refined("tags", _TEXTS, "value.reverse();")),
+    _zod("one_tag_less", "tags", _refined("tags", _TEXTS, "value.pop();")),
+    _zod("lost_scores", "scores", _refined("scores", _SCORES, 'delete value["$x"];')),
+    _zod(
+        "whole_scores",
+        "scores",
+        _refined(
+            "scores", _SCORES, "for (const key in value) value[key] = Math.trunc(value[key] ?? 0);"
+        ),
+    ),
+)
+
+PLAIN_ZOD = (
+    _zod("plain_trim", "name", (r"name: z\.string\(\)", "name: z.string().trim()")),
+    _zod("plain_normalize", "name", (r"name: z\.string\(\)", 'name: z.string().normalize("NFC")')),
+    _zod(
+        "plain_overwrite",
+        "fee",
+        (r"fee: z\.number\(\)", "fee: z.number().overwrite((value) => Math.round(value))"),
+    ),
+    _zod(
+        "plain_transform",
+        "fee",
+        (r"fee: z\.number\(\)", "fee: z.number().transform((value) => Math.round(value))"),
+    ),
+    _zod(
+        "plain_coerce",
+        "fee",
+        (r"fee: z\.number\(\)", "fee: z.coerce.number()"),
+        codes="ACCEPTS_INVALID",
+    ),
+    _zod(
+        "plain_default",
+        "spare",
+        (r"spare: z\.int\(\)\.optional\(\)", "spare: z.int().optional().default(0)"),
+    ),
+    _zod(
+        "plain_catch",
+        "laps",
+        (r"laps: z\.int\(\)\.min\(1\)\.optional\(\)", "laps: z.int().min(1).optional().catch(1)"),
+        codes="ACCEPTS_INVALID",
+    ),
+    _zod(
+        "plain_preprocess",
+        "tags",
+        (
+            r"tags: z\.array\(z\.string\(\)\)",
+            'tags: z.preprocess((value) => (typeof value === "string" ? [value] : value), z.array(z.string()))',
+        ),
+        codes="ACCEPTS_INVALID",
+    ),
+)
+"""What the reader of zod schemas knows by name, and tells of without running anything."""
