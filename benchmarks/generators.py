@@ -120,7 +120,8 @@ class Tools:
         python = self.folder / "python"
         subprocess.run([sys.executable, "-m", "venv", python], check=True)
         pip = [str(python / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "datamodel-code-generator"], check=True)
+        # Its models of e-mail addresses import what this extra brings.
+        subprocess.run([*pip, "datamodel-code-generator", "pydantic[email]"], check=True)
         (self.folder / "node").mkdir()
         npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", "node"]
         # It names TypeScript 5 as what it works with.
@@ -177,7 +178,7 @@ def try_python(
         name: [json.dumps(value) for value in [*found.valid, *(v.instance for v in found.invalid)]]
         for name, (_, found) in subjects.items()
     }
-    argv = [sys.executable, "-c", TRIP, str(module)]
+    argv = [str(tools.folder / "python" / "bin" / "python"), "-c", TRIP, str(module)]
     _, failure, printed = tools.call(argv, input=json.dumps(work))
     if failure:
         return Tally(failure=failure)
