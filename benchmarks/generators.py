@@ -120,7 +120,8 @@ class Tools:
         python = self.folder / "python"
         subprocess.run([sys.executable, "-m", "venv", python], check=True)
         pip = [str(python / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "datamodel-code-generator"], check=True)
+        # Its models of e-mail addresses import what this extra brings.
+        subprocess.run([*pip, "datamodel-code-generator", "pydantic[email]"], check=True)
         (self.folder / "node").mkdir()
         npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", "node"]
         # It names TypeScript 5 as what it works with.
@@ -177,7 +178,7 @@ def try_python(
         name: [json.dumps(value) for value in [*found.valid, *(v.instance for v in found.invalid)]]
         for name, (_, found) in subjects.items()
     }
-    argv = [sys.executable, "-c", TRIP, str(module)]
+    argv = [str(tools.folder / "python" / "bin" / "python"), "-c", TRIP, str(module)]
     _, failure, printed = tools.call(argv, input=json.dumps(work))
     if failure:
         return Tally(failure=failure)
@@ -296,12 +297,13 @@ def main() -> None:
     parser.add_argument("spec", nargs="+", type=Path, help="API descriptions")
     parser.add_argument("--count", type=int, default=20, help="valid instances (default: 20)")
     options = parser.parse_args()
+    # A large document takes minutes; its rows are shown when they are there.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(Path(folder), options.count)
         tools.install()
-        rows = [row for spec in options.spec for row in compare(tools, spec.resolve())]
-    head = ("document", "generator", "", "types sound", "invalid refused", "seconds")
-    print_table(head, rows)
+        head = ("document", "generator", "", "types sound", "invalid refused", "seconds")
+        print_table(head, (row for spec in options.spec for row in compare(tools, spec.resolve())))
 
 
 if __name__ == "__main__":

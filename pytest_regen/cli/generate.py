@@ -401,9 +401,13 @@ def _exit_code(result: GenerateResult | RegenError) -> int:
     return int(any(found.has_errors for found in result.validation.values()))
 
 
-def _shared_json(result: GenerateResult) -> dict[str, Any]:
+def _others_json(result: GenerateResult) -> dict[str, Any]:
     shared = [{**key._asdict(), "from": folder} for key, folder in result.shared.items()]
-    return {"shared": shared} if shared else {}
+    skipped = [{"schema": name, "reason": f"it is {what}"} for name, what in result.skipped.items()]
+    return {
+        **({"shared": shared} if shared else {}),
+        **({"skipped": skipped} if skipped else {}),
+    }
 
 
 def _plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
@@ -413,7 +417,7 @@ def _plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
             {**entry.to_json(), "estimated_input_tokens": turns.estimate(entry)}
             for entry in result.prompts
         ],
-        **_shared_json(result),
+        **_others_json(result),
         "defects": [defect.to_json() for defect in result.defects],
     }
 
@@ -427,7 +431,7 @@ def _result_json(result: GenerateResult) -> dict[str, Any]:
         "removed": list(result.removed),
         "kept": list(result.kept),
         "asked": [key._asdict() for key in result.asked],
-        **_shared_json(result),
+        **_others_json(result),
         "calls": result.calls,
         "tokens": result.usage.total_tokens,
         "stop_reasons": dict(result.stop_reasons),
@@ -445,6 +449,7 @@ def _show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     planned = f"{pages} to ask, about {tokens:,} tokens of input"
     if turns.by_template:
         planned = f"{pages} to write by the template, no model to ask"
+    _show_skipped(result)
     _show_shared(result)
     say(f"{result.path}: {planned}; nothing written")
 

@@ -143,6 +143,8 @@ def named_schemas(root: JsonNode) -> tuple[str, dict[str, JsonNode]]:
             if isinstance(node.value, dict):
                 home = home or str(node.place)
                 found = {name: node.child(name) for name in node.value} | found
+        if home and path == _HOMES[0]:
+            break  # What else stands in an OpenAPI document is no place for schemas.
     return home, found
 
 

@@ -286,7 +286,8 @@ class Expressions:
                 found = list(self._of_types(core, shape))
         word = self._note_tags(core, [each.expression for each in found])
         expression = one_of([each.expression for each in found], self._scalar_kinds)
-        if size_of(expression) > _MAX_SIZE:
+        count = len(expression.options) if isinstance(expression, UnionOf) else 1
+        if size_of(expression) > _MAX_SIZE or count > MAX_OPTIONS:
             self._log.review(core.place, "the union is too large; read as any value")
             expression = ANY
         if isinstance(expression, UnionOf):

@@ -62,6 +62,8 @@ class Leftovers:
     """What a line of code ends with, and no sentence does."""
     documentation: tuple[str, ...]
     """What comments of documentation begin with: their text comes from the document."""
+    has_descriptions: bool = False
+    """Whether prompts ask for descriptions in them: whatever such a comment says is data."""
 
     def comment_faults(self, code: bytes, root: Node) -> Iterator[SyntaxFault]:
         """Yield a fault per comment that stands for code, and one per comment that asks for review.
@@ -83,6 +85,8 @@ class Leftovers:
 
     def _comment_fault(self, comment: str, line: int) -> SyntaxFault | None:
         is_documentation = comment.startswith(self.documentation)
+        if is_documentation and self.has_descriptions:
+            return None
         body = comment.strip("/*#").strip()
         shown = " ".join(comment.split())[:100]
         if _REVIEW.search(body) and not is_documentation:

@@ -136,7 +136,8 @@ def _given(mounts: Mounts, size: list[str]) -> Iterator[str]:
         # Not an empty folder of ours: what is shown below it still finds a place there.
         options[place] = [*(["--size", _NOTHING] if size else []), "--tmpfs", str(place)]
     for file in (*masks.difference(folders), *(file.resolve() for file in mounts.hidden)):
-        if file.is_file():
+        # A link is left: what it leads to is shown under its own name or not at all.
+        if file.is_file() and not file.is_symlink():
             options[file] = _bind(mounts.empty, file)
     options[mounts.work] = [*size, "--tmpfs", str(mounts.work)]
     options |= {place: _bind(place) for place in mounts.work.iterdir()}

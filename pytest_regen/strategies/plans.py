@@ -165,6 +165,12 @@ class Plan:
         return self._plans.height(self)
 
 
+def _stands_for_null(part: Mapping[str, Any]) -> bool:
+    """Return whether an object is how OpenAPI 3.0, which has no type for null, writes it."""
+    is_empty = part.get("additionalProperties") is False and "properties" not in part
+    return is_empty and part.get("nullable") is True
+
+
 def _says_null(part: Any) -> bool:
     declared = part.get("type")
     names = declared if isinstance(declared, list) else [declared]
@@ -348,6 +354,8 @@ class Plans:
         required = dict.fromkeys(
             name for part in parts for name in _listed(part, "required") if isinstance(name, str)
         )
+        if any(_stands_for_null(part) for part in parts):
+            return None
         hidden = {name for part in parts for name in self.reach.hidden_in(part)}
         properties: dict[str, Plan] = {}
         for name in (*declared, *(name for name in required if name not in declared)):

@@ -266,7 +266,7 @@ class Numbers:
         if not self.is_integer:
             yield from (0.5, -0.1, 0.1, 1.0, 12.5, 99.99, 1e-7, 123456.789, 3.0)
             if self.format != "float":
-                yield from (1e21, 0.1 + 0.2, 1234567.890123)
+                yield from (0.1 + 0.2, 1234567.890123)
             if self.format == "double":
                 yield from (1.7976931348623157e308, 5e-324)
         yield from (2**31, -(2**31) - 1)

@@ -162,8 +162,8 @@ class _Finder:
             bases = there or [each for each in instances if name in each]
             self._keep(name, bases[0], [_Mutation((name,), "required", _MISSING)])
         if not there:
-            if any(name in each for each in instances):
-                return  # Null is all that it may be.
+            if any(name in each for each in instances) or field.read_only or field.write_only:
+                return  # Null is all that it may be, or it does not travel this way.
             reason = "no instance was drawn that has it"
             self.skipped.append(Skipped(name, "", reason))
             return

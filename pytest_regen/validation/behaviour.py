@@ -20,10 +20,10 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split
 from pytest_regen.validation.subject import wire_of
 
-__all__ = ["StoreBehaviour", "behaviour_of", "without_echoes"]
+__all__ = ["COUNT", "StoreBehaviour", "behaviour_of", "without_echoes"]
 
-_COUNT: Final = 50
-"""Valid instances of each type."""
+COUNT: Final = 50
+"""Valid instances of each type, where its schema allows that many."""
 _SECTION: Final = "behaviour"
 _LAST: Final = "behaviour"
 _KNOWN: Final = "known behaviour"
@@ -81,6 +81,8 @@ def behaviour_of(
     found: Split,
     results: Mapping[str, ValidationResult],
     pages: Pages,
+    *,
+    count: int = COUNT,
 ) -> StoreBehaviour:
     """Return what running the types of a store shows.
 
@@ -93,6 +95,7 @@ def behaviour_of(
         found: its blocks.
         results: what reading the code shows; types that do not load are left out.
         pages: of each type.
+        count: how many valid instances of each type are tried.
     """
     profile = store.envelope.profile
     language = find_language(store.ir.language)
@@ -104,13 +107,13 @@ def behaviour_of(
         for name, result in results.items()
         if any(issue.code in _STOPS for issue in result.errors)
     )
-    key = (source, broken, store.ir_data)
+    key = (source, broken, store.ir_data, count)
     last: _Last | None = store.memo.get(_LAST)
     if last is None or last.key != key:
         pieces = {piece.name: piece for piece in found.pieces}
         blocks = {name: Block(piece.text, piece.first_line) for name, piece in pieces.items()}
         subject = Subject(store.ir, language, profile, store.path, source, blocks, broken)
-        behaviour = _run(store, subject, runner)
+        behaviour = _run(store, subject, runner, count)
         placed = {
             name: tuple(_Places(store, pieces[name], pages.get(name, ())).put(issues))
             for name, issues in behaviour.issues.items()
@@ -133,7 +136,7 @@ def without_echoes(issues: Sequence[Issue], known: Sequence[Issue]) -> Iterator[
             yield issue
 
 
-def _run(store: RegenStore, subject: Subject, runner: Runner) -> StoreBehaviour:
+def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> StoreBehaviour:
     why_not = runner.missing(store.path)
     if why_not:
         return StoreBehaviour(why_not=why_not, is_expected=runner.is_rare)
@@ -151,8 +154,8 @@ def _run(store: RegenStore, subject: Subject, runner: Runner) -> StoreBehaviour:
         ran = check(
             subject,
             runner,
-            partial(instances_of_store, store, _COUNT, cache=cache),
-            instances_key=instances_key(store, _COUNT),
+            partial(instances_of_store, store, count, cache=cache),
+            instances_key=instances_key(store, count),
             known=store.memo[_KNOWN],
             allows=lambda name: source.plan(name).check.allows,
         )

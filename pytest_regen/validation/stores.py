@@ -14,7 +14,12 @@ from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
-from pytest_regen.validation.behaviour import StoreBehaviour, behaviour_of, without_echoes
+from pytest_regen.validation.behaviour import (
+    COUNT,
+    StoreBehaviour,
+    behaviour_of,
+    without_echoes,
+)
 from pytest_regen.validation.by_type import Verdicts, validate_by_type, validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
 from pytest_regen.validation.issues import (
@@ -165,16 +170,21 @@ def wants_behaviour(store: RegenStore, ignore: Ignore) -> bool:
     return any(not set(codes_of(name)) >= BEHAVIOUR_CODES for name in store.type_names)
 
 
-def behaviour_of_store(store: RegenStore) -> StoreBehaviour:
+def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:
     """Return what running the types of a store shows, and why not all of them were run.
 
     What was run before is not run again.
+
+    Args:
+        store: a store as it was opened.
+        count: how many valid instances of each type are tried.
 
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
     """
     source, verdicts = _verdicts(store)
-    return behaviour_of(store, source, verdicts.found, verdicts.results, _all_pages(store))
+    pages = _all_pages(store)
+    return behaviour_of(store, source, verdicts.found, verdicts.results, pages, count=count)
 
 
 def validate_store(
@@ -207,9 +217,9 @@ def validate_store(
     found = verdicts.found
     results = dict(verdicts.results)
     if behaviour and wants_behaviour(store, ignore):
-        for name, issues in behaviour_of_store(store).issues.items():
-            known = results[name].issues
-            results[name] = ValidationResult.of([*known, *without_echoes(issues, known)])
+        for type_name, issues in behaviour_of_store(store).issues.items():
+            known = results[type_name].issues
+            results[type_name] = ValidationResult.of([*known, *without_echoes(issues, known)])
     stale = _staleness(store)
     drifted = [edit.issue for edit in edits(store, found)]
     others = _by_type((*drifted, *edited_prompts(store), *file_issues(store, found)))

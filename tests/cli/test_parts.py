@@ -64,6 +64,8 @@ def test_the_schemas_with_names_are_one_store() -> None:
     assert store.envelope.namespace == "Generated.Schemas"
     assert command("validate", SCHEMAS).code == 0
     assert command("generate", "api.json", "--schemas", "--check").code == 0
+    told = command("generate", "api.json", "--schemas", *FREE, "--json").json
+    assert told["skipped"][1] == {"schema": "Word", "reason": "it is a string"}
 
 
 def test_named_schemas_bring_what_they_use() -> None:

@@ -172,6 +172,15 @@ def test_what_is_stored_already_is_shared(made: Emulator) -> None:
     assert shared(SHOPS)["Maker"] == "GET_kites"
 
 
+def test_a_store_that_cannot_be_read_shares_nothing(api: Emulator) -> None:
+    """It is not the one that is generated, and harms nobody."""
+    save()
+    OUT.joinpath("foreign").mkdir(parents=True)
+    OUT.joinpath("foreign", "pages.json").write_text("{", "utf-8")
+    assert command("generate", "api.json", "--all").code == 0
+    assert len(api.requests) == 4
+
+
 def test_a_change_of_the_document_is_asked_for_once(made: Emulator) -> None:
     """Both stores are stale; the second is updated by what the first was answered."""
     save({"properties": {"name": {"type": "integer"}}})

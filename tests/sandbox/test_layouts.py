@@ -60,6 +60,9 @@ def venv(tmp_path: Path) -> Path:
 def test_a_virtual_environment_inside_the_project(venv: Path) -> None:
     """It is used although names with a dot are hidden; so are editable installations."""
     (venv.parent / ".env").write_text("KEY=secret", "utf-8")
+    (venv.parent.parent / "shared.env").write_text("KEY=secret", "utf-8")
+    (venv.parent / ".env.local").symlink_to("../shared.env")
+    (venv.parent / ".gone").symlink_to("nowhere")
     code = (
         "import editable, found, installed, pathlib\n"
         f"hidden = pathlib.Path({str(venv.parent)!r}, '.env').read_text()\n"

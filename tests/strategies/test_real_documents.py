@@ -48,7 +48,7 @@ def counts_of(path: Path, step: int, language: str) -> Counter[str]:
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [*((name, 60) for name in REAL), *(pytest.param(n, 1, marks=pytest.mark.sweep) for n in REAL)],
+    [*((name, 200) for name in REAL), *(pytest.param(n, 1, marks=pytest.mark.sweep) for n in REAL)],
 )
 @pytest.mark.parametrize("language", ["csharp", pytest.param("python", marks=pytest.mark.sweep)])
 def test_real_types_have_instances(shared_specs: Path, name: str, step: int, language: str) -> None:

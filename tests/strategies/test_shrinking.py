@@ -42,7 +42,7 @@ def shrunk(
     ("instance", "fails", "smallest"),
     [
         ({"a": 1, "b": [1, 2, {"c": "xyz"}], "d": None}, lambda v: "b" in v, {"b": []}),
-        ({"a": ["x" * 300, "é", 7]}, lambda v: any("é" == i for i in v.get("a", [])), {"a": ["é"]}),
+        ({"a": ["x" * 300, "é", 7]}, lambda v: "é" in v.get("a", []), {"a": ["é"]}),
         ([12345.678, True], lambda v: len(v) == 2, [0, False]),
         ("a long text with  two spaces", lambda v: "  " in v, "  "),
         ({"n": -273.15}, lambda v: v.get("n", 0) < 0, {"n": -1}),

@@ -76,7 +76,7 @@ def is_moment(value: Json) -> bool:
 
 
 LIMITS = {"type": "object", "minProperties": 2, "maxProperties": 3}
-ROW = {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "boolean"}}
+ROW: dict[str, Any] = {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "boolean"}}
 
 CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
     (
@@ -336,6 +336,24 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         lambda v: ("p" in v) != ("q" in v) and ("r" in v) != ("s" in v),
         [],
     ),
+    (
+        "null as OpenAPI 3.0 writes it",
+        "3.0.3",
+        {
+            "type": "object",
+            "required": ["a"],
+            "properties": {
+                "a": {
+                    "oneOf": [
+                        {"$ref": "#/components/schemas/Node"},
+                        {"type": "object", "nullable": True, "additionalProperties": False},
+                    ]
+                }
+            },
+        },
+        lambda v: v["a"] is None or is_node(v["a"]),
+        [{"a": None}],
+    ),
     ("recursion", "3.1.0", {"$ref": "#/components/schemas/Node"}, is_node, [{"name": "a"}]),
     (
         "subtypes",
@@ -418,7 +436,7 @@ def test_each_field_goes_through_its_own_values(tmp_path: Path) -> None:
 
 def test_a_wide_object_is_covered_by_small_instances(tmp_path: Path) -> None:
     """Of sixty optional fields each is there and is absent; hardly an instance has all."""
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {f"f{n}": {"type": "string"} for n in range(60)},
     }
@@ -516,7 +534,7 @@ def test_compositions_that_explode_are_drawn_all_the_same(tmp_path: Path) -> Non
 
 def test_the_same_values_come_out_each_time(tmp_path: Path) -> None:
     """Two readings of one document agree, chance and patterns included."""
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {
             **ROW,

@@ -223,7 +223,7 @@ def check_kites(style: Style, fields_per_page: int | None, server: Served, folde
     check_structure(store)
 
 
-@pytest.mark.parametrize("style", STYLES[::4], ids=lambda style: style.name)
+@pytest.mark.parametrize("style", STYLES[::8], ids=lambda style: style.name)
 def test_texts_of_a_document_that_pose_as_structure(
     style: Style, server: Served, tmp_path: Path
 ) -> None:

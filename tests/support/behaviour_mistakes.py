@@ -398,7 +398,7 @@ PLAIN_ZOD = (
         "tags",
         (
             r"tags: z\.array\(z\.string\(\)\)",
-            'tags: z.preprocess((value) => (typeof value === "string" ? [value] : value), z.array(z.string()))',
+            "tags: z.preprocess((value) => [value].flat(), z.array(z.string()))",
         ),
         codes="ACCEPTS_INVALID",
     ),

@@ -57,6 +57,7 @@ from pytest_regen.languages.base import (
     Wording,
     describe_absence,
 )
+from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.validation.issues import Issue
 
@@ -332,6 +333,10 @@ class Slate:
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         del subject
         return iter(())
+
+    def runner(self, profile: str) -> Runner | None:
+        del profile
+        return None
 
 
 class MisspeltSlate(Slate):

@@ -372,8 +372,10 @@ def _value(value: str | int, node: Node, name: str = "") -> Member:
 
 def _looked_up(source: _Source, value: Node) -> list[Member] | None:
     """Return the values of a constant that a type is taken from, as ``(typeof C)[number]`` is."""
+    if value.type not in {"lookup_type", "index_type_query"}:
+        return None
     query = _find(value, "type_query")
-    if query is None or value.type not in {"lookup_type", "index_type_query"}:
+    if query is None:
         return None
     found = source.constants.get(text_of(query.named_children[0]) if query.named_children else "")
     if found is None:

@@ -16,7 +16,7 @@ from pytest_regen.languages.typescript.declarations import SCHEMA
 from pytest_regen.languages.typescript.names import literal
 from pytest_regen.languages.typescript.schemas import CHANGES, CHECKS
 from pytest_regen.languages.typescript.spelling import checks_of, const_of, has_const, spell
-from pytest_regen.languages.typescript.types import show_type
+from pytest_regen.languages.typescript.types import is_literal, show_type
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 
@@ -111,13 +111,11 @@ def _literals(subject: RuleSubject, field: FieldIR, member: Member) -> Iterator[
     found = member.type
     if found is None or found.args or not isinstance(field.type, Scalar) or _is_any(field):
         return
-    shown = found.name
-    is_literal = shown[:1] in {'"', "-"} or shown[:1].isdigit() or shown in {"true", "false"}
     if has_const(field):
-        is_right = is_literal and shown == literal(const_of(field))
+        is_right = is_literal(found) and found.name == literal(const_of(field))
         why = f"the only value of field {in_quotes(field.json_name)}"
     else:
-        is_right = not is_literal
+        is_right = not is_literal(found)
         why = f"field {in_quotes(field.json_name)} has other values, too"
     if not is_right:
         right = spell(field, profile=subject.around.profile)

@@ -33,6 +33,7 @@ LEFTOVERS: Final = Leftovers(
     ),
     code_end=(";", "{", "}", ",", "]", "(", "=>", "|", "="),
     documentation=("/**",),
+    has_descriptions=True,
 )
 
 _TOKENS: Final = (b";", b",", b"}", b")", b"]", b":", b"{", b"(", b"[", b">", b"|", b"=", b"})")

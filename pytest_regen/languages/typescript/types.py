@@ -18,7 +18,15 @@ from pytest_regen.languages.typescript.tree import (
     text_of,
 )
 
-__all__ = ["SpelledType", "accepts", "is_known", "literal_ref", "show_type", "spelled_type"]
+__all__ = [
+    "SpelledType",
+    "accepts",
+    "is_known",
+    "is_literal",
+    "literal_ref",
+    "show_type",
+    "spelled_type",
+]
 
 _ARRAYS: Final = frozenset({"Array", "ReadonlyArray", "[]", "readonly []"})
 _SIGNS: Final = frozenset({"|", "&", "[]", "readonly []", "{[]}", "[,]", "{}"})
@@ -92,6 +100,12 @@ def _flat(node: Node) -> list[Node]:
 def literal_ref(value: object, line: int, qualifier: str = "") -> TypeRef:
     """Return the type of one value."""
     return TypeRef(literal(value), line=line, qualifier=qualifier)
+
+
+def is_literal(reference: TypeRef) -> bool:
+    """Return whether a type is that of one value."""
+    name = reference.name
+    return name[:1] in {'"', "-"} or name[:1].isdigit() or name in {"true", "false"}
 
 
 def _ref(node: Node) -> TypeRef:
@@ -186,7 +200,7 @@ def show_type(reference: TypeRef) -> str:
 
 def _show_schema(reference: TypeRef) -> str:
     name, args = reference.name, [show_type(each) for each in reference.args]
-    if name[:1] in '"-' or name[:1].isdigit() or name in {"true", "false"}:
+    if is_literal(reference):
         shown = f"z.literal({name})"
     elif name == "union":
         shown = f"z.union([{', '.join(args)}])"

@@ -1,0 +1,106 @@
+"""Pages of TypeScript as models write them, joined; and what a formatter may change."""
+
+import pytest
+
+from pytest_regen.languages import find_language
+
+TYPESCRIPT = find_language("typescript")
+
+
+def joined(*pages: str, is_enum: bool = False) -> str:
+    """Return a type as its pages make it, which are all legal."""
+    found = TYPESCRIPT.stitch(pages, name="T", is_enum=is_enum)
+    assert found.faults == ()
+    assert len(found.line_pages) == found.text.count("\n") + 1
+    return found.text
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "// BEGIN_FIELDS\n  b: number;\n// END_FIELDS",
+        "b: number;",
+        "  b: number",
+        "export interface T {\n  b: number;\n}",
+        "interface T {\n    b: number;\n}",
+        'import { z } from "zod";\nexport type T = {\n  b: number;\n};',
+        "Of course:\n// BEGIN_FIELDS\n  b: number;\n// END_FIELDS\nDone.",
+    ],
+)
+def test_properties_are_joined_whatever_is_around_them(page: str) -> None:
+    """Delimiters, the interface again, an import: the properties alone are taken."""
+    text = joined("export interface T {\n  a: string;\n}", page)
+
+    assert text.replace("number\n", "number;\n") == (
+        "export interface T {\n  a: string;\n  b: number;\n}"
+    )
+
+
+@pytest.mark.parametrize(
+    "page",
+    ['  | "b"', '| "b";', '"b"', '// BEGIN_FIELDS\n  | "b"\n// END_FIELDS', 'export type T = "b";'],
+)
+@pytest.mark.parametrize("first", ['export type T =\n  | "a";', 'export type T =\n  | "a"\n'])
+def test_literals_are_joined_before_the_semicolon(first: str, page: str) -> None:
+    """With the sign before them or without, and whoever writes the semicolon."""
+    text = joined(first, page, is_enum=True)
+
+    assert text.rstrip(";") == 'export type T =\n  | "a"\n  | "b"'
+    assert [member.wire_name for member in TYPESCRIPT.read(text).declarations[0].members] == [
+        "a",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize("comma", [",", ""])
+def test_keys_of_a_schema_are_separated(comma: str) -> None:
+    """A comma that page 1 left out is written; what follows the object stays behind it."""
+    first = f"export const T = z.object({{\n  a: z.string(){comma}\n}});\n\n{TYPE}"
+    text = joined(first, "// BEGIN_FIELDS\n  get b() {\n    return B;\n  }\n// END_FIELDS")
+
+    assert text == (
+        "export const T = z.object({\n  a: z.string(),\n  get b() {\n    return B;\n  }\n});\n\n"
+        f"{TYPE}"
+    )
+
+
+TYPE = "export type T = z.infer<typeof T>;"
+
+
+@pytest.mark.parametrize("first", ['z.enum(["a"])', 'z.enum([\n  "a",\n])', 'z.literal(["a"])'])
+def test_values_of_a_schema_are_joined(first: str) -> None:
+    """Inside the brackets, however page 1 has them."""
+    text = joined(f"export const T = {first};\n\n{TYPE}", '  "b",', is_enum=True)
+    (entry,) = TYPESCRIPT.read(text).declarations
+
+    assert [member.wire_name for member in entry.members] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("written", "formatted"),
+    [
+        ("export type T = 'a' | 'b'", 'export type T =\n  | "a"\n  | "b";\n'),
+        ("interface T { a: string, b: 'x' }", 'interface T {\n  a: string,\n  b: "x";\n}'),
+        ("const T = z.enum(['a', 'b'])", 'const T = z.enum([\n  "a",\n  "b",\n]);'),
+        ("type T = Record<string, A | B>;", "type T = Record<\n  string,\n  | A\n  | B\n>;"),
+        ("type T = (A | B)[];", "type T = (\n  | A\n  | B\n)[];"),
+    ],
+)
+def test_a_formatter_changes_nothing(written: str, formatted: str) -> None:
+    """Quotation marks, semicolons, trailing commas, the first sign of a union, line ends."""
+    assert TYPESCRIPT.leaves(written) == TYPESCRIPT.leaves(formatted)
+
+
+@pytest.mark.parametrize(
+    ("written", "edited"),
+    [
+        ("type T = 'a' | 'b';", "type T = 'a' & 'b';"),
+        ("interface T { a: string }", "interface T { a?: string }"),
+        ("interface T { a: 'x y' }", "interface T { a: 'x  y' }"),
+        ("type T = [a, b];", "type T = [a | b];"),
+        ("// one\ntype T = 1;", "// two\ntype T = 1;"),
+    ],
+)
+def test_an_edit_changes_something(written: str, edited: str) -> None:
+    """What means something else is another code."""
+    assert TYPESCRIPT.leaves(written) != TYPESCRIPT.leaves(edited)
