@@ -308,7 +308,6 @@ def adopt(
     if units and path.is_file():
         enclose_in_file(Project.here(), path, units)
     if file := Project.here().unit_file(path, units):
-
         refuse_types(file, type=types)
         raise typer.Exit(adopt_file(file, units, as_json=as_json))
     taken = adopt_edits(path, types)
