@@ -57,6 +57,7 @@ from pytest_regen.languages.base import (
     Wording,
     describe_absence,
 )
+from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.validation.issues import Issue
 
@@ -328,6 +329,10 @@ class Slate:
             f"{member.name!r} must be {self.spell(field)!r}: the field {state}",
             f"the type of each of these fields {'lacks' if wants else 'must not have'} a '?'",
         )
+
+    def runner(self, profile: str) -> Runner | None:
+        """Nothing runs Slate."""
+        del profile
 
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         del subject
