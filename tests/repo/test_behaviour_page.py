@@ -19,7 +19,7 @@ def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     (document,) = blocks(PAGE, "yaml")
-    (written,) = blocks(PAGE, "python")
+    (written,) = blocks(PAGE, "py")
     make, find, heal = blocks(PAGE, "console")
     Path("harbour.yaml").write_text(document, "utf-8")
     Path("pyproject.toml").write_text("", "utf-8")

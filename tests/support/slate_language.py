@@ -330,6 +330,10 @@ class Slate:
             f"the type of each of these fields {'lacks' if wants else 'must not have'} a '?'",
         )
 
+    def runner(self, profile: str) -> Runner | None:
+        """Nothing runs Slate."""
+        del profile
+
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         del subject
         return iter(())
