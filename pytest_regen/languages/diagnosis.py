@@ -297,7 +297,7 @@ def line_removals(
     Args:
         found: the code so far.
         place: of the errors.
-        leftover: tells what is wrong with a line that no compiler would ever take.
+        leftover: returns what is wrong with a line that no compiler would ever take.
     """
     first, last = rows_of(place)
     lines = found.code.split(b"\n")
@@ -359,7 +359,7 @@ def _row(node: Node) -> int:
 
 
 def insertion(position: int, token: bytes, near: Node) -> Change:
-    """Return a lost token put at ``position``, told by the token ``near`` it."""
+    """Return a lost token put at ``position``; the message names the token ``near`` it."""
     text = (near.text or b"").decode("utf-8", "replace")[:40]
     side = "before" if position == near.start_byte else "after"
     message = f"a {in_quotes(token.decode())} is missing {side} {in_quotes(text)}"

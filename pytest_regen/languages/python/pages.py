@@ -296,7 +296,7 @@ def _holder(node: Node, container: Container) -> Node | None:
 
 
 def _last_row(body: Node) -> int:
-    """Return the row of the last line of a class: comments below it belong to nobody."""
+    """Return the row of the last line of a class: comments below it are not part of it."""
     return body.named_children[-1].end_point.row
 
 
@@ -331,7 +331,7 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     Args:
         outputs: code of the pages, page 1 first; any line ends.
         name: of the type.
-        is_enum: not needed: what kind of type it is, page 1 tells.
+        is_enum: not needed: page 1 shows what kind of type it is.
     """
     del is_enum
     codes = [plain_page(output) for output in outputs]
