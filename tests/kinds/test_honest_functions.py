@@ -73,7 +73,7 @@ def test_first_tries(project: Path) -> None:
 
 @pytest.mark.sweep
 def test_checks_that_the_model_did_not_see(project: Path) -> None:
-    """What examples let through and a test of the project finds: this is what such tests are for."""
+    """Examples let through what a test of the project finds: such tests are for that."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "checks"],
         cwd=project,

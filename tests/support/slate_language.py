@@ -330,10 +330,6 @@ class Slate:
             f"the type of each of these fields {'lacks' if wants else 'must not have'} a '?'",
         )
 
-    def runner(self, profile: str) -> Runner | None:
-        del profile
-        return None
-
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         del subject
         return iter(())
