@@ -26,11 +26,12 @@ from typing import Any
 
 from table import print_table
 
-from pytest_regen.behaviour.same import differences, read_json
+from pytest_regen.behaviour.same import differences
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.runner import Traits
 from pytest_regen.stores import RegenStore
 from pytest_regen.strategies import Instances, instances_of_store
+from pytest_regen.strict_json import strict_loads
 
 TRIP = """
 import importlib.util, json, re, sys
@@ -190,7 +191,15 @@ def try_python(
         tally.types += 1
         tally.sound += all(
             text is not None
-            and not [*differences(value, read_json(text), type_, types, Traits(keeps_offset=False))]
+            and not [
+                *differences(
+                    value,
+                    strict_loads(text, decimals=True),
+                    type_,
+                    types,
+                    Traits(keeps_offset=False),
+                )
+            ]
             for value, text in zip(found.valid, valid, strict=True)
         )
         tally.refused += sum(text is None for text in invalid)

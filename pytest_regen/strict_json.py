@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 __all__ = [
@@ -68,6 +69,7 @@ def strict_loads(
     constants: bool = False,
     large_numbers: bool = True,
     half_characters: bool = True,
+    decimals: bool = False,
 ) -> Any:
     """Return the value that JSON text stands for.
 
@@ -77,6 +79,7 @@ def strict_loads(
         constants: whether ``NaN``, ``Infinity`` and ``-Infinity`` are let through.
         large_numbers: whether numbers like ``1e999``, infinite to Python, are let through.
         half_characters: whether strings with lone surrogates are let through.
+        decimals: whether fractions are read as ``Decimal``, which loses no digits.
 
     Raises:
         json.JSONDecodeError: it is not JSON.
@@ -88,7 +91,9 @@ def strict_loads(
         options["object_pairs_hook"] = _unique_members
     if not constants:
         options["parse_constant"] = _refuse_constant
-    if not large_numbers:
+    if decimals:
+        options["parse_float"] = Decimal  # None of them is infinite.
+    elif not large_numbers:
         options["parse_float"] = _finite_number
     try:
         value = json.loads(data, **options)

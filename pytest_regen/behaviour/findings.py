@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
 
-from pytest_regen.behaviour.same import ABSENT, Difference, Step, differences, read_json
+from pytest_regen.behaviour.same import ABSENT, Difference, Step, differences
 from pytest_regen.documents.ir import (
     ArrayOf,
     FieldIR,
@@ -17,6 +17,7 @@ from pytest_regen.documents.ir import (
     UnionOf,
 )
 from pytest_regen.languages.runner import Question, Reply, RunFault, Traits
+from pytest_regen.strict_json import strict_loads
 from pytest_regen.text import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 
@@ -104,7 +105,7 @@ def findings_of_valid(
             continue
         for text in reply.texts:
             try:
-                actual = read_json(text)
+                actual = strict_loads(text, decimals=True)
             except ValueError as error:
                 reason = f"what it dumps cannot be read: {error}"
                 yield Finding("changed", (), instance, _shown(instance), _cut(text), reason=reason)
@@ -206,7 +207,7 @@ class _Members:
         if not reply.members or not isinstance(instance, dict):
             return
         try:
-            held = read_json(reply.members)
+            held = strict_loads(reply.members, decimals=True)
         except ValueError:
             return
         for name, member in self._question.members.items():

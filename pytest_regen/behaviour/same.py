@@ -25,7 +25,7 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.languages.runner import Traits
 
-__all__ = ["ABSENT", "Difference", "Step", "differences", "has_format", "prune", "read_json"]
+__all__ = ["ABSENT", "Difference", "Step", "differences", "has_format", "prune"]
 
 
 class _Absent:
@@ -63,35 +63,6 @@ class Difference:
         return replace(self, steps=(step, *self.steps))
 
 
-def read_json(text: str) -> Any:
-    """Return the value of JSON text; fractions as decimals, which lose nothing.
-
-    Raises:
-        ValueError: it is no JSON, holds NaN or an infinity, or gives a key twice in an object.
-    """
-    import json
-
-    try:
-        return json.loads(
-            text, parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=_unique
-        )
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} is given twice in one object")
-    return members
-
-
 def differences(
     expected: Any, actual: Any, type_: TypeIR, types: Mapping[str, TypeIR], traits: Traits
 ) -> Iterator[Difference]:
@@ -99,7 +70,7 @@ def differences(
 
     Args:
         expected: the instance.
-        actual: what came back, as ``read_json`` returns it.
+        actual: what came back, read with decimals.
         type_: the type of both.
         types: all types of the store, by name.
         traits: what the code that made ``actual`` can hold.
@@ -239,7 +210,7 @@ class _Comparison:
             is_exact = scalar.kind == "integer" or scalar.format == "decimal"
             return _is_same_number(expected, actual, is_exact=is_exact)
         if scalar.kind == "string" and scalar.format and _are(str, expected, actual):
-            return self._is_same_text(expected, actual, scalar.format)
+            return self._is_same_text(expected, actual, scalar.usual_format)
         return _is_same(expected, actual)
 
     def _of_union(self, expected: Any, actual: Any, union: UnionOf) -> Iterator[Difference]:
@@ -289,7 +260,6 @@ class _Comparison:
     def _is_same_text(self, expected: str, actual: str, format_: str) -> bool:
         if expected == actual:
             return True
-        format_ = _SAME_FORMAT.get(format_.lower(), format_.lower())
         if format_ in {"date-time", "time"}:
             return _is_same_time(expected, actual, keeps_offset=self.traits.keeps_offset)
         if format_ not in _TEXT_VALUES:
@@ -412,11 +382,3 @@ _TEXT_VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
     "duration": _read_duration,
 }
 """Formats whose texts have more than one spelling of the same value."""
-
-_SAME_FORMAT: Final[Mapping[str, str]] = {
-    "currency": "decimal",
-    "datetime": "date-time",
-    "guid": "uuid",
-    "money": "decimal",
-}
-"""Other words that documents have for formats."""

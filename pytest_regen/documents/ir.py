@@ -5,7 +5,7 @@ Values only. Other programs read the file, so that names and shapes change with 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
@@ -51,12 +51,32 @@ class _Node(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
+_USUAL_FORMATS: Final[Mapping[str, str]] = {
+    "base64": "byte",
+    "currency": "decimal",
+    "datetime": "date-time",
+    "full-date": "date",
+    "guid": "uuid",
+    "iri": "uri",
+    "money": "decimal",
+    "uri-reference": "uri",
+    "url": "uri",
+}
+"""Other words that documents have for formats."""
+
+
 class Scalar(_Node):
     """A value without structure; ``any`` where the document allows every JSON value."""
 
     kind: ScalarKind
     format: str | None = None
     """As the document words it: ``int64``, ``decimal``, ``uuid``, ``date-time``, …"""
+
+    @property
+    def usual_format(self) -> str:
+        """The format in lower case, by its usual name; empty if there is none."""
+        wanted = (self.format or "").lower()
+        return _USUAL_FORMATS.get(wanted, wanted)
 
 
 class Ref(_Node):

@@ -13,7 +13,6 @@ from pytest_regen.behaviour.same import (
     differences,
     has_format,
     prune,
-    read_json,
 )
 from pytest_regen.documents.ir import (
     ArrayOf,
@@ -26,6 +25,7 @@ from pytest_regen.documents.ir import (
     UnionOf,
 )
 from pytest_regen.languages.runner import Traits
+from pytest_regen.strict_json import strict_loads
 
 _JSON = st.recursive(
     st.none()
@@ -58,7 +58,9 @@ def are_same(
 ) -> bool:
     """Return whether a text is the same value for a field of a type."""
     type_ = type_of(x=expression)
-    found = differences({"x": expected}, {"x": read_json(actual)}, type_, {"Ship": type_}, traits)
+    found = differences(
+        {"x": expected}, {"x": strict_loads(actual, decimals=True)}, type_, {"Ship": type_}, traits
+    )
     return not list(found)
 
 
@@ -165,7 +167,7 @@ def test_what_the_ir_left_out_is_not_missed() -> None:
 def test_what_is_no_json_is_refused(text: str) -> None:
     """A key given twice is read in two ways."""
     with pytest.raises(ValueError, match=r"\S"):
-        read_json(text)
+        strict_loads(text, decimals=True)
 
 
 def test_properties_that_the_ir_left_out_can_be_taken_out() -> None:

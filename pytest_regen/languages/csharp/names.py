@@ -312,28 +312,16 @@ _SCALARS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     },
     "number": {
         "": ("double", "decimal"),
-        "currency": ("decimal",),
         "decimal": ("decimal",),
         "double": ("double",),
         "float": ("float", "double"),
         "int32": ("int", "long", "double", "decimal"),
         "int64": ("long", "decimal"),
-        "money": ("decimal",),
     },
     "boolean": {"": ("bool",)},
     "any": {"": ("JsonElement", "JsonNode", "object", "dynamic")},
 }
 """Kind and format to what holds every such value; the first is what prompts ask for."""
-
-_SAME_FORMAT: Final[Mapping[str, str]] = {
-    "base64": "byte",
-    "datetime": "date-time",
-    "full-date": "date",
-    "guid": "uuid",
-    "iri": "uri",
-    "uri-reference": "uri",
-    "url": "uri",
-}
 
 _SEQUENCES: Final = word_set(
     """
@@ -423,8 +411,7 @@ def _spelling(expression: TypeExpr) -> str:
 def spellings_of(scalar: Scalar) -> tuple[str, ...]:
     """Return the spellings that hold every value of ``scalar``, the preferred one first."""
     formats = _SCALARS[scalar.kind]
-    wanted = (scalar.format or "").lower()
-    return formats.get(_SAME_FORMAT.get(wanted, wanted), formats[""])
+    return formats.get(scalar.usual_format, formats[""])
 
 
 def must_be_nullable(field: FieldIR) -> bool:

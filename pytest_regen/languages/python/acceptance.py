@@ -8,7 +8,6 @@ from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, Uni
 from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.python.names import HEADER_NAMES, RESERVED_TYPE_NAMES
-from pytest_regen.languages.python.spelling import same_format
 
 __all__ = ["LITERAL", "UNION", "accepts", "is_known", "literals_of", "show_type"]
 
@@ -135,7 +134,7 @@ def _accepts_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
     if spelled.name == LITERAL:
         return _are_of(literals_of(spelled), scalar.kind)
     formats = _SCALARS[scalar.kind]
-    accepted = formats.get(same_format(scalar), formats[""])
+    accepted = formats.get(scalar.usual_format, formats[""])
     if spelled.name == UNION and scalar.kind == "number":
         # ``int | float`` keeps the digits of whole numbers.
         names = {part.name for part in spelled.args}

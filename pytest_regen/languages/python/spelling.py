@@ -24,7 +24,6 @@ __all__ = [
     "has_tag",
     "is_portable",
     "kept_constraints",
-    "same_format",
     "spell",
     "spell_value",
     "tag_of",
@@ -32,13 +31,6 @@ __all__ = [
 
 Profile = Literal["default", "dataclass", "typeddict"]
 
-_SAME_FORMAT: Final[Mapping[str, str]] = {
-    "currency": "decimal",
-    "datetime": "date-time",
-    "full-date": "date",
-    "guid": "uuid",
-    "money": "decimal",
-}
 _TEXT: Final[Mapping[str, str]] = {
     "date": "dt.date",
     "date-time": "dt.datetime",
@@ -53,12 +45,6 @@ _SCALARS: Final[Mapping[str, str]] = {
     "boolean": "bool",
     "any": "Any",
 }
-
-
-def same_format(scalar: Scalar) -> str:
-    """Return the format of a scalar in lower case, other words for the same taken as one."""
-    wanted = (scalar.format or "").lower()
-    return _SAME_FORMAT.get(wanted, wanted)
 
 
 def spell(field: FieldIR, *, profile: str = "default") -> str:
@@ -133,7 +119,7 @@ def _union(options: Iterable[str], tag: str | None, profile: str) -> str:
 
 
 def _scalar(scalar: Scalar, profile: str) -> str:
-    wanted = same_format(scalar)
+    wanted = scalar.usual_format
     if scalar.kind == "string" and profile != "typeddict":
         return _TEXT.get(wanted, "str")
     if scalar.kind == "number" and wanted in {"int32", "int64"}:

@@ -29,7 +29,6 @@ __all__ = [
     "has_const",
     "kept_constraints",
     "needs_getter",
-    "scalar_format",
     "spell",
 ]
 
@@ -50,21 +49,10 @@ _SCHEMAS: Final = {
 FORMATS: Final[Mapping[str, str]] = {"date": "z.iso.date()", "uuid": "z.guid()"}
 """Formats that zod checks as documents mean them. Its ``z.uuid()`` refuses UUIDs of no known
 version, and its date-times have no leap seconds."""
-_SAME_FORMAT: Final[Mapping[str, str]] = {
-    "datetime": "date-time",
-    "full-date": "date",
-    "guid": "uuid",
-}
 _SAFE: Final = 2**53 - 1
 """The largest integer that a number of JavaScript holds for certain."""
 _LONGEST: Final = 10_000
 """Characters that a regular expression counts."""
-
-
-def scalar_format(scalar: Scalar) -> str:
-    """Return the format of a scalar by its usual name, "" for none."""
-    wanted = (scalar.format or "").lower()
-    return _SAME_FORMAT.get(wanted, wanted)
 
 
 def spell(field: FieldIR, *, profile: str = "default") -> str:
@@ -169,7 +157,7 @@ def _schema_of(expression: TypeExpr, *, has_null: bool = False) -> str:
                 return f"z.discriminatedUnion({literal(discriminator)}, [{inner}])"
             return f"z.union([{inner}])"
         case Scalar(kind="string"):
-            return FORMATS.get(scalar_format(expression), _SCHEMAS["string"])
+            return FORMATS.get(expression.usual_format, _SCHEMAS["string"])
         case Scalar(kind=kind):
             return _SCHEMAS[kind]
 
@@ -188,7 +176,7 @@ def checks_of(field: FieldIR) -> tuple[tuple[str, str], ...]:
         return ()
     constraints = field.constraints
     match field.type:
-        case Scalar(kind="string") as scalar if scalar_format(scalar) not in FORMATS:
+        case Scalar(kind="string") as scalar if scalar.usual_format not in FORMATS:
             return (*_lengths(constraints), *_patterns(constraints))
         case Scalar(kind="integer" | "number" as kind):
             return tuple(_bounds(constraints, is_integer=kind == "integer"))
@@ -269,7 +257,7 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
         counted = any(argument.endswith("/su") for _, argument in checks_of(field))
         kept |= {"minLength", "maxLength"} if counted else {"minLength"} & set(_words(names))
         kept |= {"pattern"} if regex_literal(field.constraints.get("pattern")) else set()
-        kept |= {"format"} if scalar_format(field.type) in FORMATS else set()
+        kept |= {"format"} if field.type.usual_format in FORMATS else set()
         return frozenset(kept)
     of = "Items" if isinstance(field.type, ArrayOf) else "imum"
     words = {"min": f"min{of}", "max": f"max{of}", "multipleOf": "multipleOf"}

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
 from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.typescript.names import KNOWN_TYPES, literal
-from pytest_regen.languages.typescript.spelling import scalar_format
 from pytest_regen.languages.typescript.tree import (
     NOTHING,
     Node,
@@ -269,7 +268,7 @@ def _holds_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
         return is_schema or not spelled.qualifier
     if is_schema:
         return name in _FORMATS.get(scalar.kind, {}).get(
-            scalar_format(scalar), frozenset()
+            scalar.usual_format, frozenset()
         ) or _is_literal(scalar, name)
     return not spelled.qualifier and _is_literal(scalar, name)
 
