@@ -216,3 +216,16 @@ def test_a_type_that_never_ends_has_the_issue(tmp_path: Path) -> None:
 
     assert "took too long" in str(issue.detail)
     assert behaviour_of_store(store).asked == {"Berth", "State"}
+
+
+def test_what_is_made_of_a_stale_type_is_not_asked(tmp_path: Path) -> None:
+    """The document allows a new value of an enum: no class that has it is at fault for that."""
+    store = python_store(tmp_path)
+    document = tmp_path / "api.yaml"
+    text = document.read_text("utf-8")
+    document.write_text(text.replace("enum: [free, taken]", "enum: [free, taken, closed]"), "utf-8")
+
+    assert behaviour_issues(store) == {}
+    assert behaviour_of_store(store).asked == {"Crane"}
+    results = validate_store(store)
+    assert {name for name, result in results.items() if result.issues} == {"State"}
