@@ -30,7 +30,7 @@ from pytest_regen.stores import history as history_of
 from pytest_regen.text import plural
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import Ignore, ValidationResult, without_ignored
+from pytest_regen.validation.issues import ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import (
     behaviour_of_store,

@@ -335,6 +335,7 @@ class Slate:
         return iter(())
 
     def runner(self, profile: str) -> Runner | None:
+        """Return ``None``: nothing runs Slate."""
         del profile
         return None
 
