@@ -22,6 +22,7 @@ from pytest_regen.documents.ir import (
     TypeExpr,
     TypeIR,
     UnionOf,
+    usual_format,
 )
 from pytest_regen.languages.runner import Traits
 
@@ -131,7 +132,11 @@ def _has_format(
     options = _options(expression)
     match value:
         case str():
-            return any(isinstance(each, Scalar) and each.format in formats for each in options)
+            return any(
+                usual_format(each.format or "") in formats
+                for each in options
+                if isinstance(each, Scalar)
+            )
         case list():
             inner = [each.items for each in options if isinstance(each, ArrayOf)]
             return any(_has_format(item, each, types, formats) for each in inner for item in value)
@@ -239,7 +244,7 @@ class _Comparison:
             is_exact = scalar.kind == "integer" or scalar.format == "decimal"
             return _is_same_number(expected, actual, is_exact=is_exact)
         if scalar.kind == "string" and scalar.format and _are(str, expected, actual):
-            return self._is_same_text(expected, actual, scalar.format)
+            return self._is_same_text(expected, actual, usual_format(scalar.format))
         return _is_same(expected, actual)
 
     def _of_union(self, expected: Any, actual: Any, union: UnionOf) -> Iterator[Difference]:

@@ -5,7 +5,7 @@ Values only. Other programs read the file, so that names and shapes change with 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
@@ -34,6 +34,7 @@ __all__ = [
     "referenced_names",
     "show_expression",
     "type_hash",
+    "usual_format",
 ]
 
 FORMAT = 1
@@ -57,6 +58,18 @@ class Scalar(_Node):
     kind: ScalarKind
     format: str | None = None
     """As the document words it: ``int64``, ``decimal``, ``uuid``, ``date-time``, …"""
+
+
+_SAME_FORMAT: Final[Mapping[str, str]] = {
+    "datetime": "date-time",
+    "full-date": "date",
+    "guid": "uuid",
+}
+
+
+def usual_format(name: str) -> str:
+    """Return the word of JSON Schema for a format that documents call by another, or the name."""
+    return _SAME_FORMAT.get(name.lower(), name)
 
 
 class Ref(_Node):

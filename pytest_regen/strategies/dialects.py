@@ -22,6 +22,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from pytest_regen.documents.ir import usual_format
 from pytest_regen.extras import needs
 from pytest_regen.strategies.patterns import UnreadablePatternError, search
 
@@ -359,6 +360,7 @@ def _discriminator(
 
 def has_format(value: Json, name: str) -> bool:
     """Return whether a value is of a format; so is every value where the format is unknown."""
+    name = usual_format(name)
     if isinstance(value, str):
         check = _TEXT_FORMATS.get(name)
         return check is None or check(value)

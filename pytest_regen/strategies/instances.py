@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Instances", "allows", "instances_key", "instances_of", "instances_of_store"]
 
 Json = Any
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Raised with every change of what is drawn, or of how it is kept."""
 _SECTION: Final = "instances"
 
