@@ -70,7 +70,7 @@ _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 
 
 _MAX_STEPS: Final = 20_000
-"""References that are followed to check one value; more is an explosion, not a description."""
+"""References and unions that are followed to check one value; more is no description."""
 _CONSTANT: Final = frozenset({"const", "title", "description", "deprecated"})
 """The keywords of a branch that is no more than a constant."""
 
@@ -221,11 +221,15 @@ def _reference(
 ) -> "Iterator[ValidationError]":
     # Looked up by identity: what a reference leads to was found, once, before.
     reach = validator.format_checker.reach
-    reach.steps += 1
-    if reach.steps > _MAX_STEPS:
-        raise RecursionError("the references are too many")
+    _count_step(reach)
     target = reach.target_of(schema)
     yield from validator.descend(instance, target, schema_path=None)
+
+
+def _count_step(reach: "Reach") -> None:
+    reach.steps += 1
+    if reach.steps > _MAX_STEPS:
+        raise RecursionError("the references or branches are too many")
 
 
 def _error(message: str) -> "ValidationError":
@@ -323,6 +327,8 @@ def _unless_picked(check: _Keyword) -> _Keyword:
         tags = validator.format_checker.reach.tags_in(schema)
         is_picked = tags is not None and isinstance(instance, dict) and tags.word in instance
         if not is_picked and not _is_one_constant(branches, instance):
+            # Unions of unions are tried in every combination.
+            _count_step(validator.format_checker.reach)
             yield from check(validator, branches, instance, schema) or ()
 
     return union
