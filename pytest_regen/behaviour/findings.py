@@ -60,7 +60,7 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What findings have in common that need be told once."""
+        """What findings have in common that are reported once."""
         last = self.steps[-1] if self.steps else Step("", "")
         return self.kind, last.type_name, last.field, self.keyword, self.member
 
@@ -195,7 +195,7 @@ def _types_in(expression: TypeExpr, types: Mapping[str, TypeIR]) -> Iterator[Typ
 class _Members:
     """Whether members hold the values of the fields that they are called after.
 
-    A class whose members are swapped reads and writes the same JSON; whoever uses it is misled.
+    A class whose members are swapped reads and writes the same JSON; its users are misled.
     """
 
     def __init__(self, question: Question, types: Mapping[str, TypeIR], traits: Traits) -> None:

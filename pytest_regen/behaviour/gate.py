@@ -484,7 +484,7 @@ class _Cases:
         ]
         texts = [canonical_json(value) for value in self._valid]
         texts += [canonical_json(self._taken(each.instance)) for each in self._invalid]
-        # In an order that tells nothing: code that takes whatever comes takes the wrong ones, too.
+        # In an order that gives nothing away: what takes anything takes the wrong ones, too.
         self._order = sorted(range(len(texts)), key=lambda at: text_hash(texts[at]))
         self.question = Question(self._type, self._members, tuple(texts[at] for at in self._order))
 

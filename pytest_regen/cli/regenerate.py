@@ -319,9 +319,9 @@ def _show(result: PartialRegenResult, turns: TurnOptions) -> None:
         fact("skipped", f"{name}: {why}", "yellow")
     failing = {issue.type_name for issue in result.validation.errors}
     show_prompt_faults(result.prompt_faults)
-    told = {name for fault in result.prompt_faults for name in fault.types}
+    explained = {name for fault in result.prompt_faults for name in fault.types}
     for name, reason in result.stop_reasons.items():
-        if reason == "unfixable" and name in told:
+        if reason == "unfixable" and name in explained:
             continue
         words = _WORDS.get(reason, "")
         if reason in _REPLIES_FAILED and name not in failing:

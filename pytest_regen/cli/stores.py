@@ -30,7 +30,7 @@ from pytest_regen.stores import history as history_of
 from pytest_regen.text import plural
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import Ignore, ValidationResult, without_ignored
+from pytest_regen.validation.issues import ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import (
     behaviour_of_store,
@@ -80,10 +80,13 @@ def validate(
         results = validate_store(store, ignore=ignore)
         if not no_write:
             _write(store, results)
-        not_run = _why_not_run(store, ignore)
+        behaviour = behaviour_of_store(store) if wants_behaviour(store, ignore) else None
+        not_run = behaviour.why_not if behaviour else ""
         reports.append(_report(store, results, stale, not_run))
         if not as_json:
-            _show(store, results, stale, not_run, by_type=by_type)
+            # What most machines lack is no news; JSON has it all the same.
+            said = "" if behaviour and behaviour.is_expected else not_run
+            _show(store, results, stale, said, by_type=by_type)
     if as_json:
         emit_json({"stores": reports, **({"files": unit_reports} if files else {})})
     raise typer.Exit(max(code, 0 if all(report["ok"] for report in reports) else 1))
@@ -125,11 +128,6 @@ def _stale_names(results: ResultsByStore) -> list[str]:
     return [
         name for name, result in results.items() if any(i.code == "STALE" for i in result.issues)
     ]
-
-
-def _why_not_run(store: RegenStore, ignore: Ignore) -> str:
-    """Return why the types were not run; empty where they were, or nothing is run anyway."""
-    return behaviour_of_store(store).why_not if wants_behaviour(store, ignore) else ""
 
 
 def _report(
@@ -299,7 +297,7 @@ def adopt(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make blocks edited by hand the stored outputs; make a function that stands there a unit."""
+    """Make blocks edited by hand the stored outputs, and functions that exist units."""
     from pytest_regen.cli.units import adopt_file, enclose_in_file, refuse_types
 
     named, separator, unit = str(path).partition("::")

@@ -70,7 +70,7 @@ def compare_types(old: IR, new: IR) -> tuple[Change, ...]:
 
 
 def direction_of(ir: IR) -> Direction:
-    """Return for whom types are compared; of schemas nobody says, and readers are the rule."""
+    """Return for whom types are compared; for schemas it is not known, and readers are the rule."""
     return "request" if ir.endpoint.status == REQUEST else "response"
 
 

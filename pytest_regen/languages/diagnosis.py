@@ -17,6 +17,7 @@ from pytest_regen.text import in_quotes
 
 __all__ = [
     "Change",
+    "Cut",
     "Diagnosis",
     "Doctor",
     "Place",
@@ -26,6 +27,7 @@ __all__ = [
     "insertion",
     "insertions",
     "line_removals",
+    "quotes",
     "removals",
     "rows_of",
 ]
@@ -52,6 +54,19 @@ class SlipRepair(NamedTuple):
 
     code: bytes
     faults: tuple[SyntaxFault, ...]
+
+
+class Cut(NamedTuple):
+    """Where and how a reply ends too early."""
+
+    line: int
+    message: str
+    code: bytes
+    """The reply without its unfinished end, every bracket closed."""
+
+    def repair(self) -> SlipRepair:
+        """Return the closed code; that it ends too early is no fault of its last member."""
+        return SlipRepair(self.code, (SyntaxFault(self.line, self.message, in_member=False),))
 
 
 @dataclass(slots=True)
@@ -282,7 +297,7 @@ def line_removals(
     Args:
         found: the code so far.
         place: of the errors.
-        leftover: tells what is wrong with a line that no compiler would ever take.
+        leftover: returns what is wrong with a line that no compiler would ever take.
     """
     first, last = rows_of(place)
     lines = found.code.split(b"\n")
@@ -344,7 +359,7 @@ def _row(node: Node) -> int:
 
 
 def insertion(position: int, token: bytes, near: Node) -> Change:
-    """Return a lost token put at ``position``, told by the token ``near`` it."""
+    """Return a lost token put at ``position``; the message names the token ``near`` it."""
     text = (near.text or b"").decode("utf-8", "replace")[:40]
     side = "before" if position == near.start_byte else "after"
     message = f"a {in_quotes(token.decode())} is missing {side} {in_quotes(text)}"
@@ -363,3 +378,22 @@ def removals(place: Place, tokens: tuple[bytes, ...]) -> Iterator[Change]:
             message = f"this {in_quotes(leaf.text.decode())} is one too many"
             fault = SyntaxFault(leaf.start_point.row + 1, message)
             yield Change(leaf.start_byte, leaf.end_byte, b" ", fault)
+
+
+def quotes(found: Diagnosis, place: Place, ends: re.Pattern[bytes]) -> Iterator[Change]:
+    """Yield a lost quotation mark in the lines of the errors that have an odd number.
+
+    Args:
+        found: the source.
+        place: of the fault.
+        ends: matches the empty text where a mark may have stood.
+    """
+    first, last = rows_of(place)
+    offset = 0
+    for row, line in enumerate(found.code.split(b"\n")):
+        if first <= row <= last and line.count(b'"') % 2:
+            for match in ends.finditer(line):
+                at = offset + match.start()
+                fault = SyntaxFault(row + 1, "a quotation mark is missing in this line")
+                yield Change(at, at, b'"', fault)
+        offset += len(line) + 1

@@ -1,7 +1,7 @@
 """What language models leave in answers that is no code: prose, fences, elisions, placeholders.
 
 They are looked for by what a writer does, and believed only where the code is illegal, or in a
-comment that is none of documentation.
+comment that is not documentation.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 A language says by ``Language.runner`` how code of a profile is run. A runner hands each type the
 JSON of some instances and reports what became of them; what should have become of them it does not
-know. Whoever asks compares, see ``pytest_regen.behaviour``.
+know. The caller compares, see ``pytest_regen.behaviour``.
 """
 
 from collections.abc import Mapping, Sequence

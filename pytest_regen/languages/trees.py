@@ -17,7 +17,7 @@ with needs("openapi", "stores of generated code"):
 
 
 _DEEPEST: Final = 200
-"""Levels of a tree at most, so that whoever walks one may recurse. A page has about 15."""
+"""Levels of a tree at most, so that code that walks one may recurse. A page has about 15."""
 _CUT: Final = _DEEPEST // 2
 """The level at which too deep a branch is cut off."""
 _CUTS: Final = 4
@@ -42,7 +42,7 @@ class Grammar:
         title: what people call the language.
         load: returns the grammar, as a package of tree-sitter has it.
         chains: kinds of nodes that stand in each other as often as there are items, like the unions
-            of TypeScript. Such a chain counts as one level; whoever walks it must not recurse.
+            of TypeScript. Such a chain counts as one level; code that walks it must not recurse.
     """
 
     def __init__(

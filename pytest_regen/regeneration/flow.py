@@ -181,7 +181,7 @@ class Work(Generic[V]):
     def _correctable(self, name: str, view: V) -> tuple[Issue, ...]:
         """Return the errors of a piece that another reply could correct.
 
-        What the prompts ask for themselves is none of them: the reply would only do as it is told.
+        What the prompts ask for themselves is left out: a reply that follows them has it again.
         """
         found = fixable_issues(view.issues(name))
         if not found:
@@ -329,7 +329,7 @@ class Work(Generic[V]):
     def _result(self, name: str, piece: _Piece) -> HealResult:
         changed = self._place.changed_paths() if piece.result.regenerated else ()
         issues = self.view.issues(name)
-        # An answer that did as it was told may have been no better than what stands there: then
+        # An answer that followed the prompt may have been no better than what stands there: then
         # the fault is the same, and its words are not.
         at = {mark[:2] for mark in piece.ordered or ()}
         result = replace(

@@ -55,7 +55,7 @@ class View(Protocol):
     def ordered(self, name: str) -> frozenset[Mark]:
         """Return the marks of errors that the prompts of a piece ask for themselves.
 
-        What an answer that does exactly as it is told has wrong, no other answer can correct.
+        What is wrong with an answer that follows its prompt exactly, no other answer can correct.
         """
         ...
 

@@ -1,8 +1,8 @@
 """Errors that the prompts themselves ask for: one finding for all types that have one.
 
 A prompt of a type orders each spelling. Where that spelling is wrong, every type that uses it fails
-in the same way, and a reply that does as it is told fails again. ``View.ordered`` finds such errors
-without a call; here they are told as what they are, one fault of the prompts.
+in the same way, and a reply that follows its prompt fails again. ``View.ordered`` finds such errors
+without a call; here they become one fault of the prompts.
 """
 
 from collections.abc import Iterable

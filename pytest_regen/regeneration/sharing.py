@@ -23,7 +23,7 @@ class _Source:
     page: StoredPage | None
     """``None`` where it is only planned."""
     is_fresh: bool = False
-    """Whether it was written by this run: then whoever would be asked has answered it."""
+    """Whether it was written by this run: then it was answered by the model that would be asked."""
 
 
 class Sharing:
@@ -70,7 +70,7 @@ class Sharing:
         Args:
             path: the store that lacks them.
             prompts: of the pages it lacks.
-            may_answer: tells whether who wrote a page is who would be asked with a prompt.
+            may_answer: whether who wrote a page is who would be asked with a prompt.
 
         Returns:
             The answer; in a dry run it may be the folder of the store that would have it.

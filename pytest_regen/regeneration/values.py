@@ -147,7 +147,7 @@ class Ask:
     template: Callable[[], str] | None = None
     """Returns the output without a model; ``None`` where only a model can write it."""
     known: Known | None = None
-    """The answer, where nobody has to be asked."""
+    """The answer, where no model has to be asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def strongest_level() -> Level:
         raise UsageError(f"{VARIABLE}={wanted} is no level of the sandbox", hint=f"one of {names}")
     raise UsageError(
         f"{VARIABLE}={wanted}: this level of the sandbox does not work here",
-        why="its program is not installed, or this system lets nobody make a namespace",
+        why="its program is not installed, or this system allows no namespaces",
         hint=f"unset {VARIABLE}, or install bubblewrap (bwrap)",
     )
 

@@ -316,7 +316,7 @@ class _Child:
                     deadline = time.monotonic() + allowed
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Read what is left in the pipes; whoever still holds them is not waited for."""
+        """Read what is left in the pipes; a process that still holds them is not waited for."""
         until = time.monotonic() + _GRACE
         while selector.get_map() and (left := until - time.monotonic()) > 0:
             ready = selector.select(left)
@@ -338,7 +338,7 @@ class _Child:
                 is_done = not piece
         except BlockingIOError:
             return False
-        except OSError:  # nobody reads what we feed
+        except OSError:  # the process does not read its input
             piece, is_done = b"", True
         if is_done:
             selector.unregister(pipe)

@@ -1,6 +1,6 @@
 """Python that a model wrote, imported in the sandbox and asked questions.
 
-The child answers with values and is never told which are right: that is decided here.
+The child answers with values and never learns which are right: that is decided here.
 """
 
 import json

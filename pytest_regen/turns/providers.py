@@ -221,7 +221,7 @@ class DryRunProvider:
 class TemplateProvider:
     """Stands for no model: types of an API are written by their language, free of charge.
 
-    Whoever asks for a page of a type calls ``Language.write_page`` in its place, for a template
+    Code that asks for a page of a type calls ``Language.write_page`` in its place, for a template
     needs the type and not the words of a prompt. There is nothing else that it could answer.
     """
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, Self
 
@@ -162,10 +162,6 @@ class Issue:
             "field": self.field,
             **file,
         }
-
-    def on_page(self, page: int | None) -> "Issue":
-        """Return the same issue, put on ``page``."""
-        return replace(self, page=page)
 
 
 Feedback = Issue | str

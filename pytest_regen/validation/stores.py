@@ -104,7 +104,7 @@ def format_note(store: RegenStore) -> str:
 def from_errors_command(store: RegenStore) -> str:
     """Return the command that asks for the types of a store that have errors.
 
-    What the template wrote it can write anew; whoever made the store may have no key.
+    What the template wrote it can write anew; who made the store may have no key.
     """
     free = f" --provider {TEMPLATE}" if store.envelope.model == TEMPLATE else ""
     return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"

@@ -12,20 +12,29 @@ from pytest_regen.documents.ir import TypeIR
 from pytest_regen.testing import LanguageConformance
 
 
+class ProfileConformance(LanguageConformance):
+    """A further profile of a language, whose code is read as that of the others is."""
+
+    @pytest.mark.sweep
+    def test_broken_code_is_read_as_far_as_it_goes(self) -> None:
+        """As for the first profile."""
+        super().test_broken_code_is_read_as_far_as_it_goes()
+
+
 class TestCSharp(LanguageConformance):
     """C#, as its own template has it."""
 
     language = "csharp"
 
 
-class TestXchange(LanguageConformance):
+class TestXchange(ProfileConformance):
     """The same with the attributes of the other profile."""
 
     language = "csharp"
     profile = "xchange"
 
 
-class TestOtherCSharp(LanguageConformance):
+class TestOtherCSharp(ProfileConformance):
     """Right C# that looks otherwise."""
 
     language = "csharp"
@@ -41,7 +50,7 @@ class TestTypeScript(LanguageConformance):
     language = "typescript"
 
 
-class TestZod(LanguageConformance):
+class TestZod(ProfileConformance):
     """TypeScript, as schemas of zod."""
 
     language = "typescript"
@@ -54,14 +63,14 @@ class TestPython(LanguageConformance):
     language = "python"
 
 
-class TestPythonDataclass(LanguageConformance):
+class TestPythonDataclass(ProfileConformance):
     """Python: dataclasses."""
 
     language = "python"
     profile = "dataclass"
 
 
-class TestPythonTypedDict(LanguageConformance):
+class TestPythonTypedDict(ProfileConformance):
     """Python: typed dicts."""
 
     language = "python"

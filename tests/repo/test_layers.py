@@ -59,7 +59,6 @@ DRAWN = {
     ("behaviour", "strategies"),
     ("context", "turns"),
     ("sources", "languages"),
-    ("stores", "prompts"),
     ("strategies", "stores"),
     ("units", "regeneration"),
     ("validation", "behaviour"),

@@ -517,7 +517,7 @@ def test_what_cannot_be_drawn_says_why(tmp_path: Path, schema: Any, reason: str)
 
 def test_compositions_that_explode_are_drawn_all_the_same(tmp_path: Path) -> None:
     """Forty levels of two unions of two branches are a million million combinations."""
-    levels = {
+    levels: dict[str, Any] = {
         f"L{n}": {
             "allOf": [
                 {"anyOf": [{"$ref": f"#/components/schemas/L{n + 1}"}, {"required": [f"a{n}"]}]},

@@ -330,15 +330,12 @@ class Slate:
             f"the type of each of these fields {'lacks' if wants else 'must not have'} a '?'",
         )
 
-    def runner(self, profile: str) -> Runner | None:
-        """Nothing runs Slate."""
-        del profile
-
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         del subject
         return iter(())
 
     def runner(self, profile: str) -> Runner | None:
+        """Return ``None``: nothing runs Slate."""
         del profile
         return None
 

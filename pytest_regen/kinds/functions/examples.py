@@ -172,7 +172,7 @@ class Examples:
         )
 
     def _broken_import(self, name: str, result: ExamplesResult) -> Issue:
-        assert result.raised is not None  # the line that raised told which unit it was
+        assert result.raised is not None  # its line is how the unit was found
         line = self._own_line(self._module.places[name], result.raised.line)
         message = f"{self._name} cannot be imported, as it calls this function"
         return replace(_issue("DOCTEST", message, _clip(result.raised.words)), line=line)

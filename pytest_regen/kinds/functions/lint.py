@@ -127,7 +127,7 @@ class _Code:
 
     @cached_property
     def has_star(self) -> bool:
-        """Whether the module imports names that nobody can list."""
+        """Whether the module imports names that cannot be listed: ``from … import *``."""
         return any(
             isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
             for node in self.tree.body
@@ -207,7 +207,7 @@ def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
         except SyntaxError as error:
             return error
         except (ValueError, RecursionError, MemoryError):
-            return None  # Of a version that the parser knows nothing about, nothing is said.
+            return None  # The parser does not know that version.
     return None
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from pytest_regen.languages.base import Attribute, Converter, SyntaxFault, TypeRef
-from pytest_regen.languages.csharp.names import is_reference, show_type, word_set
+from pytest_regen.languages.csharp.names import is_reference, show_type
 from pytest_regen.languages.csharp.tree import Constant, Node, constant, text_of
+from pytest_regen.languages.names import word_set
 
 __all__ = [
     "TargetedAttribute",

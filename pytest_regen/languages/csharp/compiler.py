@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_regen.languages.base import SyntaxFault
-from pytest_regen.languages.csharp.names import word_set
+from pytest_regen.languages.names import word_set
 
 __all__ = [
     "ACCESS",

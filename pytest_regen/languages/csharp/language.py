@@ -22,7 +22,8 @@ from pytest_regen.languages.base import (
     Wording,
 )
 from pytest_regen.languages.csharp import names, rules, writer
-from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES, word_set
+from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
+from pytest_regen.languages.names import word_set
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.validation.issues import Issue

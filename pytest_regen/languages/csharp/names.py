@@ -1,6 +1,5 @@
 """Names of the wire as C# identifiers that read well, are legal and stay apart."""
 
-import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -21,6 +20,7 @@ from pytest_regen.documents.ir import (
     UnionOf,
 )
 from pytest_regen.languages.base import Declaration, TypeRef
+from pytest_regen.languages.names import shorten, word_set
 
 __all__ = [
     "KEYWORDS",
@@ -42,13 +42,7 @@ __all__ = [
     "spell",
     "spellings_of",
     "type_name",
-    "word_set",
 ]
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of ``text``: tables of names are written as text, to be read."""
-    return frozenset(text.split())
 
 
 KEYWORDS: Final = word_set(
@@ -166,7 +160,7 @@ def member_name(wire_name: str | int, *, owner: str) -> str:
     if isinstance(wire_name, int):
         name = f"ValueMinus{-wire_name}" if wire_name < 0 else f"Value{wire_name}"
     else:
-        name = _shorten(_pascal(wire_name, "Value"), wire_name)
+        name = shorten(_pascal(wire_name, "Value"), wire_name, MAX_LENGTH)
     return f"{name}Value" if name == owner or name in _INHERITED else name
 
 
@@ -204,7 +198,7 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     A name that is already in PascalCase keeps its capitals.
     """
     name = schema_name if _PASCAL.fullmatch(schema_name) else _pascal(schema_name, "Type")
-    name = _shorten(name, schema_name)
+    name = shorten(name, schema_name, MAX_LENGTH)
     if is_root:
         return name if name.endswith(ROOT_SUFFIX) else f"{name}{ROOT_SUFFIX}"
     return f"{name}Model" if name in RESERVED_TYPE_NAMES else name
@@ -272,13 +266,6 @@ def _capitalise(word: str) -> str:
 
 def _symbol(char: str) -> str:
     return _SYMBOLS.get(char) or f"U{ord(char):04X}"
-
-
-def _shorten(name: str, original: str) -> str:
-    if len(name) <= MAX_LENGTH:
-        return name
-    digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name[: MAX_LENGTH - 9]}_{digest}"
 
 
 _ALIASES: Final[Mapping[str, str]] = {

@@ -1,11 +1,10 @@
 """The pages of a C# type joined into one declaration: by syntax tree, with every line accounted."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from pytest_regen.errors import SourceError
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.csharp.pagetree import (
@@ -36,6 +35,14 @@ from pytest_regen.languages.lines import (
     reindent,
     trim,
 )
+from pytest_regen.languages.pages import (
+    Units,
+    cannot_split,
+    first_members,
+    illegal_bytes,
+    indent_at,
+    text_of_lines,
+)
 from pytest_regen.prompts.values import OutputMode
 
 __all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
@@ -61,31 +68,17 @@ def illegality(code: str) -> int:
     root = parse(data).root_node
     if not any(node.type != "comment" for node in root.children):
         return len(data) + 1
-    worst = _illegal(root)
+    worst = illegal_bytes(root, _is_loose)
     for container in _CONTAINERS:
         if not worst:
             break
         tree, inner = bare(data, container)
-        worst = min(worst, 0 if inner is not None else _illegal(tree) + 1)
+        worst = min(worst, 0 if inner is not None else illegal_bytes(tree, _is_loose) + 1)
     return worst
 
 
-def _illegal(root: Node) -> int:
-    """Return how many bytes of a tree are errors or statements; a missing token counts as one."""
-    if root.is_error:
-        # The grammar gave up on the whole: no node below need be an error of its own.
-        return root.end_byte - root.start_byte + 1
-    return sum(
-        1 if node.is_missing else node.end_byte - node.start_byte for node in _offenders(root)
-    )
-
-
-def _offenders(node: Node) -> Iterator[Node]:
-    for child in node.children:
-        if child.is_error or child.is_missing or child.type == "global_statement":
-            yield child
-        elif child.has_error:
-            yield from _offenders(child)
+def _is_loose(node: Node) -> bool:
+    return node.type == "global_statement"
 
 
 def leaves(code: str) -> tuple[str, ...]:
@@ -217,7 +210,7 @@ def _with_members(
     """Return page 1 from ``start`` on, with members before the end of its declaration."""
     closer = shell.closer
     if shell.body is None:
-        outer = _indent_at(code, shell.node)
+        outer = indent_at(code, shell.node)
         number = closer.start_point.row + 1
         head = cut(code, edits, page=1, start=start, end=closer.start_byte)
         head.append(Line(outer + "{", 1, number))
@@ -229,7 +222,7 @@ def _with_members(
     head = cut(code, edits, page=1, start=start, end=position)
     tail = cut(code, edits, page=1, start=position)
     if not tail[0].is_whole:
-        tail[0] = Line(_indent_at(code, shell.node) + tail[0].text, 1, tail[0].number)
+        tail[0] = Line(indent_at(code, shell.node) + tail[0].text, 1, tail[0].number)
     inside = _lines_of(members, _member_indent(code, shell.body, shell.node))
     is_apart = not shell.is_enum or any(map(is_blank, trim(head[1:])))
     return join_lines(head, inside, is_apart=is_apart) + tail
@@ -260,20 +253,13 @@ def _indent_page(page: PageTree, indent: str) -> list[Line]:
     return reindent(lines, indent, directive="#")
 
 
-def _indent_at(code: bytes, node: Node) -> str:
-    """Return the white space at the start of the line that ``node`` begins on."""
-    start = code.rfind(b"\n", 0, node.start_byte) + 1
-    before = code[start : node.end_byte]
-    return before[: len(before) - len(before.lstrip(b" \t"))].decode()
-
-
 def _member_indent(code: bytes, inner: Node, owner: Node) -> str:
     """Return the indentation of the members in ``inner``, or what would be usual there."""
     for node in inner.named_children:
         starts_line = line_start(code, node.start_byte) != node.start_byte
         if starts_line and not node.type.startswith("preproc"):
-            return _indent_at(code, node)
-    return _indent_at(code, owner) + _INDENT
+            return indent_at(code, node)
+    return indent_at(code, owner) + _INDENT
 
 
 def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
@@ -313,9 +299,6 @@ def _page_fault(page: PageTree) -> PageFault:
     return PageFault(page.number, 1, "SYNTAX", message, in_member=False)
 
 
-Units = Sequence[Sequence[str | int]]
-
-
 def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     """Return the pages of a declaration; joined again, they are the same but for white space.
 
@@ -337,27 +320,22 @@ def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     data = text.encode("utf-8", "surrogatepass")
     _, _, shell = read_shell(data, name)
     if shell is None:
-        raise _cannot(name, "it is no legal declaration of that name")
-    starts = _starts(shell, _pages_by_line(text, units), len(units))
+        raise cannot_split(name, "it is no legal declaration of that name")
+    members = _members(_inner(shell))
+    page_of = _pages_by_line(text, units)
+    starts = first_members([_page_of(node, page_of) for node in members], len(units))
     if starts is None:
-        raise _cannot(name, "its members are mixed so that one of its pages would have none")
-    cuts = [line_start(data, at) for at in (*starts, _inner(shell).children[-1].start_byte)]
+        raise cannot_split(name, "its members are mixed so that one of its pages would have none")
+    begins = [first_byte(members[at]) for at in starts]
+    end = _inner(shell).children[-1].start_byte
+    cuts = [line_start(data, at) for at in (*begins, end)]
     first = data[: cuts[0]].rstrip() + b"\n" + data[cuts[-1] :]
     slices = (data[start:stop] for start, stop in pairwise(cuts))
-    pages = (first.decode("utf-8", "surrogatepass"), *map(_text, slices))
+    pages = (first.decode("utf-8", "surrogatepass"), *map(text_of_lines, slices))
     joined = stitch(pages, name=name, is_enum=shell.is_enum).text
     if leaves(joined) != leaves(code):
-        raise _cannot(name, "its pages would not be the same when joined again")
+        raise cannot_split(name, "its pages would not be the same when joined again")
     return pages
-
-
-def _cannot(name: str, why: str) -> SourceError:
-    return SourceError(
-        f"{name} cannot be taken apart into its pages",
-        why=why,
-        hint="put its members into the order of the stored pages, or drop the edit: "
-        f"pytest-regen regenerate DIR --type {name} --discard-edits",
-    )
 
 
 def _inner(shell: Shell) -> Node:
@@ -385,28 +363,6 @@ def _pages_by_line(code: str, units: Units) -> dict[int, int]:
     }
 
 
-def _starts(shell: Shell, page_of: dict[int, int], total: int) -> list[int] | None:
-    """Return where page 2 and those after it begin; ``None`` if one of them would be empty."""
-    members = [
-        (node, next((page_of[row] for row in _rows(node) if row in page_of), -1))
-        for node in _members(_inner(shell))
-    ]
-    starts: list[int] = []
-    for page in range(1, total):
-        later = [i for i, (_, own) in enumerate(members) if 0 <= own < page]
-        first = next(
-            (i for i, (_, own) in enumerate(members) if own >= page and i > max(later, default=-1)),
-            None,
-        )
-        if first is None:
-            return None
-        starts.append(first_byte(members[first][0]))
-    return starts if starts == sorted(set(starts)) else None
-
-
-def _rows(node: Node) -> range:
-    return range(node.start_point.row + 1, node.end_point.row + 2)
-
-
-def _text(piece: bytes) -> str:
-    return "\n".join(line.text for line in trim(cut(piece, (), page=1)))
+def _page_of(node: Node, page_of: dict[int, int]) -> int:
+    rows = range(node.start_point.row + 1, node.end_point.row + 2)
+    return next((page_of[row] for row in rows if row in page_of), -1)

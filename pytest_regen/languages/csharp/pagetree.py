@@ -1,6 +1,5 @@
 """The syntax tree of one page: what is structure around its members, and where members go."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -8,6 +7,7 @@ from typing import Final, Literal
 from pytest_regen.languages.csharp.names import ROOT_SUFFIX
 from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
 from pytest_regen.languages.lines import TextEdit
+from pytest_regen.languages.pages import delimiters, outside, spans
 from pytest_regen.languages.trees import walk
 
 __all__ = [
@@ -38,8 +38,6 @@ TAILS: Final[dict[Container, bytes]] = {
     "enum": b"\n}",
     "parameters": b"\n);",
 }
-_DELIMITER: Final = re.compile(rb"//[ \t]*(?:BEGIN|END)_FIELDS[ \t]*")
-_DELIMITER_LINE: Final = re.compile(rb"^[ \t]*//[ \t]*(BEGIN|END)_FIELDS[ \t]*$", re.MULTILINE)
 _TYPES: Final = frozenset(
     {
         "class_declaration",
@@ -110,7 +108,7 @@ def read_shell(code: bytes, name: str | None) -> tuple[Node, list[TextEdit], She
     if root.has_error:
         # The last brace of a declaration with an error inside need not be its own.
         return root, [], None
-    edits += _delimiters(code, root, 0)
+    edits += delimiters(code, root, 0)
     return root, edits, Shell.of(target) if target else None
 
 
@@ -135,33 +133,16 @@ def read_members(
         container: what the members stand in.
         is_positional: whether they may be parameters instead.
     """
-    for start, end in () if is_unreadable(code) else _spans(code):
+    for start, end in () if is_unreadable(code) else spans(code):
         read = _Reading(code, number, start, end, name)
         page = read.as_members(container) or read.as_source(container)
         if page is None and is_positional:
             page = read.as_members("parameters")
         if page is not None and (page.container == container or is_positional):
-            page.edits += _outside(code, start, end)
+            page.edits += outside(code, start, end)
             return page
     # An item is assumed in it, so that the page before ends as it must.
     return PageTree(code, number, container, has_items=True, is_legal=False)
-
-
-def _spans(code: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a page that may be its members: all of it, then between delimiters."""
-    yield 0, len(code)
-    lines = list(_DELIMITER_LINE.finditer(code)) if b"_FIELDS" in code else []
-    start = min((line.end() for line in lines if line[1] == b"BEGIN"), default=0)
-    end = max((line.start() for line in lines if line[1] == b"END"), default=len(code))
-    if lines and start < end:
-        yield start, end
-
-
-def _outside(code: bytes, start: int, end: int) -> Iterator[TextEdit]:
-    if start:
-        yield TextEdit(0, start)
-    if end < len(code):
-        yield TextEdit(end, len(code))
 
 
 def bare(inside: bytes, container: Container) -> tuple[Node, Node | None]:
@@ -201,7 +182,7 @@ class _Reading:
         if inner is None:
             return None
         shift = self.start - len(HEADS[container])
-        page.edits += _delimiters(self.code, root, shift)
+        page.edits += delimiters(self.code, root, shift)
         if container != "body":
             _read_items(page, inner, shift)
             return page if page.has_items or container == "enum" else None
@@ -228,7 +209,7 @@ class _Reading:
             return None
         if container == "enum" and len(types) > 1:
             return None
-        edits += _delimiters(self.code, root, self.start)
+        edits += delimiters(self.code, root, self.start)
         return _strip_owner(PageTree(self.code, self.number, container, edits), owner, self.start)
 
 
@@ -328,15 +309,6 @@ def first_byte(node: Node) -> int:
             break
         first, before = before, earlier
     return first.start_byte
-
-
-def _delimiters(code: bytes, root: Node, shift: int) -> Iterator[TextEdit]:
-    """Yield the comments that only delimit a page."""
-    if b"_FIELDS" not in code:
-        return
-    for node in walk(root):
-        if node.type == "comment" and _DELIMITER.fullmatch(node.text or b""):
-            yield TextEdit(node.start_byte + shift, node.end_byte + shift)
 
 
 def has_spanning_text(code: bytes) -> bool:

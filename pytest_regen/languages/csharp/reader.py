@@ -19,6 +19,7 @@ from pytest_regen.languages.diagnosis import (
     insertion,
     insertions,
     line_removals,
+    quotes,
     removals,
     rows_of,
 )
@@ -30,6 +31,7 @@ __all__ = ["diagnose", "read", "repair"]
 
 _TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")
 _REMOVED: Final = (b"}", b"{", b";", b",")
+_QUOTE_PLACES: Final = re.compile(rb"(?<=\()|(?=\))")
 _MODIFIER = (
     r"(?:public|private|protected|internal|required|static|virtual|override|abstract|sealed"
     r"|partial|readonly|const|new)"
@@ -50,7 +52,7 @@ def _changes(found: Diagnosis, place: Place) -> Iterator[Change]:
     """Yield changes to try, the most telling first."""
     yield from line_removals(found, place, leftover)
     yield from _renamings(found, place)
-    yield from _quotes(found, place)
+    yield from quotes(found, place, _QUOTE_PLACES)
     yield from insertions(place, _TOKENS)
     first = first_on_line(place)
     if first is not None:
@@ -88,19 +90,6 @@ def _renamings(found: Diagnosis, place: Place) -> Iterator[Change]:
 def _illegal_name(name: str) -> str:
     rule = "write a PascalCase name of letters and digits"
     return f"{in_quotes(name)} is no legal C# identifier; {rule}"
-
-
-def _quotes(found: Diagnosis, place: Place) -> Iterator[Change]:
-    """Yield a lost quotation mark in the first line of the errors that has an odd number."""
-    first, last = rows_of(place)
-    offset = 0
-    for row, line in enumerate(found.code.split(b"\n")):
-        if first <= row <= last and line.count(b'"') % 2:
-            for match in re.finditer(rb"(?<=\()|(?=\))", line):
-                at = offset + match.start()
-                fault = SyntaxFault(row + 1, "a quotation mark is missing in this line")
-                yield Change(at, at, b'"', fault)
-        offset += len(line) + 1
 
 
 _MODIFIERS = frozenset(

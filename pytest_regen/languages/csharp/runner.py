@@ -9,17 +9,17 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pytest_regen import sandbox
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Scalar, TypeIR
+from pytest_regen.languages.frames import collect_answers, make_work, read_frame
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
-from pytest_regen.strict_json import json_or_none
 
 __all__ = ["CSharpRunner"]
 
@@ -114,16 +114,10 @@ class CSharpRunner:
         program = shutil.which("dotnet")
         assert program is not None  # asked before
         word = secrets.token_hex(16)
-        work = {
-            "word": word,
-            "questions": [
-                {"type": each.type.name, "instances": list(each.instances)} for each in questions
-            ],
-        }
         home = Path(program).resolve().parent
         outcome = sandbox.run(
             [program, "run", "--project", "Behaviour.csproj", "--verbosity", "quiet"],
-            stdin=json.dumps(work).encode(),
+            stdin=json.dumps(make_work(word, questions)).encode(),
             readable=[home],
             files=project_files(code, (_sdk() or (OLDEST,))[0]),
             environ={**_ENVIRONMENT, "DOTNET_ROOT": str(home)},
@@ -146,51 +140,22 @@ def read_answers(outcome: sandbox.Outcome, word: str, questions: Sequence[Questi
     printed = outcome.stdout.decode("utf-8", "replace")
     errors = [*_ERROR.finditer(printed)]
     if errors:
-        # Each is told again at the end of a build.
+        # Each is printed again at the end of a build.
         faults = dict.fromkeys(RunFault(error[2].strip(), line=int(error[1])) for error in errors)
         return Answers({}, tuple(faults))
-    frames = list(_frames(printed, word))
+    # Whatever else the build and the code print stands between them.
+    lines = (read_frame(line.encode(), word) for line in printed.splitlines())
+    frames = [frame for frame in lines if frame is not None]
     why = _why(outcome)
     if frames[:1] != [{"loaded": True}]:
         return Answers({}, (RunFault(why),))
-    replies: dict[str, tuple[Reply, ...]] = {}
-    faults_of_types = []
-    for question, frame in zip(questions, [*frames[1:], None], strict=False):
-        name = question.type.name
-        if frame is None:
-            faults_of_types.append(RunFault(why, name))
-            break
-        read = _read_replies(frame, len(question.instances))
-        if read is None:
-            message = str(frame.get("raised") or "it gives no answer")
-            faults_of_types.append(RunFault(message, name))
-        else:
-            replies[name] = read
-    return Answers(replies, tuple(faults_of_types))
+    return collect_answers(questions, frames[1:], why=why, read=_reply, fault=RunFault)
 
 
-def _frames(printed: str, word: str) -> Iterator[Mapping[str, Any]]:
-    for line in printed.splitlines():
-        head, _, body = line.partition(" ")
-        frame = json_or_none(body) if head == word else None
-        if isinstance(frame, dict):
-            yield frame
-
-
-def _read_replies(frame: Mapping[str, Any], count: int) -> tuple[Reply, ...] | None:
-    """Return the replies in a frame, if they are what our program sends."""
-    value = frame.get("replies")
-    if not isinstance(value, list) or len(value) != count:
-        return None
-    try:
-        return tuple(
-            Reply()
-            if text is None and refusal is None
-            else Reply((str(text),) if text is not None else (), refusal, _path(where))
-            for text, refusal, where in value
-        )
-    except (TypeError, ValueError):
-        return None
+def _reply(text: object, refusal: str | None, where: str) -> Reply:
+    if text is None and refusal is None:
+        return Reply()
+    return Reply((str(text),) if text is not None else (), refusal, _path(where))
 
 
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\[(\d+)\]")

@@ -17,7 +17,8 @@ from pytest_regen.languages.csharp.compiler import (
     Head,
     context_faults,
 )
-from pytest_regen.languages.csharp.names import canonical_name, is_collection, show_type, word_set
+from pytest_regen.languages.csharp.names import canonical_name, is_collection, show_type
+from pytest_regen.languages.names import word_set
 
 __all__ = [
     "Constructor",

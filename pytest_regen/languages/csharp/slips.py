@@ -8,16 +8,15 @@ where undoing them makes the code more legal. Lines never move.
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.csharp.tree import parse
-from pytest_regen.languages.diagnosis import SlipRepair
+from pytest_regen.languages.diagnosis import Cut, SlipRepair
 from pytest_regen.languages.leftovers import Leftovers, out_of_json, without_entities
 from pytest_regen.text import in_quotes
 
 __all__ = [
-    "Cut",
     "comment_faults",
     "cut_end",
     "leftover",
@@ -63,15 +62,6 @@ _ESCAPE: Final = re.compile(
 _ATTRIBUTE: Final = re.compile(r'(?P<name>\w+)[ \t]*\((?:[\w]+[ \t]*=[ \t]*)?(?P<quote>")')
 _QUOTE: Final = re.compile(r'(?<!\\)"')
 _LITERAL_END: Final = re.compile(r'"[ \t]*\)')
-
-
-class Cut(NamedTuple):
-    """Where and how a reply ends too early."""
-
-    line: int
-    message: str
-    code: bytes
-    """The reply without its unfinished end, every declaration closed."""
 
 
 def slip_repairs(code: bytes) -> Iterator[Callable[[bytes], SlipRepair | None]]:
@@ -151,7 +141,7 @@ def _close_cut_reply(code: bytes) -> SlipRepair | None:
     found = cut_end(code)
     if found is None or b"{" not in code:
         return None
-    return SlipRepair(found.code, (SyntaxFault(found.line, found.message, in_member=False),))
+    return found.repair()
 
 
 def _lines_of(code: bytes) -> list[str]:

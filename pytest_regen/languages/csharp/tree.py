@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pytest_regen.extras import needs
+from pytest_regen.languages.names import unescape
 from pytest_regen.languages.trees import Grammar, Node, Tree, text_of
 
 __all__ = [
@@ -90,14 +91,7 @@ def decode_string(literal: str) -> str:
         return _raw(literal)
     if literal.startswith('@"'):
         return literal[2:-1].replace('""', '"')
-    return _join_surrogates(_ESCAPE.sub(_unescape, literal[1:-1]))
-
-
-def _join_surrogates(text: str) -> str:
-    r"""Return ``text`` with the two halves of a character, as ``\uD83D\uDE00`` has them, as one."""
-    if not any("\ud800" <= char <= "\udfff" for char in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return unescape(literal[1:-1], _ESCAPE, _SIMPLE)
 
 
 def _interpolate(text: str) -> str:
@@ -109,14 +103,6 @@ def _interpolate(text: str) -> str:
     prefix, _, _ = text.partition('"')
     value = decode_string(("@" if "@" in prefix else "") + text[len(prefix) :])
     return value.replace("{{", "{").replace("}}", "}")
-
-
-def _unescape(match: re.Match[str]) -> str:
-    for digits in match.group(1, 2, 3):
-        if digits:
-            code = int(digits, 16)
-            return chr(code) if code <= 0x10FFFF else "\ufffd"  # Unicode's end
-    return _SIMPLE.get(match[4], match[4])
 
 
 def _raw(literal: str) -> str:

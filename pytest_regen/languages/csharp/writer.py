@@ -18,7 +18,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
 _INT32: Final = range(-(2**31), 2**31)
 _SHORT_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-"""Categories of characters that nobody sees, or that would end the line."""
+"""Categories of characters that are not seen, or that would end the line."""
 
 
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:

@@ -6,7 +6,8 @@ from typing import Final
 
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
 from pytest_regen.languages.base import TypeRef
-from pytest_regen.languages.python.names import HEADER_NAMES, RESERVED_TYPE_NAMES, word_set
+from pytest_regen.languages.names import word_set
+from pytest_regen.languages.python.names import HEADER_NAMES, RESERVED_TYPE_NAMES
 from pytest_regen.languages.python.spelling import same_format
 
 __all__ = ["LITERAL", "UNION", "accepts", "is_known", "literals_of", "show_type"]

@@ -21,7 +21,7 @@ if sys.version_info < (3, 12):
     typing.TypedDict = typing_extensions.TypedDict
 
 OPTIONS: dict[str, Any] = {"by_alias": True}
-"""How values are dumped; whoever sends this text puts its own in."""
+"""How values are dumped; the sender of this text puts its own in."""
 MOST = 300
 """Characters kept of a reason."""
 LOAD = "model_validate_json"

@@ -8,7 +8,7 @@ __all__ = ["comment_text", "docstring", "literal", "sentence"]
 
 _ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-"""Categories of characters that nobody sees, or that would end the line."""
+"""Categories of characters that are not seen, or that would end the line."""
 _LONG: Final = 200
 """Of a description with more characters the first sentence is written."""
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
@@ -51,6 +51,6 @@ def docstring(text: str) -> str:
 
 
 def comment_text(text: str) -> str:
-    """Return text without characters that nobody sees."""
+    """Return text without characters that are not seen."""
     shown = (" " if unicodedata.category(char) in _INVISIBLE else char for char in text)
     return " ".join("".join(shown).split())

@@ -6,7 +6,6 @@ never are; other builtins (``id``, ``type``) are fine.
 """
 
 import builtins
-import hashlib
 import keyword
 import re
 import unicodedata
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.names import shorten, word_set
 
 __all__ = [
     "BASE_MODEL",
@@ -26,13 +26,7 @@ __all__ = [
     "member_name",
     "member_names",
     "type_name",
-    "word_set",
 ]
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of ``text``: tables of names are written as text, to be read."""
-    return frozenset(text.split())
 
 
 BASE_MODEL: Final = "ApiModel"
@@ -122,7 +116,8 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     if not _PASCAL.fullmatch(text):
         words = [_capitalise(word) for word in _words(text)]
         text = "".join(words) or "".join(map(_capitalise, map(_symbol, text))) or "Empty"
-    text = _shorten(text if text[0].isidentifier() else f"Type{text}", schema_name)
+    text = text if text[0].isidentifier() else f"Type{text}"
+    text = shorten(text, schema_name, _MAX_LENGTH)
     if not text[0].isupper():
         text = f"Type{text}"  # of a script without capitals: a field could be called so, too
     return f"{text}Model" if text in RESERVED_TYPE_NAMES else text
@@ -195,7 +190,8 @@ def _snake(text: str) -> str:
     words = words or [_symbol(char) for char in text] or ["empty"]
     # A lower-case form may have marks that stand for themselves: only what is legal is kept.
     name = unicodedata.normalize("NFKC", "_".join(words))
-    return _shorten("".join(char for char in name if f"a{char}".isidentifier()), text) or "empty"
+    legal = "".join(char for char in name if f"a{char}".isidentifier())
+    return shorten(legal, text, _MAX_LENGTH) or "empty"
 
 
 def _words(text: str) -> list[str]:
@@ -213,10 +209,3 @@ def _capitalise(word: str) -> str:
 
 def _symbol(char: str) -> str:
     return _SYMBOLS.get(char) or f"u{ord(char):04x}"
-
-
-def _shorten(name: str, original: str) -> str:
-    if len(name) <= _MAX_LENGTH:
-        return name
-    digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name[: _MAX_LENGTH - 9]}_{digest}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from pytest_regen.errors import SourceError
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
     Line,
@@ -17,6 +16,7 @@ from pytest_regen.languages.lines import (
     reindent,
     trim,
 )
+from pytest_regen.languages.pages import Units, cannot_split, first_members
 from pytest_regen.languages.python.diagnosis import diagnose
 from pytest_regen.languages.python.members import declarations
 from pytest_regen.languages.python.slips import without_comment
@@ -296,7 +296,7 @@ def _holder(node: Node, container: Container) -> Node | None:
 
 
 def _last_row(body: Node) -> int:
-    """Return the row of the last line of a class: comments below it belong to nobody."""
+    """Return the row of the last line of a class: comments below it are not part of it."""
     return body.named_children[-1].end_point.row
 
 
@@ -331,7 +331,7 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     Args:
         outputs: code of the pages, page 1 first; any line ends.
         name: of the type.
-        is_enum: not needed: what kind of type it is, page 1 tells.
+        is_enum: not needed: page 1 shows what kind of type it is.
     """
     del is_enum
     codes = [plain_page(output) for output in outputs]
@@ -526,8 +526,6 @@ def unwrap_page(code: str, mode: OutputMode) -> str:
 
 # --- taking apart ---------------------------------------------------------------------------------
 
-Units = Sequence[Sequence[str | int]]
-
 
 def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     """Return the pages of a declaration; joined again, they are the same but for white space.
@@ -549,10 +547,11 @@ def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     text = plain_page(code)
     shell = _find_shell(text, name) if is_legal(text) else None
     if shell is None:
-        raise _cannot(name, "it is no legal declaration of that name")
-    starts = _starts(shell.items, units)
+        raise cannot_split(name, "it is no legal declaration of that name")
+    page_of = {str(unit): page for page, own in enumerate(units) for unit in own}
+    starts = first_members([page_of.get(str(item.unit), -1) for item in shell.items], len(units))
     if starts is None:
-        raise _cannot(name, "its members are mixed so that one of its pages would have none")
+        raise cannot_split(name, "its members are mixed so that one of its pages would have none")
     lines = text.split("\n")
     cuts = [*(shell.items[at].first for at in starts), shell.items[-1].last + 1]
     first = [*lines[: cuts[0]], *lines[cuts[-1] :]]
@@ -567,28 +566,5 @@ def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     ]
     joined = stitch(pages, name=name, is_enum=shell.container == "values").text
     if leaves(joined) != leaves(code):
-        raise _cannot(name, "its pages would not be the same when joined again")
+        raise cannot_split(name, "its pages would not be the same when joined again")
     return tuple(pages)
-
-
-def _cannot(name: str, why: str) -> SourceError:
-    return SourceError(
-        f"{name} cannot be taken apart into its pages",
-        why=why,
-        hint="put its members into the order of the stored pages, or drop the edit: "
-        f"pytest-regen regenerate DIR --type {name} --discard-edits",
-    )
-
-
-def _starts(items: Sequence[_Item], units: Units) -> list[int] | None:
-    """Return the first member of page 2 and of those after it; ``None`` if one would be empty."""
-    page_of = {str(unit): page for page, own in enumerate(units) for unit in own}
-    pages = [page_of.get(str(item.unit), -1) for item in items]
-    starts: list[int] = []
-    for page in range(1, len(units)):
-        later = max((at for at, own in enumerate(pages) if 0 <= own < page), default=-1)
-        first = next((at for at, own in enumerate(pages) if own >= page and at > later), None)
-        if first is None:
-            return None
-        starts.append(first)
-    return starts if starts == sorted(set(starts)) else None

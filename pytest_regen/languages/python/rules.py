@@ -162,7 +162,7 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
 
 
 def _wrong_style(subject: RuleSubject) -> Iterator[Issue]:
-    """Yield a class that is none of what the profile asks for."""
+    """Yield a class that is not what the profile asks for."""
     wanted = _STYLES.get(subject.around.profile, MODEL_FIELD)
     for part in subject.main[:1]:
         found = style_of(part)

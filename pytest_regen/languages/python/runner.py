@@ -2,7 +2,7 @@
 
 Models are asked as their users do, by ``model_validate_json`` and ``model_dump_json``; dataclasses
 and typed dicts through ``TypeAdapter``. Whether an invalid instance is refused is asked strictly:
-that pydantic makes 12 of ``"12"`` unless told otherwise is no fault of a model.
+that pydantic makes 12 of ``"12"`` unless it is strict is no fault of a model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -147,5 +147,5 @@ def _read_replies(value: Any, count: int) -> tuple[Reply, ...] | None:
 
 
 def _fault(raised: sandbox.Raised, type_name: str | None = None) -> RunFault:
-    told = f"{raised.type}: {raised.message}".partition("\n")[0]
-    return RunFault(told, type_name, raised.line, raised.traceback)
+    message = f"{raised.type}: {raised.message}".partition("\n")[0]
+    return RunFault(message, type_name, raised.line, raised.traceback)

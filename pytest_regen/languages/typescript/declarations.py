@@ -316,7 +316,7 @@ def _alias(source: _Source, node: Node, *, is_exported: bool) -> None:
         return
     called = text_of(name)
     if _inferred_from(value) in source.constants:
-        return  # It is told with its schema.
+        return  # It is reported with its schema.
     if value.type == "object_type":
         _add(source, node, "object type", _properties(value), is_exported=is_exported)
         return
@@ -464,7 +464,7 @@ def _type_faults(source: _Source, name: str, line: int) -> Iterator[SyntaxFault]
     """Yield what is wrong with the type of a schema: it is missing, or not exported."""
     inferred = source.inferred.get(name)
     called = inferred.child_by_field_name("name") if inferred is not None else None
-    # A schema with a suffix is named wrongly, which is told already; its type need not be.
+    # A schema with a suffix is named wrongly, which is reported already; its type need not be.
     if inferred is None or called is None or not name.startswith(text_of(called)):
         message = f"{name!r} has no type; write export type {name} = z.infer<typeof {name}>;"
         yield SyntaxFault(line, message, "MISSING_CLASS")

@@ -1,11 +1,11 @@
 """Names of the wire in TypeScript: properties keep them, types are called in PascalCase."""
 
-import hashlib
 import re
 import unicodedata
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.names import shorten, word_set
 from pytest_regen.text import quote
 
 __all__ = [
@@ -19,18 +19,14 @@ __all__ = [
 ]
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_UTILITIES: Final = _set(
+_UTILITIES: Final = word_set(
     """
     Awaited Capitalize ConstructorParameters Exclude Extract InstanceType Lowercase NoInfer
     NonNullable Omit OmitThisParameter Parameters Partial Pick Readonly Record Required
     ReturnType ThisParameterType ThisType Uncapitalize Uppercase
     """
 )
-_STANDARD: Final = _set(
+_STANDARD: Final = word_set(
     """
     Array ArrayBuffer ArrayLike AsyncIterable AsyncIterator Atomics BigInt Boolean Buffer
     DataView Date Error Function Generator Infinity Intl Iterable IterableIterator Iterator JSON
@@ -41,7 +37,7 @@ _STANDARD: Final = _set(
 RESERVED_TYPE_NAMES: Final = _UTILITIES | _STANDARD
 """Names that a generated type must not take: code that means the standard one would mean it."""
 
-_PREDEFINED: Final = _set(
+_PREDEFINED: Final = word_set(
     """
     any bigint boolean never null number object string symbol undefined unknown void
     """
@@ -49,7 +45,7 @@ _PREDEFINED: Final = _set(
 KNOWN_TYPES: Final = _PREDEFINED | RESERVED_TYPE_NAMES
 """Types that exist without being declared in the source."""
 
-_KEYWORDS: Final = _set(
+_KEYWORDS: Final = word_set(
     """
     arguments as async await break case catch class const continue debugger declare default
     delete do else enum eval export extends false finally for from function get if implements
@@ -94,9 +90,7 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     if not _PASCAL.fullmatch(text):
         text = "".join(map(_capitalise, _words(text))) or "".join(map(_code_point, text)) or "Empty"
     text = text if _is_letter(text[0]) else f"Type{text}"
-    if len(text) > _MAX_LENGTH:
-        digest = hashlib.sha256(schema_name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        text = f"{text[: _MAX_LENGTH - 9]}_{digest}"
+    text = shorten(text, schema_name, _MAX_LENGTH)
     return f"{text}Model" if text in RESERVED_TYPE_NAMES or text in _KEYWORDS else text
 
 

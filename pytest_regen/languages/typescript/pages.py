@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from pytest_regen.errors import SourceError
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
@@ -19,6 +18,14 @@ from pytest_regen.languages.lines import (
     plain_page,
     reindent,
     trim,
+)
+from pytest_regen.languages.pages import (
+    Units,
+    cannot_split,
+    first_members,
+    illegal_bytes,
+    indent_at,
+    text_of_lines,
 )
 from pytest_regen.languages.typescript.pagetree import (
     CONTAINERS,
@@ -73,31 +80,18 @@ def illegality(code: str) -> int:
     root = parse(data).root_node
     if not any(node.type != "comment" for node in root.children):
         return len(data) + 1
-    worst = _illegal(root)
+    worst = illegal_bytes(root, _is_statement)
     for container in CONTAINERS:
         if not worst:
             break
         tree, inner = bare(data, container)
         is_page = inner is not None and bool(members_in(inner, container))
-        worst = min(worst, 0 if is_page else _illegal(tree) + 1)
+        worst = min(worst, 0 if is_page else illegal_bytes(tree, _is_statement) + 1)
     return worst
 
 
-def _illegal(root: Node) -> int:
-    """Return how many bytes of a tree are errors or statements; a missing token counts as one."""
-    if root.is_error:
-        # The grammar gave up on the whole: no node below need be an error of its own.
-        return root.end_byte - root.start_byte + 1
-    size = 0
-    waiting = list(root.children)
-    while waiting:
-        node = waiting.pop()
-        is_statement = node.parent is not None and node.parent.type == "program" and is_loose(node)
-        if node.is_error or node.is_missing or is_statement:
-            size += 1 if node.is_missing else node.end_byte - node.start_byte
-        elif node.has_error:
-            waiting += node.children
-    return size
+def _is_statement(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "program" and is_loose(node)
 
 
 def leaves(code: str) -> tuple[str, ...]:
@@ -195,7 +189,7 @@ def _fill_shell(
     position = line_start(code, closer.start_byte)
     head = cut(code, edits, page=1, end=position)
     tail = cut(code, edits, page=1, start=position)
-    outer = _indent_at(code, shell.outer)
+    outer = indent_at(code, shell.outer)
     if tail and not tail[0].is_whole:
         tail[0] = Line(outer + tail[0].text, 1, tail[0].number)
     pieces = [_indent_page(page, outer + _INDENT) for page in pages]
@@ -217,7 +211,7 @@ def _with_literals(
     position = len(code) if at < 0 else at + 1
     head = cut(code, edits, page=1, end=position)
     tail = cut(code, edits, page=1, start=position) if at >= 0 else []
-    indent = _indent_at(code, shell.outer) + _INDENT
+    indent = indent_at(code, shell.outer) + _INDENT
     pieces = [_indent_page(page, indent) for page in pages]
     return trim(join_lines(head, pieces, is_apart=False) + tail)
 
@@ -246,13 +240,6 @@ def _indent_page(page: PageTree, indent: str) -> list[Line]:
     if not page.is_legal or has_spanning_text(page.code):
         return lines
     return reindent(lines, indent)
-
-
-def _indent_at(code: bytes, node: Node) -> str:
-    """Return the white space at the start of the line that ``node`` begins on."""
-    start = code.rfind(b"\n", 0, node.start_byte) + 1
-    before = code[start : node.end_byte]
-    return before[: len(before) - len(before.lstrip(b" \t"))].decode()
 
 
 def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
@@ -297,8 +284,6 @@ _WRONG_MEMBERS: Final[dict[Container, str]] = {
     "union": "the page cannot continue this union: it must hold literals after | alone",
 }
 
-Units = Sequence[Sequence[str | int]]
-
 
 def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     """Return the pages of a declaration; joined again, they are the same but for white space.
@@ -321,49 +306,24 @@ def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     data = text.encode("utf-8", "surrogatepass")
     _, _, shell = read_shell(data, name)
     if shell is None:
-        raise _cannot(name, "it is no legal declaration of that name")
-    starts = _starts(shell, units)
+        raise cannot_split(name, "it is no legal declaration of that name")
+    members = members_in(shell.inner, shell.container)
+    page_of = {_key(unit): page for page, own in enumerate(units) for unit in own}
+    pages_of = [next((page_of[key] for key in _keys(n) if key in page_of), -1) for n in members]
+    starts = first_members(pages_of, len(units))
     if starts is None:
-        raise _cannot(name, "its members are mixed so that one of its pages would have none")
+        raise cannot_split(name, "its members are mixed so that one of its pages would have none")
+    begins = [first_byte(members[at]) for at in starts]
     end = shell.end
-    cuts = [line_start(data, at) for at in (*starts, end)]
+    cuts = [line_start(data, at) for at in (*begins, end)]
     first = data[: cuts[0]].rstrip()
     first += data[end:] if shell.container == "union" else b"\n" + data[cuts[-1] :]
     slices = (data[start:stop] for start, stop in pairwise(cuts))
-    pages = (first.decode("utf-8", "surrogatepass"), *map(_text, slices))
+    pages = (first.decode("utf-8", "surrogatepass"), *map(text_of_lines, slices))
     joined = stitch(pages, name=name, is_enum=shell.container != "body").text
     if leaves(joined) != leaves(code):
-        raise _cannot(name, "its pages would not be the same when joined again")
+        raise cannot_split(name, "its pages would not be the same when joined again")
     return pages
-
-
-def _cannot(name: str, why: str) -> SourceError:
-    return SourceError(
-        f"{name} cannot be taken apart into its pages",
-        why=why,
-        hint="put its members into the order of the stored pages, or drop the edit: "
-        f"pytest-regen regenerate DIR --type {name} --discard-edits",
-    )
-
-
-def _starts(shell: Shell, units: Units) -> list[int] | None:
-    """Return where page 2 and those after it begin; ``None`` if one of them would be empty."""
-    page_of = {_key(unit): page for page, own in enumerate(units) for unit in own}
-    members = [
-        (node, next((page_of[key] for key in _keys(node) if key in page_of), -1))
-        for node in members_in(shell.inner, shell.container)
-    ]
-    starts: list[int] = []
-    for page in range(1, len(units)):
-        later = [i for i, (_, own) in enumerate(members) if 0 <= own < page]
-        first = next(
-            (i for i, (_, own) in enumerate(members) if own >= page and i > max(later, default=-1)),
-            None,
-        )
-        if first is None:
-            return None
-        starts.append(first_byte(members[first][0]))
-    return starts if starts == sorted(set(starts)) else None
 
 
 def _key(unit: object) -> str:
@@ -385,7 +345,3 @@ def _keys(node: Node) -> Iterator[str]:
     if name is not None:
         plain = constant(name)
         yield _key((name.text or b"").decode("utf-8", "replace") if plain is NOTHING else plain)
-
-
-def _text(piece: bytes) -> str:
-    return "\n".join(line.text for line in trim(cut(piece, (), page=1)))

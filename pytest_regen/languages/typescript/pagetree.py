@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pytest_regen.languages.lines import TextEdit
+from pytest_regen.languages.pages import delimiters, outside, spans
 from pytest_regen.languages.trees import walk
 from pytest_regen.languages.typescript.schemas import base_call, returned
 from pytest_regen.languages.typescript.tree import (
@@ -62,7 +63,6 @@ _KINDS: Final[dict[str, Container]] = {
     "array": "array",
     "enum_body": "enum",
 }
-_DELIMITER: Final = re.compile(rb"//[ \t]*(?:BEGIN|END)_FIELDS[ \t]*")
 _DELIMITER_LINE: Final = re.compile(rb"^[ \t]*//[ \t]*(BEGIN|END)_FIELDS[ \t]*$", re.MULTILINE)
 _DECLARED: Final = {
     "abstract_class_declaration": "class_body",
@@ -127,7 +127,7 @@ def read_shell(code: bytes, name: str | None) -> tuple[Node, list[TextEdit], She
         for node in root.named_children
         if node.type == "import_statement"
     ]
-    edits += _delimiters(code, root, 0)
+    edits += delimiters(code, root, 0)
     return root, edits, _find_shell(root, name, is_lenient=True)
 
 
@@ -203,34 +203,17 @@ def read_members(
         name: of the type the members belong to; ``None`` accepts any only declaration.
         containers: what the members may stand in.
     """
-    for start, end in () if GRAMMAR.is_unreadable(code) else _spans(code):
+    for start, end in () if GRAMMAR.is_unreadable(code) else spans(code):
         for container in containers:
             page = _as_members(code, number, start, end, container)
             if page is not None:
-                page.edits += _outside(code, start, end)
+                page.edits += outside(code, start, end)
                 return page
         page = _as_source(code, number, start, end, name)
         if page is not None and page.container in containers:
-            page.edits += _outside(code, start, end)
+            page.edits += outside(code, start, end)
             return page
     return PageTree(code, number, containers[0], is_legal=False)
-
-
-def _spans(code: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a page that may be its members: all of it, then between delimiters."""
-    yield 0, len(code)
-    lines = list(_DELIMITER_LINE.finditer(code)) if b"_FIELDS" in code else []
-    start = min((line.end() for line in lines if line[1] == b"BEGIN"), default=0)
-    end = max((line.start() for line in lines if line[1] == b"END"), default=len(code))
-    if lines and start < end:
-        yield start, end
-
-
-def _outside(code: bytes, start: int, end: int) -> Iterator[TextEdit]:
-    if start:
-        yield TextEdit(0, start)
-    if end < len(code):
-        yield TextEdit(end, len(code))
 
 
 def bare(inside: bytes, container: Container) -> tuple[Node, Node | None]:
@@ -278,7 +261,7 @@ def _as_members(
     if inner is None:
         return None
     page = PageTree(code, number, container, edits)
-    page.edits += _delimiters(code, root, shift)
+    page.edits += delimiters(code, root, shift)
     _note_items(page, inner, shift)
     return page
 
@@ -321,11 +304,7 @@ def _as_source(code: bytes, number: int, start: int, end: int, name: str | None)
         shell.inner.start_byte if shell.container == "union" else shell.inner.children[0].end_byte
     )
     page.edits += [
-        *(
-            edit
-            for edit in _delimiters(code[start:end], root, start)
-            if _within(edit, shell, start)
-        ),
+        *(edit for edit in delimiters(code[start:end], root, start) if _within(edit, shell, start)),
         TextEdit(start, opening + start),
         TextEdit(shell.end + start, end),
     ]
@@ -350,15 +329,6 @@ def first_byte(node: Node) -> int:
             break
         first, before = before, earlier
     return first.start_byte
-
-
-def _delimiters(code: bytes, root: Node, shift: int) -> Iterator[TextEdit]:
-    """Yield the comments that only delimit a page."""
-    if b"_FIELDS" not in code:
-        return
-    for node in walk(root):
-        if node.type == "comment" and _DELIMITER.fullmatch(node.text or b""):
-            yield TextEdit(node.start_byte + shift, node.end_byte + shift)
 
 
 def has_spanning_text(code: bytes) -> bool:

@@ -61,10 +61,10 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
         faults.append(f"has {what} too many" if is_nullable else f"lacks {what}")
     if not faults:
         return None
-    told = " and ".join(faults)
+    words = " and ".join(faults)
     return AbsenceFault(
         f"{member.name!r} must be written {written}: {reason}",
-        f"each of these properties {told}; each {state}",
+        f"each of these properties {words}; each {state}",
     )
 
 
@@ -153,7 +153,7 @@ _SAME: Final = {"gte": "min", "lte": "max", "step": "multipleOf"}
 
 
 def _changes(subject: RuleSubject, field: FieldIR, member: Member) -> Iterator[Issue]:
-    """Yield calls that make another value of the one that was parsed, or that nobody can read."""
+    """Yield calls that make another value of the one that was parsed, or that cannot be read."""
     for each in member.attributes:
         if each.name in CHANGES:
             message = f"{member.name!r} has {each.name}, which makes another value; take it away"

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from pytest_regen import sandbox
 from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.frames import Frame, collect_answers, make_work, read_frame
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 from pytest_regen.languages.typescript.spelling import kept_constraints
 from pytest_regen.strict_json import json_or_none
@@ -210,12 +211,9 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     """Ask the schemas in one process; the answers before one that ends it count."""
     word = secrets.token_hex(16)
     work = {
-        "word": word,
+        **make_work(word, questions),
         "compiler": [*_compiler(folder), "-p", "tsconfig.json"],
         "packages": str(_find_package(folder, "zod").parent),  # type: ignore[union-attr] # missing
-        "questions": [
-            {"type": each.type.name, "instances": list(each.instances)} for each in questions
-        ],
     }
     outcome = sandbox.run(
         [str(_node()), "--enable-source-maps", "run.mjs"],
@@ -233,32 +231,23 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     why = _why(outcome, "node")
     if frames[:1] != [{"loaded": True}]:
         return Answers({}, tuple(_load_faults(frames, why)))
-    replies: dict[str, tuple[Reply, ...]] = {}
-    faults = []
-    for question, frame in zip(questions, [*frames[1:], None], strict=False):
-        name = question.type.name
-        if frame is None:
-            faults.append(RunFault(why, name))
-            break
-        read = _read_replies(frame, len(question.instances))
-        if read is None:
-            faults.append(_trace_fault(str(frame.get("raised", "it gives no answer")), name))
-        else:
-            replies[name] = read
-    return Answers(replies, tuple(faults))
+    return collect_answers(questions, frames[1:], why=why, read=_reply, fault=_trace_fault)
 
 
-def _frames(report: bytes, word: str) -> Iterator[Mapping[str, Any]]:
+def _frames(report: bytes, word: str) -> Iterator[Frame]:
     """Yield what our program sent, up to the first line that is not from it."""
     for line in report.split(b"\n"):
-        head, _, body = line.partition(b" ")
-        frame = json_or_none(body) if head == word.encode() else None
-        if not isinstance(frame, dict):
+        frame = read_frame(line, word)
+        if frame is None:
             return
         yield frame
 
 
-def _load_faults(frames: Sequence[Mapping[str, Any]], why: str) -> Iterator[RunFault]:
+def _reply(texts: Sequence[object], refusal: str | None, path: Sequence[str | int]) -> Reply:
+    return Reply(tuple(map(str, texts)), refusal, tuple(path))
+
+
+def _load_faults(frames: Sequence[Frame], why: str) -> Iterator[RunFault]:
     """Yield why the store was not loaded."""
     frame = frames[0] if frames else {}
     if "compiler" in frame:
@@ -277,19 +266,6 @@ def _trace_fault(trace: str, type_name: str | None = None) -> RunFault:
     first, *rest = trace.split("\n")
     message = next((part for part in (first, *rest) if "Error" in part), first)
     return RunFault(message.strip(), type_name, int(line[1]) if line else None)
-
-
-def _read_replies(frame: Mapping[str, Any], count: int) -> tuple[Reply, ...] | None:
-    """Return the replies in a frame, if they are what our program sends."""
-    value = frame.get("replies")
-    if not isinstance(value, list) or len(value) != count:
-        return None
-    try:
-        return tuple(
-            Reply(tuple(map(str, texts)), refusal, tuple(path)) for texts, refusal, path in value
-        )
-    except (TypeError, ValueError):
-        return None
 
 
 @cache

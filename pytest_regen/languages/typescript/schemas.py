@@ -64,7 +64,7 @@ class Schema:
     """Other schemas that are looked up as soon as the module is loaded."""
 
     def attributes(self) -> tuple[Attribute, ...]:
-        """Return all that a member is told of it."""
+        """Return all that a member needs to know of it."""
         eager = [Attribute("eager", line=self.type.line, types=tuple(self.eager))]
         return (*self.checks, *(eager if self.eager else ()))
 
@@ -184,9 +184,9 @@ def _operands(name: str, arguments: tuple[Node, ...]) -> Iterator[Node]:
 def _inside(node: Node, *, is_lazy: bool) -> Schema:
     """Return a schema inside another one: what is called on it is part of what it holds."""
     found = read_schema(node, is_lazy=is_lazy)
-    told = [each for each in found.checks if each.name not in _HARMLESS]
-    if told or (found.is_optional and found.type.name != "undefined"):
-        shown = "".join(f".{each.name}(…)" for each in told) or ".optional()"
+    shown_checks = [each for each in found.checks if each.name not in _HARMLESS]
+    if shown_checks or (found.is_optional and found.type.name != "undefined"):
+        shown = "".join(f".{each.name}(…)" for each in shown_checks) or ".optional()"
         name = f"{show_type(replace(found.type, nullable=False)).removeprefix('z.')}{shown}"
         found.type = replace(found.type, name=name, args=(), qualifier="z")
     return found

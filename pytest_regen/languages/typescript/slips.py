@@ -6,16 +6,18 @@ legal. Lines never move.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.diagnosis import (
     Change,
+    Cut,
     Diagnosis,
     Place,
     SlipRepair,
     insertions,
     line_removals,
+    quotes,
     removals,
     rows_of,
 )
@@ -23,7 +25,7 @@ from pytest_regen.languages.leftovers import Leftovers, out_of_json, without_ent
 from pytest_regen.languages.typescript.tree import parse
 from pytest_regen.text import in_quotes, quote
 
-__all__ = ["LEFTOVERS", "Cut", "changes", "cut_end", "slip_repairs"]
+__all__ = ["LEFTOVERS", "changes", "cut_end", "slip_repairs"]
 
 LEFTOVERS: Final = Leftovers(
     code_start=re.compile(
@@ -50,6 +52,7 @@ _NAME_LINE: Final = re.compile(
 _VALUE_LINE: Final = re.compile(
     r"^[ \t]*\|[ \t]*(?P<name>[^\s\"'`|;,][^\"'`|;,\n]*?)[ \t]*;?[ \t]*$", re.MULTILINE
 )
+_QUOTE_PLACES: Final = re.compile(rb"(?=[;,:?)\]\n])|$|(?<=[|(\[ ])(?=\S)")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]*|\[.*\]?|-?\d+(?:\.\d+)?")
 _TOKEN: Final = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"
@@ -60,20 +63,11 @@ _CLOSERS: Final = {"{": "}", "(": ")", "[": "]"}
 _COMMENT: Final = re.compile(r"^([ \t]*/\*\*)(.*\*/.*)(\*/[ \t]*)$")
 
 
-class Cut(NamedTuple):
-    """Where and how a reply ends too early."""
-
-    line: int
-    message: str
-    code: bytes
-    """The reply without its unfinished end, every bracket closed."""
-
-
 def changes(found: Diagnosis, place: Place) -> Iterator[Change]:
     """Yield changes to try near a fault, the most telling first."""
     yield from line_removals(found, place, LEFTOVERS.leftover)
     yield from _quoted_names(found, place)
-    yield from _quotes(found, place)
+    yield from quotes(found, place, _QUOTE_PLACES)
     yield from insertions(place, _TOKENS)
     yield from removals(place, _REMOVED)
 
@@ -94,19 +88,6 @@ def _quoted_names(found: Diagnosis, place: Place) -> Iterator[Change]:
             message = f"{in_quotes(name)} is no {noun} without quotes; write {quote(name)}"
             fault = SyntaxFault(row + 1, message, "INVALID_IDENTIFIER")
             yield Change(start, start + len(name.encode()), quote(name).encode(), fault)
-
-
-def _quotes(found: Diagnosis, place: Place) -> Iterator[Change]:
-    """Yield a lost quotation mark in the lines of the errors that have an odd number."""
-    first, last = rows_of(place)
-    offset = 0
-    for row, line in enumerate(found.code.split(b"\n")):
-        if first <= row <= last and line.count(b'"') % 2:
-            for match in re.finditer(rb"(?=[;,:?)\]\n])|$|(?<=[|(\[ ])(?=\S)", line):
-                at = offset + match.start()
-                fault = SyntaxFault(row + 1, "a quotation mark is missing in this line")
-                yield Change(at, at, b'"', fault)
-        offset += len(line) + 1
 
 
 def slip_repairs(code: bytes) -> Iterator[Callable[[bytes], SlipRepair | None]]:
@@ -137,7 +118,7 @@ def _close_cut_reply(code: bytes) -> SlipRepair | None:
     found = cut_end(code)
     if found is None:
         return None
-    return SlipRepair(found.code, (SyntaxFault(found.line, found.message, in_member=False),))
+    return found.repair()
 
 
 def cut_end(code: bytes, head: bytes = b"", tail: bytes = b"") -> Cut | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pytest_regen.extras import needs
+from pytest_regen.languages.names import unescape
 from pytest_regen.languages.trees import Grammar, Node, Tree, text_of
 
 __all__ = [
@@ -143,17 +144,4 @@ def _number(text: str) -> Constant:
 
 def decode_string(inside: str) -> str:
     """Return what the text between two quotation marks stands for."""
-    if "\\" not in inside:
-        return inside
-    text = _ESCAPE.sub(_unescape, inside)
-    if not any("\ud800" <= each <= "\udfff" for each in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-
-
-def _unescape(match: re.Match[str]) -> str:
-    for digits in match.group(1, 2, 3):
-        if digits:
-            code = int(digits, 16)
-            return chr(code) if code <= 0x10FFFF else "\ufffd"  # Unicode's end
-    return _SIMPLE.get(match[4], match[4])
+    return unescape(inside, _ESCAPE, _SIMPLE)

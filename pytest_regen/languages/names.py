@@ -1,0 +1,48 @@
+"""Names and texts of the wire, as far as languages treat them alike."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+__all__ = ["shorten", "unescape", "word_set"]
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of ``text``: tables of names are written as text, to be read."""
+    return frozenset(text.split())
+
+
+def shorten(name: str, original: str, most: int) -> str:
+    """Return ``name`` cut to ``most`` characters, with a hash of the original at its end.
+
+    The hash tells names apart that begin alike.
+    """
+    if len(name) <= most:
+        return name
+    digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{name[: most - 9]}_{digest}"
+
+
+def unescape(text: str, escape: re.Pattern[str], simple: Mapping[str, str]) -> str:
+    r"""Return what the inside of a literal stands for.
+
+    Args:
+        text: between the quotation marks.
+        escape: an escape sequence. Groups 1 to 3 are the digits of a number, 4 anything else.
+        simple: what a single character stands for; any other stands for itself.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        for digits in match.group(1, 2, 3):
+            if digits:
+                code = int(digits, 16)
+                return chr(code) if code <= 0x10FFFF else "\ufffd"  # Unicode's end
+        return simple.get(match[4], match[4])
+
+    if "\\" not in text:
+        return text
+    found = escape.sub(value, text)
+    if not any("\ud800" <= each <= "\udfff" for each in found):
+        return found
+    # The two halves of a character, as ``\uD83D\uDE00`` has them, are one.
+    return found.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

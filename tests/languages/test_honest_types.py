@@ -1,0 +1,114 @@
+"""Types written by a language model that saw the prompts and nothing else.
+
+``harbour/replies.json`` holds the replies as they came: written by a language model, not recorded
+from an API, unaltered. The prompts ask for pages of ``examples/csharp_dto/api.yaml`` in Python and
+TypeScript. One context saw them all, so the code is more even than single calls would give.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pages import ROOT
+from run_stores import needs_node
+
+from pytest_regen import CallableProvider
+from pytest_regen.documents import Document, read_document
+from pytest_regen.modes import BEHAVIOUR_CODES
+from pytest_regen.regeneration import generate_store, partial_regenerate
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns import TemplateProvider
+from pytest_regen.validation.stores import behaviour_of_store, validate_store
+
+REPLIES = Path(__file__).parent / "harbour" / "replies.json"
+COUNTS = {
+    ("python", "default"): 22,
+    ("python", "dataclass"): 6,
+    ("python", "typeddict"): 6,
+    ("typescript", "default"): 14,
+    ("typescript", "zod"): 14,
+}
+
+
+@cache
+def document() -> Document:
+    """Return the description that the prompts were made from."""
+    return read_document(ROOT / "examples" / "csharp_dto" / "api.yaml")
+
+
+def answered(language: str, profile: str, out: Path) -> list[RegenStore]:
+    """Return stores that hold the replies of a profile, the other pages as the template writes."""
+    replies: dict[str, dict[tuple[str, int], str]] = {}
+    for name, reply in json.loads(REPLIES.read_text("utf-8")).items():
+        *whose, method, path, type_name, page = name.split(" ")
+        if whose == [language, profile]:
+            replies.setdefault(f"{method} {path}", {})[type_name, int(page)] = reply
+    assert sum(map(len, replies.values())) == COUNTS[language, profile]
+    return [
+        put_in(pages, operation, language, profile, out / str(number))
+        for number, (operation, pages) in enumerate(replies.items())
+    ]
+
+
+def put_in(
+    pages: Mapping[tuple[str, int], str], operation: str, language: str, profile: str, out: Path
+) -> RegenStore:
+    """Return the store of an operation with these replies, whatever is wrong with them."""
+    made = generate_store(
+        document(),
+        operation,
+        out,
+        provider=TemplateProvider(),
+        language=language,
+        profile=profile,
+        ignore=BEHAVIOUR_CODES,
+    )
+    store = RegenStore.open(made.path)
+    by_prompt = {
+        prompt.user: reply
+        for (name, page), reply in pages.items()
+        for prompt in store.prompts_of(name)
+        if prompt.page == page
+    }
+    asked: dict[str, list[int]] = {}
+    for name, page in pages:
+        asked.setdefault(name, []).append(page)
+    partial_regenerate(
+        made.path,
+        list(asked),
+        asked,
+        provider=CallableProvider(lambda messages: by_prompt[messages[-1]["content"]]),
+        accept_any=True,
+        ignore=BEHAVIOUR_CODES,
+    )
+    return RegenStore.open(made.path)
+
+
+SAMPLE = {("python", "default"), ("typescript", "zod")}
+"""Where reading is tried in every run."""
+
+
+@pytest.mark.parametrize(
+    ("language", "profile"),
+    [pytest.param(*each, marks=() if each in SAMPLE else pytest.mark.sweep) for each in COUNTS],
+)
+def test_first_tries_read_well(language: str, profile: str, tmp_path: Path) -> None:
+    """None of 62 first tries has an issue that reading shows."""
+    for store in answered(language, profile, tmp_path):
+        results = validate_store(store, ignore=(*BEHAVIOUR_CODES, "REVIEW"))
+
+        assert not [issue for result in results.values() for issue in result.issues]
+
+
+@pytest.mark.sweep
+@needs_node
+@pytest.mark.parametrize(("language", "profile"), COUNTS)
+def test_first_tries_run_well(language: str, profile: str, tmp_path: Path) -> None:
+    """Nor one that running shows."""
+    for store in answered(language, profile, tmp_path):
+        behaviour = behaviour_of_store(store)
+
+        assert behaviour.asked == set(store.type_names)
+        assert not any(behaviour.issues.values())
