@@ -71,6 +71,8 @@ _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 
 _MAX_STEPS: Final = 20_000
 """References and unions that are followed to check one value; more is no description."""
+_MAX_UNIONS: Final = 24
+"""Unions within one another, each of which may double the work."""
 _CONSTANT: Final = frozenset({"const", "title", "description", "deprecated"})
 """The keywords of a branch that is no more than a constant."""
 
@@ -100,12 +102,12 @@ class Check:
             UnreadablePatternError: a pattern on the way cannot be read.
             RecursionError: the schema only leads to itself, or its branches are too many.
         """
-        self._reach.steps = 0
+        self._reach.steps = self._reach.unions = 0
         return bool(self._validator.is_valid(value))
 
     def errors(self, value: Json) -> "list[ValidationError]":
         """Return why a value is not allowed; nothing where it is."""
-        self._reach.steps = 0
+        self._reach.steps = self._reach.unions = 0
         return list(self._validator.iter_errors(value))
 
 
@@ -328,8 +330,15 @@ def _unless_picked(check: _Keyword) -> _Keyword:
         is_picked = tags is not None and isinstance(instance, dict) and tags.word in instance
         if not is_picked and not _is_one_constant(branches, instance):
             # Unions of unions are tried in every combination.
-            _count_step(validator.format_checker.reach)
-            yield from check(validator, branches, instance, schema) or ()
+            reach = validator.format_checker.reach
+            _count_step(reach)
+            reach.unions += 1
+            try:
+                if reach.unions > _MAX_UNIONS:
+                    raise RecursionError("unions are nested too deeply")
+                yield from check(validator, branches, instance, schema) or ()
+            finally:
+                reach.unions -= 1
 
     return union
 
