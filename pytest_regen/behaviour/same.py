@@ -22,6 +22,7 @@ from pytest_regen.documents.ir import (
     TypeExpr,
     TypeIR,
     UnionOf,
+    usual_format,
 )
 from pytest_regen.languages.runner import Traits
 
@@ -102,7 +103,11 @@ def _has_format(
     options = _options(expression)
     match value:
         case str():
-            return any(isinstance(each, Scalar) and each.format in formats for each in options)
+            return any(
+                usual_format(each.format or "") in formats
+                for each in options
+                if isinstance(each, Scalar)
+            )
         case list():
             inner = [each.items for each in options if isinstance(each, ArrayOf)]
             return any(_has_format(item, each, types, formats) for each in inner for item in value)

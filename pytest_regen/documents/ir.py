@@ -34,6 +34,7 @@ __all__ = [
     "referenced_names",
     "show_expression",
     "type_hash",
+    "usual_format",
 ]
 
 FORMAT = 1
@@ -51,18 +52,28 @@ class _Node(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-_USUAL_FORMATS: Final[Mapping[str, str]] = {
-    "base64": "byte",
-    "currency": "decimal",
+_SAME_FORMAT: Final[Mapping[str, str]] = {
     "datetime": "date-time",
     "full-date": "date",
     "guid": "uuid",
+}
+
+
+def usual_format(name: str) -> str:
+    """Return the word of JSON Schema for a format that documents call by another, or the name."""
+    return _SAME_FORMAT.get(name.lower(), name)
+
+
+_USUAL_FORMATS: Final[Mapping[str, str]] = {
+    **_SAME_FORMAT,
+    "base64": "byte",
+    "currency": "decimal",
     "iri": "uri",
     "money": "decimal",
     "uri-reference": "uri",
     "url": "uri",
 }
-"""Other words that documents have for formats."""
+"""The same, with formats that languages hold in one type, though strings are drawn otherwise."""
 
 
 class Scalar(_Node):

@@ -14,6 +14,7 @@ from math import inf
 from typing import Any, Final
 
 from pytest_regen.canonical import canonical_json
+from pytest_regen.documents.ir import usual_format
 from pytest_regen.strategies.dialects import Check
 from pytest_regen.strategies.patterns import search
 from pytest_regen.strategies.reach import Reach
@@ -340,10 +341,14 @@ class Plans:
         rest = [_item_at(part, positions) for part in parts]
         contained = [part["contains"] for part in parts if "contains" in part]
         longest = _least(parts, "maxItems")
+        shortest = int(_greatest(parts, "minItems") or 0)
+        is_open = shortest > positions or contained or any(schema is not True for schema in rest)
+        is_closed = positions > 0 and not is_open
         return ArrayOption(
             prefix=tuple(prefix),
-            items=None if False in rest else self.plan(*rest),
-            shortest=int(_greatest(parts, "minItems") or 0),
+            # Nothing is said about what follows a tuple: left out, as undeclared properties are.
+            items=None if False in rest or is_closed else self.plan(*rest),
+            shortest=shortest,
             longest=None if longest is None else int(longest),
             is_unique=any(part.get("uniqueItems") is True for part in parts),
             contained=self.plan(*rest, *contained) if contained and False not in rest else None,
@@ -578,7 +583,8 @@ def _has(part: Mapping[str, Any], key: str) -> bool:
 
 
 def _format(parts: Sequence[dict[str, Any]]) -> str | None:
-    return next((p["format"] for p in parts if isinstance(p.get("format"), str)), None)
+    named = next((p["format"] for p in parts if isinstance(p.get("format"), str)), None)
+    return None if named is None else usual_format(named)
 
 
 def _examples(parts: Sequence[dict[str, Any]]) -> Iterator[Any]:

@@ -82,6 +82,7 @@ def found(
         "return super().tell(text), __class__",
         'return """a\nb"""',
         "return lambda missing: missing",
+        "def other(tell):\n    other.__doc__ = tell.__doc__\n    return other\nreturn other(len)",
     ],
 )
 def test_good_code(root: Path, code: str) -> None:

@@ -67,6 +67,13 @@ CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
     ("date", "3.1.0", {"format": "date"}, ["2024-02-29"], ["2023-02-29", "20240229", "2024-W01-1"]),
     ("int32", "3.1.0", {"format": "int32"}, [2**31 - 1, -(2**31)], [2**31, 0.5]),
     ("base64", "3.1.0", {"format": "byte"}, ["aGVsbG8=", ""], ["a"]),
+    (
+        "formats by another name",
+        "2.0",
+        {"type": "string", "format": "dateTime"},
+        ["2024-02-29T01:02:03Z"],
+        ["", "0"],
+    ),
     ("formats unknown", "3.1.0", {"format": "snowflake"}, ["", "x", 1], []),
     ("if", "3.1.0", {"if": {"minimum": 5}, "then": {"multipleOf": 5}}, [3, 10], [7]),
     (

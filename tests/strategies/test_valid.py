@@ -219,6 +219,15 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         [],
     ),
     (
+        "tuples that say nothing of what follows",
+        "3.0.3",
+        {"type": "array", "items": [{"type": "string"}, {"type": "boolean"}]},
+        lambda v: (
+            len(v) <= 2 and all(map(is_text, v[:1])) and all(i in (True, False) for i in v[1:])
+        ),
+        [],
+    ),
+    (
         "contains",
         "3.1.0",
         {"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 100}},

@@ -284,6 +284,8 @@ class _Uses:
         self._place = place
         self._allow = frozenset(allow)
         self._module = module
+        self._given: Collection[str] = ()
+        """Parameters of the function and of those inside it."""
 
     @cached_property
     def _imported(self) -> frozenset[str]:
@@ -295,6 +297,8 @@ class _Uses:
 
     def check(self, nodes: Collection[ast.AST]) -> Iterator[Issue]:
         """Yield what the code may not do, in the order of its lines."""
+        given = [*ast.walk(self._place.node.args), *nodes]
+        self._given = {node.arg for node in given if isinstance(node, ast.arg)}
         found = [item for node in nodes for item in self._imports(node)]
         found += [item for node in nodes for item in self._calls(node)]
         for line, message in sorted(dict.fromkeys(found)):
@@ -348,6 +352,10 @@ class _Uses:
                     yield line, "opens a file for writing, which the settings do not allow"
             case ast.Name(id=name, ctx=ast.Load()) if name in _CALLS and name not in self._allow:
                 yield line, f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
+            case ast.Attribute(ctx=ast.Store()):
+                return
+            case ast.Attribute(attr="__doc__", value=ast.Name(id=name)) if name in self._given:
+                return  # As decorators do: the docstring of a function that is passed.
             case ast.Name(id=name) | ast.Attribute(attr=name) if (
                 name in _READS_ITSELF and name not in self._allow
             ):
