@@ -12,6 +12,7 @@ from pytest_regen.documents.ir import (
     FieldIR,
     MapOf,
     Ref,
+    Scalar,
     TypeExpr,
     TypeIR,
     UnionOf,
@@ -33,7 +34,7 @@ _MAX_VALUE: Final = 160
 _MAX_INSTANCE: Final = 320
 _MAX_REASON: Final = 300
 
-Kind = Literal["refused", "changed", "swapped", "filled", "accepted", "fault"]
+Kind = Literal["refused", "changed", "swapped", "held", "filled", "accepted", "fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def findings_of_valid(
 ) -> Iterator[Finding]:
     """Yield what is wrong with replies to instances that the document allows."""
     held = _Members(question, types, traits)
+    changed = set()
     for instance, reply in zip(instances, replies, strict=True):
         if not reply.texts:
             steps = steps_of(reply.path, question.type, types)
@@ -110,9 +112,13 @@ def findings_of_valid(
                 yield Finding("changed", (), instance, _shown(instance), _cut(text), reason=reason)
                 continue
             for found in differences(instance, actual, question.type, types, traits):
+                changed.add(found.steps[-1:])
                 yield _changed(found, instance)
         held.add(instance, reply)
-    yield from held.findings()
+    for finding in held.findings():
+        # What comes back as it is held need not be told twice.
+        if finding.kind != "held" or finding.steps not in changed:
+            yield finding
 
 
 def findings_of_invalid(
@@ -200,6 +206,7 @@ class _Members:
         self._foreign: dict[str, Finding] = {}
         """Fields whose member held the value of another field."""
         self._filled: list[Finding] = []
+        self._held: list[Finding] = []
 
     def add(self, instance: Any, reply: Reply) -> None:
         """Look at the members of one loaded instance."""
@@ -246,11 +253,31 @@ class _Members:
                         reason=other,
                     ),
                 )
+                return
+        if (
+            _is_bare(self._fields[name].type)
+            and _is_plain(value)
+            and not _is_close(value, instance[name])
+        ):
+            steps = (Step(self._question.type.name, name),)
+            given, held = _shown(instance[name]), _shown(value)
+            self._held.append(Finding("held", steps, instance, given, held, member=member))
 
     def findings(self) -> Iterator[Finding]:
         """Yield what was found in all instances together."""
         yield from self._filled
+        # A value that is changed both ways comes back in the JSON; whoever uses the type is misled.
+        yield from (found for found in self._held if found.steps[-1].field not in self._foreign)
         yield from (found for name, found in self._foreign.items() if name not in self._own)
+
+
+def _is_bare(expression: TypeExpr) -> bool:
+    """Return whether a type has one spelling of each value: no format reads it in another way."""
+    match expression:
+        case Scalar(kind="string" | "integer" | "number" as kind, format=format_):
+            return kind != "string" or not format_
+        case _:
+            return False
 
 
 def _is_plain(value: Any) -> bool:
@@ -269,6 +296,14 @@ def _is_loosely(value: Any, other: Any) -> bool:
         except ArithmeticError:
             return False
     return type(value) is type(other) and bool(value == other)
+
+
+def _is_close(value: Any, other: Any) -> bool:
+    """Return whether two values are the same number to a double, of which one may be a text."""
+    try:
+        return float(str(value)) == float(str(other))
+    except (ValueError, OverflowError):
+        return False
 
 
 # --- from findings to issues ----------------------------------------------------------------------
@@ -320,6 +355,11 @@ def _words(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | None]
             return (
                 f"{name} is absent, but {in_quotes(finding.member)} holds {new}: absence must show",
                 "these hold a value where they are absent in the JSON",
+            )
+        case "held":
+            return (
+                f"{in_quotes(finding.member)} holds {new} where the JSON has {old}",
+                "these hold other values than the JSON has",
             )
         case "swapped":
             held = f"the value of {in_quotes(finding.reason)}, not that of {name}"

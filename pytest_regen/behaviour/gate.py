@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Behaviour", "Block", "Known", "Subject", "Verdict", "check"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of what is kept about a type; raised when the same replies are judged differently."""
 
 _MAX_RUNS: Final = 8

@@ -196,7 +196,12 @@ def generate(
         words += [*["--schemas"] * schemas, *["--request"] * request]
         words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
         words += ["--allow-defects"] if allow_defects else []
-        again = shlex.join(["pytest-regen", "generate", str(spec), *words, "--out", str(out)])
+        words += ["--out", str(out)]
+        other = language if language != DEFAULT_LANGUAGE else None
+        kept = {"--status": status, "--language": other, "--profile": profile}
+        kept |= {"--namespace": namespace, "--provider": turns.provider}
+        words += [word for option, value in kept.items() if value for word in (option, value)]
+        again = shlex.join(["pytest-regen", "generate", str(spec), *words])
         planned = work.each({"dry_run": True}, goes_on=many)
         _check(planned, turns, many=many, again=again, as_json=as_json)
     if dry_run:

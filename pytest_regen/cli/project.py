@@ -1,6 +1,7 @@
 """The project around the working directory: what it fixed for all commands."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from configparser import ConfigParser
 from configparser import Error as IniError
@@ -138,12 +139,27 @@ class Project:
             from pytest_regen.units.place import open_units
 
             return open_units(kinds, path, ignore=self.settings.ignored_codes)
+        self._refuse_unmarked(path)
         if units:
             raise UsageError(
                 f"--unit {units[0]} names nothing: no kind claims {short_path(path)}",
                 hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
             )
         return None
+
+    def _refuse_unmarked(self, path: Path) -> None:
+        """Raise a UsageError for a module of which the settings speak, and no function is a unit.
+
+        Nothing else could be meant by it: it is no store, and no API description.
+        """
+        if self.kinds and path.is_file() and self.kinds.kind_to_enclose(path) is not None:
+            here = short_path(path)
+            raise UsageError(
+                f"no function of {here} has markers yet",
+                why="only what stands between a [REGEN:BEGIN name] and its END is a unit",
+                hint=f"put them around one that is there: pytest-regen adopt "
+                f"{shlex.quote(str(here))} --unit NAME",
+            )
 
     def unit_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
         """Return the files with units that are named, or lie in folders named; by default all."""
@@ -154,6 +170,8 @@ class Project:
         paths: dict[Path, None] = {}
         for folder in (self.root,) if folders is None else folders:
             real = Path.cwd() / folder
+            if not real.is_dir() and self.kinds.kind_of(real) is None:
+                self._refuse_unmarked(real)
             paths |= dict.fromkeys(self.kinds.below(real) if real.is_dir() else [real])
         return [
             open_units(self.kinds, path, ignore=self.settings.ignored_codes)

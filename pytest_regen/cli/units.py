@@ -270,10 +270,21 @@ def _plan(
     unreadable = units.file_issues or ((units.fault,) if units.fault else ())
     tokens = {name: estimate_tokens(file.kind.system + units.prompt(name)) for name in asked}
     if as_json:
-        listed = [{"name": name, "estimated_input_tokens": count} for name, count in tokens.items()]
+        listed = [
+            {"name": name, "estimated_input_tokens": count, "prompt": units.prompt(name)}
+            for name, count in tokens.items()
+        ]
         errors = [issue.to_json() for issue in unreadable]
         is_ok = not asked and not errors
-        emit_json({"path": units.here, "ok": is_ok, "asked": listed, "errors": errors})
+        emit_json(
+            {
+                "path": units.here,
+                "ok": is_ok,
+                "system": file.kind.system,
+                "asked": listed,
+                "errors": errors,
+            }
+        )
     elif unreadable:
         _show_issues(units, unreadable)
         if todo := _advice(units, unreadable):
@@ -470,7 +481,16 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
         next_step(_advice(units, left) or command("validate", file.here))
     else:
         say(f"{file.here}: every text is recorded as it stands")
+        if stale := _stale_names(units) if names is None else ():
+            say(f"  {shorten(stale)}: STALE; to say that one is right as it is, name it:", "yellow")
+            next_step(adopt_command(file.here, stale[0]))
     return int(bool(left))
+
+
+def _stale_names(units: FileUnits) -> list[str]:
+    return [
+        name for name in _names(units) if any(issue.code == "STALE" for issue in units.issues(name))
+    ]
 
 
 def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:

@@ -440,7 +440,8 @@ class WrongUnitError(AssertionError):
         elif "MISSING_UNIT" in codes and not self.check.units.has_place(name):
             return  # The issue says what to write into the file.
         elif codes & {"MISSING_UNIT", "STALE"} and codes <= {"MISSING_UNIT", "STALE"}:
-            yield f"  generate:      {generate_command(here, name)}"
+            keep = f"\n  keep:          {adopt_command(here, name)}" if "STALE" in codes else ""
+            yield f"  generate:      {generate_command(here, name)}{keep}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
             id_here = f"{here}::{encode_name(name)}"
             yield f"  regenerate:    pytest {shlex.quote(id_here)} --regen"

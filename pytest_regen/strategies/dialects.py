@@ -71,7 +71,9 @@ _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 
 
 _MAX_STEPS: Final = 20_000
-"""References that are followed to check one value; more is an explosion, not a description."""
+"""References and unions that are followed to check one value; more is no description."""
+_MAX_UNIONS: Final = 24
+"""Unions within one another, each of which may double the work."""
 _CONSTANT: Final = frozenset({"const", "title", "description", "deprecated"})
 """The keywords of a branch that is no more than a constant."""
 
@@ -101,12 +103,12 @@ class Check:
             UnreadablePatternError: a pattern on the way cannot be read.
             RecursionError: the schema only leads to itself, or its branches are too many.
         """
-        self._reach.steps = 0
+        self._reach.steps = self._reach.unions = 0
         return bool(self._validator.is_valid(value))
 
     def errors(self, value: Json) -> "list[ValidationError]":
         """Return why a value is not allowed; nothing where it is."""
-        self._reach.steps = 0
+        self._reach.steps = self._reach.unions = 0
         return list(self._validator.iter_errors(value))
 
 
@@ -222,11 +224,15 @@ def _reference(
 ) -> "Iterator[ValidationError]":
     # Looked up by identity: what a reference leads to was found, once, before.
     reach = validator.format_checker.reach
-    reach.steps += 1
-    if reach.steps > _MAX_STEPS:
-        raise RecursionError("the references are too many")
+    _count_step(reach)
     target = reach.target_of(schema)
     yield from validator.descend(instance, target, schema_path=None)
+
+
+def _count_step(reach: "Reach") -> None:
+    reach.steps += 1
+    if reach.steps > _MAX_STEPS:
+        raise RecursionError("the references or branches are too many")
 
 
 def _error(message: str) -> "ValidationError":
@@ -324,7 +330,16 @@ def _unless_picked(check: _Keyword) -> _Keyword:
         tags = validator.format_checker.reach.tags_in(schema)
         is_picked = tags is not None and isinstance(instance, dict) and tags.word in instance
         if not is_picked and not _is_one_constant(branches, instance):
-            yield from check(validator, branches, instance, schema) or ()
+            # Unions of unions are tried in every combination.
+            reach = validator.format_checker.reach
+            _count_step(reach)
+            reach.unions += 1
+            try:
+                if reach.unions > _MAX_UNIONS:
+                    raise RecursionError("unions are nested too deeply")
+                yield from check(validator, branches, instance, schema) or ()
+            finally:
+                reach.unions -= 1
 
     return union
 

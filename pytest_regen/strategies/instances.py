@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.canonical import canonical_hash, file_hash
-from pytest_regen.documents.ir import TypeIR, type_hash
+from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
 from pytest_regen.errors import RegenError, UnknownTypeError
 from pytest_regen.strategies.patterns import UnreadablePatternError
 from pytest_regen.strategies.violations import Skipped, Violation
@@ -227,11 +227,23 @@ class Source:
             direction="request" if ir.endpoint.status == "request" else "response",
             has_subtypes=language.has_unions,
         )
-        now = {type_.name: type_hash(type_) for type_ in build.ir.types}
+        changed = self._changed(build.ir)
         for name, type_ in self._types.items():
-            if now.get(name) == type_hash(type_):
+            if name not in changed:
                 self._schemas[name] = reach.add(build.schemas[name], _constants(type_))
         return reach, Plans(reach, extras=self._extras)
+
+    def _changed(self, new: IR) -> set[str]:
+        """Return the types that are another in a new IR, and those that are made of such."""
+        now = {type_.name: type_hash(type_) for type_ in new.types}
+        found = {name for name, type_ in self._types.items() if now.get(name) != type_hash(type_)}
+        uses = {
+            name: {used for field in type_.fields or () for used in referenced_names(field.type)}
+            for name, type_ in self._types.items()
+        }
+        while more := {name for name in uses if name not in found and uses[name] & found}:
+            found |= more
+        return found
 
     @cached_property
     def _samples(self) -> "Samples":

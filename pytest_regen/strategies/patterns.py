@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
+from pytest_regen.strategies.repeats import takes_endlessly
+
 __all__ = ["UnreadablePatternError", "agree", "search", "to_python"]
 
 _DIGIT: Final = "0-9"
@@ -40,12 +42,21 @@ def to_python(pattern: str) -> re.Pattern[str]:
     """Return a pattern of a schema as Python's own, to be searched for.
 
     Raises:
-        UnreadablePatternError: it is no regular expression, or uses what Python does not have.
+        UnreadablePatternError: it is no regular expression, uses what Python does not have,
+            or would not come to an end with some texts.
     """
     try:
-        return re.compile("".join(_translated(pattern)))
+        translated = "".join(_translated(pattern))
+        found = re.compile(translated)
+        is_endless = takes_endlessly(translated)
     except (re.error, OverflowError, RecursionError) as error:
         raise UnreadablePatternError(f"the pattern {pattern!r:.80}: {error}") from None
+    if is_endless:
+        raise UnreadablePatternError(
+            f"the pattern {pattern!r:.80} repeats what repeats: a text that nearly matches takes "
+            "it without end"
+        )
+    return found
 
 
 def search(pattern: str, text: str) -> bool:

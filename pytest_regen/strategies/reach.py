@@ -60,7 +60,9 @@ class Reach:
     ) -> None:
         self.document = document
         self.steps = 0
-        """References that were followed to check the present value."""
+        """References and unions that were followed to check the present value."""
+        self.unions = 0
+        """Unions within one another that the present value is checked in."""
         self._has_subtypes = has_subtypes
         self.unreadable: list[Unreadable] = []
         self.validators: dict[int, Any] = {}

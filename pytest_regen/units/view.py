@@ -447,6 +447,8 @@ class FileUnits:
     @cached_property
     def orphans(self) -> tuple[Issue, ...]:
         """Texts and entries of the ledger whose names the kind does not give."""
+        if self.fault is not None and not self.names:
+            return ()  # What the ledger has may well be named in what cannot be read.
         named = set(self.names)
         in_file = [name for name in self.texts if name not in named]
         recorded = [name for name in self.ledger.entries if name not in named]

@@ -197,9 +197,53 @@ def test_a_class_that_hands_back_what_it_was_given_is_found(tmp_path: Path) -> N
     )
     store = python_store(tmp_path, {"    maker: str\n": echo})
 
-    codes = {issue.code for issue in behaviour_issues(store)["Crane"]}
+    details = [issue.detail or "" for issue in behaviour_issues(store)["Crane"]]
 
-    assert "ACCEPTS_INVALID" in codes
+    assert any("it is loaded as dict, not as Crane" in detail for detail in details)
+
+
+_ROUNDS = (
+    '    @field_validator("length")\n'
+    "    @classmethod\n"
+    "    def _whole(cls, value: float) -> float:\n"
+    "        _SEEN[float(round(value))] = value\n"
+    "        return float(round(value))\n\n"
+)
+_CARRIED = {
+    "beside the fields": _ROUNDS + '    @model_validator(mode="wrap")\n'
+    "    @classmethod\n"
+    "    def _keep(cls, value: Any, handler: Any) -> Any:\n"
+    "        made = handler(value)\n"
+    '        made.__dict__["_raw"] = value\n'
+    "        return made\n\n"
+    '    @model_serializer(mode="plain")\n'
+    "    def _write(self) -> Any:\n"
+    '        return self.__dict__["_raw"]\n',
+    "in the module": _ROUNDS + '    @field_serializer("length")\n'
+    "    def _write(self, value: float) -> float:\n"
+    "        return _SEEN.get(value, value)\n",
+    "by a way to load of its own": "    @classmethod\n"
+    "    def model_validate_json(cls, data: Any, **more: Any) -> Any:\n"
+    "        made = super().model_validate_json(data, **more)\n"
+    "        made.length = 1.0\n"
+    "        return made\n",
+}
+"""A class whose ``length`` is wrong, and whose JSON is right all the same."""
+
+
+@pytest.mark.parametrize("way", _CARRIED)
+def test_a_value_that_is_changed_behind_right_json_is_found(tmp_path: Path, way: str) -> None:
+    """Whoever uses the type reads the wrong value, whatever it is dumped to."""
+    more = f"{_IMPORT}, field_serializer, field_validator, model_serializer, model_validator"
+    note = "    note: str | None = None\n"
+    store = python_store(
+        tmp_path,
+        {_IMPORT: f"{more}\n\n_SEEN: dict[float, float] = {{}}", note: f"{note}\n{_CARRIED[way]}"},
+    )
+
+    issues = behaviour_issues(store)["Berth"]
+
+    assert {issue.code for issue in issues} == {"ROUND_TRIP"}
 
 
 @pytest.mark.sweep
@@ -216,3 +260,16 @@ def test_a_type_that_never_ends_has_the_issue(tmp_path: Path) -> None:
 
     assert "took too long" in str(issue.detail)
     assert behaviour_of_store(store).asked == {"Berth", "State"}
+
+
+def test_what_is_made_of_a_stale_type_is_not_asked(tmp_path: Path) -> None:
+    """The document allows a new value of an enum: no class that has it is at fault for that."""
+    store = python_store(tmp_path)
+    document = tmp_path / "api.yaml"
+    text = document.read_text("utf-8")
+    document.write_text(text.replace("enum: [free, taken]", "enum: [free, taken, closed]"), "utf-8")
+
+    assert behaviour_issues(store) == {}
+    assert behaviour_of_store(store).asked == {"Crane"}
+    results = validate_store(store)
+    assert {name for name, result in results.items() if result.issues} == {"State"}

@@ -1,5 +1,6 @@
 """Commands on modules with functions: a function that is there becomes a unit."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,53 @@ def test_a_function_that_is_not_there(here: Path) -> None:
     assert done.code == 2
     assert "no function 'hight'" in done.err
     assert (here / FILE).read_text("utf-8") == MODULE
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("verb", ["adopt", "generate", "validate", "status", "history"])
+def test_a_module_without_markers_is_neither_store_nor_description(verb: str) -> None:
+    """The error says what makes a unit, with the command."""
+    done = command(verb, FILE)
+
+    assert done.code == 2
+    assert f"no function of {FILE} has markers yet" in done.err
+    assert f"pytest-regen adopt {FILE} --unit NAME" in done.err
+
+
+def test_a_file_of_which_a_marker_is_lost_has_no_orphans(here: Path) -> None:
+    """What the ledger has may stand in it; `forget` would be the wrong advice."""
+    assert command("adopt", f"{FILE}::height").code == 0
+    damaged = (here / FILE).read_text("utf-8").replace("    # [REGEN:END height]\n", "")
+    (here / FILE).write_text(damaged, "utf-8")
+
+    done = command("validate", FILE)
+
+    assert done.code == 1
+    assert "never closed" in done.err
+    assert "ORPHAN" not in done.err
+
+
+def test_a_docstring_that_changed_is_answered_by_name(here: Path) -> None:
+    """`adopt` of the file leaves stale units alone and says so; of the unit it is the answer."""
+    assert command("adopt", f"{FILE}::height").code == 0
+    changed = (here / FILE).read_text("utf-8").replace("the tide", "a tide")
+    (here / FILE).write_text(changed, "utf-8")
+
+    done = command("adopt", FILE)
+
+    assert "height: STALE" in done.err
+    assert f"next: pytest-regen adopt {FILE} --unit height" in done.err
+    assert command("adopt", FILE, "--unit", "height").code == 0
+    assert "STALE" not in command("validate", FILE).err
+
+
+def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
+    """As it would be sent, beside the system prompt."""
+    assert command("adopt", f"{FILE}::height").code == 0
+    stub = (here / FILE).read_text("utf-8").replace("return 2 * hour", "...")
+    (here / FILE).write_text(stub, "utf-8")
+
+    plan = json.loads(command("generate", FILE, "--dry-run", "--json").out)
+
+    assert "Python" in plan["system"]
+    assert "Return the height of the tide." in plan["asked"][0]["prompt"]

@@ -230,3 +230,16 @@ def test_a_request_of_swagger_is_the_body() -> None:
 def test_options_that_contradict_are_refused(options: tuple[str, ...]) -> None:
     """One command is about one sort of part."""
     assert command("generate", save(), *options).code == 2
+
+
+def test_the_command_that_a_check_ends_with_can_be_run() -> None:
+    """It keeps the options that the store is made by."""
+    words = ("api.json", "--schemas", "--language", "python", "--profile", "dataclass", *FREE)
+    save()
+    assert command("generate", *words).code == 0
+    save({"Kite": {**KITE, "properties": {"id": {"type": "string"}}}})
+
+    told = command("generate", *words, "--check").err.split("next: pytest-regen ")[1]
+
+    assert command(*shlex.split(told)).code == 0
+    assert command("generate", *words, "--check").code == 0

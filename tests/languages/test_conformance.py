@@ -34,7 +34,7 @@ class TestXchange(ProfileConformance):
     profile = "xchange"
 
 
-class TestOtherCSharp(LanguageConformance):
+class TestOtherCSharp(ProfileConformance):
     """Right C# that looks otherwise."""
 
     language = "csharp"
@@ -50,7 +50,7 @@ class TestTypeScript(LanguageConformance):
     language = "typescript"
 
 
-class TestZod(LanguageConformance):
+class TestZod(ProfileConformance):
     """TypeScript, as schemas of zod."""
 
     language = "typescript"

@@ -202,3 +202,20 @@ def test_an_item_points_into_the_generated_file(project: Project) -> None:
     items, _ = project.pytester.inline_genitems(f"{STORE}::Owner")
 
     assert items[0].reportinfo() == (store / "ProjectDataObject.cs", begins, f"{STORE}::Owner")
+
+
+def test_a_lost_boundary_line_fails_types_and_not_the_run(project: Project) -> None:
+    """The first type has the line and what mends it; ordinary tests run on."""
+    path = project.store()
+    source = next(path.glob("*.cs"))
+    text = source.read_text("utf-8")
+    source.write_text(text.replace("// [REGEN:END Owner]\n", ""), "utf-8")
+    project.pytester.makepyfile(test_plain="def test_plain(): pass")
+
+    result = project.run()
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["*that line * opens ('// ?REGEN:BEGIN Owner?')", "*pytest-regen rebuild*"]
+    )
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")

@@ -206,6 +206,10 @@ def test_a_stale_unit_fails_in_ci(
         result.stdout.fnmatch_lines(
             ["warning: locales/de.json::mooring: STALE: *(fails in CI)", "next: *generate*"]
         )
+    else:
+        result.stdout.fnmatch_lines(
+            ["  generate: *", "  keep: *adopt locales/de.json --unit mooring"]
+        )
 
 
 def test_a_unit_that_fails_for_being_stale_is_asked_again(

@@ -24,19 +24,23 @@ OPTIONS: dict[str, Any] = {"by_alias": True}
 """How values are dumped; the sender of this text puts its own in."""
 MOST = 300
 """Characters kept of a reason."""
+LOAD = "model_validate_json"
 
 # Taken before any other code is there to replace them.
 Adapter, Model = pydantic.TypeAdapter, pydantic.BaseModel
 Refusal, encode = pydantic.ValidationError, pydantic_core.to_json
 decode = json.loads
 new, put = object.__new__, object.__setattr__
+own_load = vars(Model)[LOAD].__func__
 
 
 def copy(value: Any) -> Any:
     """Return a value made of its fields and items alone."""
     if isinstance(value, Model):
         held: Any = new(type(value))
-        put(held, "__dict__", {key: copy(item) for key, item in value.__dict__.items()})
+        # No property of that name can be in the way, and nothing else be carried along.
+        given = vars(value)
+        put(held, "__dict__", {key: copy(given[key]) for key in fields_of(value) if key in given})
         put(held, "__pydantic_fields_set__", set(value.__pydantic_fields_set__))
         # What the class has no field for is not kept: no field may be carried like that.
         put(held, "__pydantic_extra__", {} if value.__pydantic_extra__ is not None else None)
@@ -51,6 +55,30 @@ def copy(value: Any) -> Any:
         return type(value)(map(copy, value))
     if type(value) is dict:
         return {key: copy(item) for key, item in value.items()}
+    return value
+
+
+def fields_of(value: Any) -> Any:
+    """Return the fields of a model by name; where they are kept depends on the version."""
+    found = vars(type(value)).get("__pydantic_fields__")
+    return type(value).model_fields if found is None else found
+
+
+def load(kind: Any, adapter: Any, text: str) -> Any:
+    """Return what is loaded, as the users of a type load it.
+
+    Raises:
+        TypeError: it is of another type than the one that was asked for.
+    """
+    is_class = isinstance(kind, type) and not typing.is_typeddict(kind)
+    bases = kind.__mro__ if is_class else ()
+    own = next((vars(base)[LOAD] for base in bases if LOAD in vars(base)), None)
+    if own is not None and getattr(own, "__func__", None) is not own_load:
+        value = kind.model_validate_json(text)
+    else:
+        value = adapter.validator.validate_json(text)
+    if is_class and kind not in type(value).__mro__:
+        raise TypeError(f"it is loaded as {type(value).__name__}, not as {kind.__name__}")
     return value
 
 
@@ -77,7 +105,7 @@ def members(value: Any, names: list[str], unset: Enum | None) -> str:
         return ""
 
 
-def reply(adapter: Any, text: str, names: list[str], unset: Enum | None) -> list[Any]:
+def reply(kind: Any, adapter: Any, text: str, names: list[str], unset: Enum | None) -> list[Any]:
     """Return what becomes of one instance: dumped texts, why it is refused and where, members."""
     refused: str | None = None
     path: list[Any] = []
@@ -86,7 +114,7 @@ def reply(adapter: Any, text: str, names: list[str], unset: Enum | None) -> list
     except BaseException as error:
         refused, path = reason(error)
     try:
-        value = adapter.validator.validate_json(text)
+        value = load(kind, adapter, text)
     except BaseException as error:
         return [[], *reason(error), ""]
     try:
@@ -107,8 +135,9 @@ def answer(module: Any, question: dict[str, Any] | None) -> list[Any] | None:
     """Return a reply for each instance of a question about one type; ``None`` asks for nothing."""
     if question is None:
         return None
-    adapter: Any = Adapter(getattr(module, question["type"]))
+    kind = getattr(module, question["type"])
+    adapter: Any = Adapter(kind)
     unset = getattr(module, "UNSET", None)
     unset = unset if isinstance(unset, Enum) else None
     names = question["members"]
-    return [reply(adapter, text, names, unset) for text in question["instances"]]
+    return [reply(kind, adapter, text, names, unset) for text in question["instances"]]

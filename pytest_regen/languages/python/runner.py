@@ -21,7 +21,7 @@ from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Tr
 
 __all__ = ["PythonRunner"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the questions; raised when the same code may answer otherwise."""
 
 _OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {

@@ -218,9 +218,15 @@ def _bound(
 
 def _number(value: Any, spelled: str) -> int | float | None:
     """Return a bound as ``Field`` takes it: whole for whole numbers, ``None`` where it cannot."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if float(value).is_integer():
+    try:
+        number = float(value)
+    except OverflowError:  # of some 300 digits: a limit that no value comes near
+        return None
+    if not math.isfinite(number):
+        return None
+    if number.is_integer():
         return int(value)
     return value if spelled == "float" else None
 
