@@ -82,4 +82,4 @@ def test_workers_share_what_one_of_them_found(pytester: pytest.Pytester) -> None
 
     outcomes = result.parseoutcomes()
     assert (outcomes["passed"], outcomes["failed"]) == (3, 1)
-    assert len(list((pytester.path / ".regen/cache/behaviour").glob("*.json"))) == 4
+    assert len(list(pytester.path.glob("**/.regen/cache/behaviour/*.json"))) == 4
