@@ -3,10 +3,12 @@
 import json
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -185,20 +187,28 @@ def let_everybody_read(tmp_path: Path) -> None:
             path.chmod(path.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
 
 
-def test_a_folder_that_cannot_be_written(broken: Path, here: Path) -> None:
+@pytest.fixture
+def readable(broken: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The store, in a folder of its own: whoever starts pytest closes pytest's folder to others."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(here, folder, dirs_exist_ok=True)
+        let_everybody_read(Path(folder))
+        monkeypatch.chdir(folder)
+        yield broken
+        monkeypatch.chdir(here)
+
+
+def test_a_folder_that_cannot_be_written(readable: Path) -> None:
     """``validate`` notes it and gives its verdict; what has to write is refused."""
+    broken = readable
     before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
 
-    let_everybody_read(here)
     verdict = as_nobody(broken, "validate", broken)
     assert verdict.code == 1
     assert verdict.err.startswith(f"note: the summary in {broken / 'ir.json'} was not updated: ")
-    # Whoever starts pytest meanwhile closes the folder above to others again.
-    let_everybody_read(here)
     assert as_nobody(broken, "validate", "--no-write", broken).err.startswith(str(broken))
 
     words = ("--from-errors", "--provider", "plugin_answers:Good")
-    let_everybody_read(here)
     message = refused(as_nobody(broken, "regenerate", broken, *words))
     assert str(broken) in message
     assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before

@@ -19,6 +19,15 @@ NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
 HARBOUR = "generated/GET_v1_port-calls_callId-b21766ff"
 BREAK = "import demo, pathlib; demo.break_one_type(pathlib.Path(demo.STORE))"
 
+STUBS = """
+import demo, pathlib
+from pytest_regen import regions
+path = pathlib.Path(demo.FILE)
+text = path.read_text("utf-8")
+stubs = dict.fromkeys(regions.Marked().find(text), "...")
+path.write_text(regions.Marked().replace(text, stubs), "utf-8")
+"""
+
 # What notes the cassettes has imported the package by the time pytest wants to.
 PYTEST = ("-m", "pytest", "-q", "-W", "ignore:Module already imported")
 PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -39,6 +48,13 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("-m", "pytest_regen", "generate", "locales/fr.json",
          "--cassette", "cassettes/generate_fr.yaml"),
         ("-c", "import demo, pathlib; demo.break_one_string(pathlib.Path())"),
+        (*PYTEST, "--regen"),
+    ),
+    "functions": (
+        ("-c", STUBS),
+        ("-m", "pytest_regen", "generate", "src/kitchen/amounts.py",
+         "--cassette", "cassettes/generate.yaml"),
+        ("-c", "import demo, pathlib; demo.break_one_function(pathlib.Path())"),
         (*PYTEST, "--regen"),
     ),
 }  # fmt: skip
@@ -62,10 +78,17 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
 
 def recordings(folder: Path) -> set[str]:
     """Return the cassettes of an example."""
-    return {str(path.resolve()) for path in (folder / "cassettes").rglob("*.yaml")}
+    return {str(path.resolve()) for path in folder.rglob("cassettes/**/*.yaml")}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    # Slow, and what tests/examples/test_functions.py runs is nearly the same.
+    [
+        pytest.param(name, marks=pytest.mark.sweep) if name == "functions" else name
+        for name in NAMES
+    ],
+)
 def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
     name: str, copied: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -76,7 +99,8 @@ def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
         noted = () if program[0] == "-c" else (played_recordings.__file__, str(notes))
         done = run(folder, *noted, *program)
         assert done.returncode == 0, done.stdout + done.stderr
-    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", "cassettes", "--json")
+    folders = [where for where in ("cassettes", "tests/cassettes") if (folder / where).is_dir()]
+    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", *folders, "--json")
 
     used = [json.loads(line) for line in notes.read_text("utf-8").splitlines()]
     assert {one["path"] for one in used} == recordings(folder)
@@ -95,7 +119,7 @@ def softenings(name: str) -> Iterator[str]:
     settings = tomllib.loads((EXAMPLES / name / "pyproject.toml").read_text("utf-8"))["tool"]
     yield from {"regen_drift", "regen_unplayed"} & settings["pytest"]["ini_options"].keys()
     yield from SOFTER & settings.get("pytest-regen", {}).get("cassettes", {}).keys()
-    for path in (EXAMPLES / name).rglob("*.py"):
+    for path in filter(Path.is_file, (EXAMPLES / name).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             yield from (f"{path}: {found}" for found in _softened(node))
 
