@@ -39,6 +39,7 @@ def test_the_demonstration_heals(copy: Path) -> None:
     assert "emulated" in done.stdout
 
 
+@pytest.mark.sweep  # test_strict_mode.py generates them from the same recordings
 @pytest.mark.parametrize("name", ["port_call", "tides"])
 def test_a_store_is_generated_again_from_its_recording(copy: Path, name: str) -> None:
     """The same description and recording give the same files, but for the times in pages.json."""

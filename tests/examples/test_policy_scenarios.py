@@ -111,6 +111,7 @@ def test_every_turn_reads_the_one_before_from_the_cache() -> None:
             assert abs(used.total_tokens - (used.output_tokens or 0) - read) <= 7
 
 
+@pytest.mark.sweep
 def test_recording_again_changes_nothing_but_the_day(copy: Path) -> None:
     """The recordings come from the replies beside them, and say so."""
 

@@ -56,6 +56,7 @@ def test_the_program_tells_the_flow(told: str) -> None:
     assert "= Rent Is Out of Control and City Hall Lets It Happen" in told
 
 
+@pytest.mark.sweep
 def test_what_is_recorded_again_says_the_same(copy: Path) -> None:
     """The recordings are what ``record.py`` makes of the code as it is."""
     done = run(copy, "record.py")

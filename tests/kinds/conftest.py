@@ -4,7 +4,7 @@ import pytest
 
 _HELD_BY = {
     "test_a_kill_at_any_write_leaves_the_old_or_the_new": {"TestTranslations"},
-    "test_pytest_heals_and_replays_offline_with_workers": {"TestPatterns", "TestTranslations"},
+    "test_pytest_heals_and_replays_offline_with_workers": {"TestTranslations"},
 }
 """The engine does this alike for all kinds: these are the ones it is always held for."""
 

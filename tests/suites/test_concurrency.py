@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from at_once import PROCESSES, regenerated_at_once
 from served_stores import issues_of
 
 
+@pytest.mark.sweep  # tests/stores/test_writing.py has eight processes that write
 def test_eight_processes_regenerate_eight_pages_of_one_store(tmp_path: Path) -> None:
     """All eight requests are under way at once, so no lock is held during a turn; all are kept."""
     done = regenerated_at_once(tmp_path, delay=1.0)

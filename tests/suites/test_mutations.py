@@ -171,7 +171,14 @@ def check_all(cases: list[tuple[Written, str, Place]], server: Served, folder: P
     assert not failures, "\n\n".join(failures)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake",
+    # A third in every run, all of them in the sweep.
+    [
+        pytest.param(each, marks=pytest.mark.sweep) if number % 3 else each
+        for number, each in enumerate(MISTAKES)
+    ],
+)
 def test_a_fault_is_found_on_its_page_and_mended_by_one_call(
     mistake: str, server: Served, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
