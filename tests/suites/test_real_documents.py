@@ -232,7 +232,7 @@ def small_sample(specs: Path) -> list[tuple[Path, Operation]]:
             for operation, plan in plans
             if isinstance(plan, StorePlan) and len(plan.prompts) <= 30
         ]
-        found += able[:3]
+        found += able[:5]
     large = "POST /interactions/{interaction_id}/{interaction_token}/callback"
     return [*found, (spec, document_at(spec).find(large))]
 
