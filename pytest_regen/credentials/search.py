@@ -185,6 +185,8 @@ _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORT = re.compile("[:=]")
 """What a shorter text needs to hold one: ``pwd=``, or the ``://`` of an address."""
+_ROUNDS = 3
+"""How often a text is searched again after something in it was replaced."""
 _DEEPEST = 6
 """How many levels of encoding inside encoding are searched."""
 
@@ -211,8 +213,13 @@ def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
 
 def scrub_text(text: str) -> str:
     """Return ``text`` with every credential replaced by the name of its kind."""
-    edits = _edits(text, _DEEPEST)
-    return _apply(text, edits) if edits else text
+    for _ in range(_ROUNDS):
+        edits = _edits(text, _DEEPEST)
+        if not edits:
+            break
+        # What is left around a replacement may now read as a credential itself.
+        text = _apply(text, edits)
+    return text
 
 
 class _Edit(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from planted_secrets import HEX, KINDS, PLANTED, UNLISTED
 from recorded import KEY, outcome, record, replaying
@@ -292,6 +292,7 @@ TEXTS = st.one_of(
 
 
 @given(pieces=st.lists(TEXTS, max_size=4), joint=st.sampled_from([" ", "\n", '"', "&", ","]))
+@example(pieces=['PASSORD":"', "sk-ant-00000001", '"'], joint="&")
 def test_a_search_and_a_replacement_agree(pieces: list[str], joint: str) -> None:
     """What is clean is not changed; what was cleaned holds nothing, and is not changed again."""
     text = joint.join(pieces)
