@@ -2,14 +2,37 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
-__all__ = ["shorten", "unescape", "word_set"]
+__all__ = ["shorten", "split_words", "unescape", "word_set"]
+
+_WORD: Final = re.compile(
+    r"[A-Z]{2,}s(?![a-z])"  # the URLs of URLsSeen
+    r"|[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader
+    r"|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+"
+)
 
 
 def word_set(text: str) -> frozenset[str]:
     """Return the words of ``text``: tables of names are written as text, to be read."""
     return frozenset(text.split())
+
+
+def split_words(
+    text: str, is_legal: Callable[[str], bool], word: re.Pattern[str] = _WORD
+) -> list[str]:
+    """Return the words of ``text``, without underscores and characters that are not legal.
+
+    Args:
+        text: a name of the wire.
+        is_legal: whether an identifier may have a character behind its first one.
+        word: a word of a run of ASCII letters and digits.
+    """
+    legal = "".join(each if each != "_" and is_legal(each) else " " for each in text)
+    # Capitals tell words apart only in ASCII; elsewhere a word is a run of letters.
+    runs = legal.split()
+    return [each for run in runs for each in (word.findall(run) if run.isascii() else [run])]
 
 
 def shorten(name: str, original: str, most: int) -> str:

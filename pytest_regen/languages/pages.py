@@ -9,6 +9,7 @@ from pytest_regen.languages.lines import TextEdit, cut, trim
 from pytest_regen.languages.trees import Node, walk
 
 __all__ = [
+    "DELIMITER_LINE",
     "Units",
     "cannot_split",
     "delimiters",
@@ -25,13 +26,13 @@ Units = Sequence[Sequence[str | int]]
 
 # Python reads its pages as lines and has a pattern of its own: its comments begin with "#".
 _DELIMITER: Final = re.compile(rb"//[ \t]*(?:BEGIN|END)_FIELDS[ \t]*")
-_DELIMITER_LINE: Final = re.compile(rb"^[ \t]*//[ \t]*(BEGIN|END)_FIELDS[ \t]*$", re.MULTILINE)
+DELIMITER_LINE: Final = re.compile(rb"^[ \t]*//[ \t]*(BEGIN|END)_FIELDS[ \t]*$", re.MULTILINE)
 
 
 def spans(code: bytes) -> Iterator[tuple[int, int]]:
     """Yield the parts of a page that may be its members: all of it, then between delimiters."""
     yield 0, len(code)
-    lines = list(_DELIMITER_LINE.finditer(code)) if b"_FIELDS" in code else []
+    lines = list(DELIMITER_LINE.finditer(code)) if b"_FIELDS" in code else []
     start = min((line.end() for line in lines if line[1] == b"BEGIN"), default=0)
     end = max((line.start() for line in lines if line[1] == b"END"), default=len(code))
     if lines and start < end:
@@ -84,22 +85,29 @@ def illegal_bytes(root: Node, is_loose: Callable[[Node], bool]) -> int:
     return size
 
 
-def first_members(page_of: Sequence[int], total: int) -> list[int] | None:
-    """Return the first member of page 2 and of those after it; ``None`` if one would be empty.
+def first_members(name: str, page_of: Sequence[int], total: int) -> list[int]:
+    """Return the first member of page 2 and of those after it.
 
     Args:
+        name: of the type.
         page_of: for each member in source order, the page that asks for it, counted from 0; -1 for
             one that no page asks for.
         total: how many pages there are.
+
+    Raises:
+        SourceError: a page would be left without any.
     """
+    mixed = cannot_split(name, "its members are mixed so that one of its pages would have none")
     starts: list[int] = []
     for page in range(1, total):
         earlier = max((at for at, own in enumerate(page_of) if 0 <= own < page), default=-1)
         first = next((at for at, own in enumerate(page_of) if own >= page and at > earlier), None)
         if first is None:
-            return None
+            raise mixed
         starts.append(first)
-    return starts if starts == sorted(set(starts)) else None
+    if starts != sorted(set(starts)):
+        raise mixed
+    return starts
 
 
 def cannot_split(name: str, why: str) -> SourceError:

@@ -1,7 +1,7 @@
 """Syntax trees within limits: whatever a text holds, it is parsed in bounded time and depth."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from time import thread_time
@@ -9,7 +9,7 @@ from typing import Final
 
 from pytest_regen.extras import needs
 
-__all__ = ["Grammar", "Node", "Tree", "leaves", "text_of", "walk"]
+__all__ = ["Grammar", "Node", "Tree", "join_leaves", "leaves", "text_of", "walk"]
 
 with needs("openapi", "stores of generated code"):
     import tree_sitter
@@ -175,12 +175,29 @@ def leaves(grammar: Grammar, code: str, atoms: frozenset[str]) -> tuple[str, ...
     """
     plain = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     data = plain.encode("utf-8", "surrogatepass")
+    tokens = _tokens(grammar.parse(data).root_node, atoms)
+    return join_leaves(data, tokens, lambda node: node.type == "comment")
+
+
+def join_leaves(
+    data: bytes, tokens: Iterable[Node | str], is_prose: Callable[[Node], bool]
+) -> tuple[str, ...]:
+    """Return the texts of tokens, and what stands between them, without white space.
+
+    Args:
+        data: the code.
+        tokens: nodes of its tree in source order; a text among them counts as it is.
+        is_prose: whether white space inside a node is levelled.
+    """
     found: list[str] = []
     position = 0
-    for node in _tokens(grammar.parse(data).root_node, atoms):
+    for node in tokens:
+        if isinstance(node, str):
+            found.append(node)
+            continue
         found += _words(data[position : node.start_byte])
         text = data[node.start_byte : node.end_byte]
-        if node.type == "comment":
+        if is_prose(node):
             found.append(" ".join(_words(text)))
         elif text:
             found.append(text.decode("utf-8", "surrogatepass"))

@@ -20,7 +20,7 @@ from pytest_regen.documents.ir import (
     UnionOf,
 )
 from pytest_regen.languages.base import Declaration, TypeRef
-from pytest_regen.languages.names import shorten, word_set
+from pytest_regen.languages.names import shorten, split_words, word_set
 
 __all__ = [
     "KEYWORDS",
@@ -249,10 +249,7 @@ def _pascal(text: str, prefix: str) -> str:
 
 def _words(text: str) -> list[str]:
     """Return the words of ``text``, without a character that C# does not allow."""
-    legal = "".join(" " if char == "_" or not _continues(char) else char for char in text)
-    # Capitals tell words apart only in ASCII; elsewhere a word is a run of letters.
-    runs = legal.split()
-    return [word for run in runs for word in (_WORD.findall(run) if run.isascii() else [run])]
+    return split_words(text, _continues, _WORD)
 
 
 def _capitalise(word: str) -> str:

@@ -323,9 +323,7 @@ def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
         raise cannot_split(name, "it is no legal declaration of that name")
     members = _members(_inner(shell))
     page_of = _pages_by_line(text, units)
-    starts = first_members([_page_of(node, page_of) for node in members], len(units))
-    if starts is None:
-        raise cannot_split(name, "its members are mixed so that one of its pages would have none")
+    starts = first_members(name, [_page_of(node, page_of) for node in members], len(units))
     begins = [first_byte(members[at]) for at in starts]
     end = _inner(shell).children[-1].start_byte
     cuts = [line_start(data, at) for at in (*begins, end)]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.names import shorten, word_set
+from pytest_regen.languages.names import shorten, split_words, word_set
 
 __all__ = [
     "BASE_MODEL",
@@ -102,11 +102,6 @@ _SYMBOLS: Final[Mapping[str, str]] = {
 _LEADING_SIGN: Final = re.compile(r"[+-](?=\w)")
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9_]*")
 _PASCAL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
-_WORD: Final = re.compile(
-    r"[A-Z]{2,}s(?![a-z])"  # the URLs of URLsSeen
-    r"|[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader
-    r"|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+"
-)
 
 
 def type_name(schema_name: str, *, is_root: bool) -> str:
@@ -196,9 +191,7 @@ def _snake(text: str) -> str:
 
 def _words(text: str) -> list[str]:
     """Return the words of ``text``, without a character that identifiers do not have."""
-    legal = "".join(char if char != "_" and f"a{char}".isidentifier() else " " for char in text)
-    # Capitals tell words apart only in ASCII; elsewhere a word is a run of letters.
-    return [w for run in legal.split() for w in (_WORD.findall(run) if run.isascii() else [run])]
+    return split_words(text, lambda char: f"a{char}".isidentifier())
 
 
 def _capitalise(word: str) -> str:

@@ -32,6 +32,7 @@ from pytest_regen.languages.python.tree import (
     text_of,
     why_illegal,
 )
+from pytest_regen.languages.trees import join_leaves
 from pytest_regen.prompts.values import OutputMode
 
 __all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
@@ -155,45 +156,28 @@ def leaves(code: str) -> tuple[str, ...]:
         code: any text; line ends do not count.
     """
     data = _level(plain_page(code)).encode("utf-8", "surrogatepass")
-    found: list[str] = []
-    position = 0
-    for node, mark in _tokens(GRAMMAR.parse(data).root_node):
-        if mark:
-            found.append(mark)
-            continue
-        found += _words(data[position : node.start_byte])
-        text = data[node.start_byte : node.end_byte]
-        if node.type == "comment" or _is_docstring(node):
-            found.append(" ".join(_words(text)))
-        elif text:
-            found.append(text.decode("utf-8", "surrogatepass"))
-        position = max(position, node.end_byte)
-    found += _words(data[position:])
-    return tuple(found)
+    return join_leaves(data, _tokens(GRAMMAR.parse(data).root_node), _is_prose)
 
 
-def _words(data: bytes) -> list[str]:
-    return data.decode("utf-8", "surrogatepass").split()
-
-
-def _is_docstring(node: Node) -> bool:
-    return (
+def _is_prose(node: Node) -> bool:
+    is_docstring = (
         node.type == "string"
         and node.parent is not None
-        and (node.parent.type == "expression_statement")
+        and node.parent.type == "expression_statement"
     )
+    return is_docstring or node.type == "comment"
 
 
-def _tokens(node: Node) -> Iterator[tuple[Node, str]]:
+def _tokens(node: Node) -> Iterator[Node | str]:
     if node.child_count == 0 or node.type == "string":
-        yield node, ""
+        yield node
         return
     if node.type == "block":
-        yield node, "<indent>"
+        yield "<indent>"
     for child in node.children:
         yield from _tokens(child)
     if node.type == "block":
-        yield node, "<dedent>"
+        yield "<dedent>"
 
 
 # --- a declaration, and where members go in it ----------------------------------------------------
@@ -549,9 +533,8 @@ def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     if shell is None:
         raise cannot_split(name, "it is no legal declaration of that name")
     page_of = {str(unit): page for page, own in enumerate(units) for unit in own}
-    starts = first_members([page_of.get(str(item.unit), -1) for item in shell.items], len(units))
-    if starts is None:
-        raise cannot_split(name, "its members are mixed so that one of its pages would have none")
+    pages_of = [page_of.get(str(item.unit), -1) for item in shell.items]
+    starts = first_members(name, pages_of, len(units))
     lines = text.split("\n")
     cuts = [*(shell.items[at].first for at in starts), shell.items[-1].last + 1]
     first = [*lines[: cuts[0]], *lines[cuts[-1] :]]

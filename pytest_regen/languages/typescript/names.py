@@ -5,7 +5,7 @@ import unicodedata
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.names import shorten, word_set
+from pytest_regen.languages.names import shorten, split_words, word_set
 from pytest_regen.text import quote
 
 __all__ = [
@@ -57,11 +57,6 @@ _KEYWORDS: Final = word_set(
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _PASCAL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
-_WORD: Final = re.compile(
-    r"[A-Z]{2,}s(?![a-z])"  # the URLs of URLsSeen
-    r"|[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader
-    r"|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+"
-)
 _MAX_LENGTH: Final = 100
 """Longer names are cut and told apart by a hash."""
 
@@ -88,7 +83,8 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     del is_root
     text = unicodedata.normalize("NFC", schema_name)
     if not _PASCAL.fullmatch(text):
-        text = "".join(map(_capitalise, _words(text))) or "".join(map(_code_point, text)) or "Empty"
+        words = split_words(text, _is_letter_or_digit)
+        text = "".join(map(_capitalise, words)) or "".join(map(_code_point, text)) or "Empty"
     text = text if _is_letter(text[0]) else f"Type{text}"
     text = shorten(text, schema_name, _MAX_LENGTH)
     return f"{text}Model" if text in RESERVED_TYPE_NAMES or text in _KEYWORDS else text
@@ -98,13 +94,6 @@ def is_type_identifier(text: str) -> bool:
     """Return whether ``text`` may name a type, and a constant beside it."""
     is_legal = bool(text) and all(map(_is_letter_or_digit, text)) and not text[0].isdigit()
     return is_legal and text not in _KEYWORDS | _PREDEFINED
-
-
-def _words(text: str) -> list[str]:
-    legal = "".join(each if each != "_" and _is_letter_or_digit(each) else " " for each in text)
-    # Capitals tell words apart only in ASCII; elsewhere a word is a run of letters.
-    runs = legal.split()
-    return [word for run in runs for word in (_WORD.findall(run) if run.isascii() else [run])]
 
 
 def _capitalise(word: str) -> str:

@@ -310,9 +310,7 @@ def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
     members = members_in(shell.inner, shell.container)
     page_of = {_key(unit): page for page, own in enumerate(units) for unit in own}
     pages_of = [next((page_of[key] for key in _keys(n) if key in page_of), -1) for n in members]
-    starts = first_members(pages_of, len(units))
-    if starts is None:
-        raise cannot_split(name, "its members are mixed so that one of its pages would have none")
+    starts = first_members(name, pages_of, len(units))
     begins = [first_byte(members[at]) for at in starts]
     end = shell.end
     cuts = [line_start(data, at) for at in (*begins, end)]

@@ -1,12 +1,11 @@
 """The syntax tree of one page: what is structure around its members, and where members go."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pytest_regen.languages.lines import TextEdit
-from pytest_regen.languages.pages import delimiters, outside, spans
+from pytest_regen.languages.pages import DELIMITER_LINE, delimiters, outside, spans
 from pytest_regen.languages.trees import walk
 from pytest_regen.languages.typescript.schemas import base_call, returned
 from pytest_regen.languages.typescript.tree import (
@@ -63,7 +62,6 @@ _KINDS: Final[dict[str, Container]] = {
     "array": "array",
     "enum_body": "enum",
 }
-_DELIMITER_LINE: Final = re.compile(rb"^[ \t]*//[ \t]*(BEGIN|END)_FIELDS[ \t]*$", re.MULTILINE)
 _DECLARED: Final = {
     "abstract_class_declaration": "class_body",
     "class_declaration": "class_body",
@@ -268,7 +266,7 @@ def _as_members(
 
 def _chain(inside: bytes, start: int) -> tuple[bytes, list[TextEdit]]:
     """Return literals without a semicolon at their end, and what to take away for it."""
-    body = _DELIMITER_LINE.sub(lambda match: b" " * len(match[0]), inside)
+    body = DELIMITER_LINE.sub(lambda match: b" " * len(match[0]), inside)
     last = body.rstrip()
     if not last.endswith(b";"):
         return inside, []
