@@ -215,7 +215,7 @@ class _Comparison:
             is_exact = scalar.kind == "integer" or scalar.format == "decimal"
             return _is_same_number(expected, actual, is_exact=is_exact)
         if scalar.kind == "string" and scalar.format and _are(str, expected, actual):
-            return self._is_same_text(expected, actual, scalar.usual_format)
+            return self._is_same_text(expected, actual, scalar.format_family)
         return _is_same(expected, actual)
 
     def _of_union(self, expected: Any, actual: Any, union: UnionOf) -> Iterator[Difference]:

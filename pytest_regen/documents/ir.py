@@ -64,7 +64,7 @@ def usual_format(name: str) -> str:
     return _SAME_FORMAT.get(name.lower(), name)
 
 
-_USUAL_FORMATS: Final[Mapping[str, str]] = {
+_FAMILIES: Final[Mapping[str, str]] = {
     **_SAME_FORMAT,
     "base64": "byte",
     "currency": "decimal",
@@ -84,10 +84,10 @@ class Scalar(_Node):
     """As the document words it: ``int64``, ``decimal``, ``uuid``, ``date-time``, …"""
 
     @property
-    def usual_format(self) -> str:
-        """The format in lower case, by its usual name; empty if there is none."""
+    def format_family(self) -> str:
+        """The format that stands for all that languages hold in one type; empty if none is named."""
         wanted = (self.format or "").lower()
-        return _USUAL_FORMATS.get(wanted, wanted)
+        return _FAMILIES.get(wanted, wanted)
 
 
 class Ref(_Node):

@@ -408,7 +408,7 @@ def _spelling(expression: TypeExpr) -> str:
 def spellings_of(scalar: Scalar) -> tuple[str, ...]:
     """Return the spellings that hold every value of ``scalar``, the preferred one first."""
     formats = _SCALARS[scalar.kind]
-    return formats.get(scalar.usual_format, formats[""])
+    return formats.get(scalar.format_family, formats[""])
 
 
 def must_be_nullable(field: FieldIR) -> bool:

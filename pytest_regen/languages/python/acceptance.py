@@ -134,7 +134,7 @@ def _accepts_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
     if spelled.name == LITERAL:
         return _are_of(literals_of(spelled), scalar.kind)
     formats = _SCALARS[scalar.kind]
-    accepted = formats.get(scalar.usual_format, formats[""])
+    accepted = formats.get(scalar.format_family, formats[""])
     if spelled.name == UNION and scalar.kind == "number":
         # ``int | float`` keeps the digits of whole numbers.
         names = {part.name for part in spelled.args}

@@ -119,7 +119,7 @@ def _union(options: Iterable[str], tag: str | None, profile: str) -> str:
 
 
 def _scalar(scalar: Scalar, profile: str) -> str:
-    wanted = scalar.usual_format
+    wanted = scalar.format_family
     if scalar.kind == "string" and profile != "typeddict":
         return _TEXT.get(wanted, "str")
     if scalar.kind == "number" and wanted in {"int32", "int64"}:

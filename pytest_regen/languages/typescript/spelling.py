@@ -157,7 +157,7 @@ def _schema_of(expression: TypeExpr, *, has_null: bool = False) -> str:
                 return f"z.discriminatedUnion({literal(discriminator)}, [{inner}])"
             return f"z.union([{inner}])"
         case Scalar(kind="string"):
-            return FORMATS.get(expression.usual_format, _SCHEMAS["string"])
+            return FORMATS.get(expression.format_family, _SCHEMAS["string"])
         case Scalar(kind=kind):
             return _SCHEMAS[kind]
 
@@ -176,7 +176,7 @@ def checks_of(field: FieldIR) -> tuple[tuple[str, str], ...]:
         return ()
     constraints = field.constraints
     match field.type:
-        case Scalar(kind="string") as scalar if scalar.usual_format not in FORMATS:
+        case Scalar(kind="string") as scalar if scalar.format_family not in FORMATS:
             return (*_lengths(constraints), *_patterns(constraints))
         case Scalar(kind="integer" | "number" as kind):
             return tuple(_bounds(constraints, is_integer=kind == "integer"))
@@ -257,7 +257,7 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
         counted = any(argument.endswith("/su") for _, argument in checks_of(field))
         kept |= {"minLength", "maxLength"} if counted else {"minLength"} & set(_words(names))
         kept |= {"pattern"} if regex_literal(field.constraints.get("pattern")) else set()
-        kept |= {"format"} if field.type.usual_format in FORMATS else set()
+        kept |= {"format"} if field.type.format_family in FORMATS else set()
         return frozenset(kept)
     of = "Items" if isinstance(field.type, ArrayOf) else "imum"
     words = {"min": f"min{of}", "max": f"max{of}", "multipleOf": "multipleOf"}

@@ -268,7 +268,7 @@ def _holds_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
         return is_schema or not spelled.qualifier
     if is_schema:
         return name in _FORMATS.get(scalar.kind, {}).get(
-            scalar.usual_format, frozenset()
+            scalar.format_family, frozenset()
         ) or _is_literal(scalar, name)
     return not spelled.qualifier and _is_literal(scalar, name)
 
