@@ -60,7 +60,9 @@ class Budget:
             can be pickled.
     """
 
-    def __init__(self, limit: int | None = None, ledger: "Path | TokenLedger | None" = None) -> None:
+    def __init__(
+        self, limit: int | None = None, ledger: "Path | TokenLedger | None" = None
+    ) -> None:
         self.limit = limit
         self._given = ledger.absolute() if isinstance(ledger, Path) else ledger
         self._ledger = _File(ledger) if isinstance(ledger, Path) else ledger or _Memory()
