@@ -141,10 +141,10 @@ class TurnSettings:
     watch: Callable[[RunState], None] | None = None
     """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
 
-    def exchange(self) -> TurnExchange:
-        """Return how turns are taken with these settings."""
+    def exchange(self, provider: Provider | None = None) -> TurnExchange:
+        """Return how turns are taken with these settings, by another provider if one is given."""
         return TurnExchange(
-            self.provider,
+            provider or self.provider,
             budgets=(self.budget,),
             before=self.before_turn,
             after=self.after_turn,
@@ -192,6 +192,8 @@ class Ask:
     """The answer, where no model has to be asked."""
     provider: Provider | None = None
     """Who is asked in place of the provider of the settings: one with a recording of its own."""
+    claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
+    """Looked at before it is sent: another place may have the answer, or is asking for it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +208,12 @@ class Answer:
     provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     usage: Usage = field(default_factory=Usage)
+    earlier: Usage = field(default_factory=Usage)
+    """What replies took that a run before paid for, which was killed before it could store them."""
     calls: int = 0
     """Requests made for this answer, larger limits and continuations included."""
+    requests: tuple[TurnRequest, ...] = ()
+    """Those that got a reply, now or by an earlier run; for the journal of replies."""
     failure: RegenError | None = None
     """Why there is no output."""
     by_template: bool = False
