@@ -49,6 +49,8 @@ class CassetteRun:
         passthrough_hosts: hosts whose requests are neither recorded nor replayed nor missed.
         is_apart: whether only requests of the task or thread that puts it to use are served, so
             that several cassettes can be in use for turns that are taken at the same time.
+        resumes: whether answers that a run which was killed or failed has left beside the cassette
+            are played, and become part of it; where recordings are played at all.
     """
 
     def __init__(
@@ -63,14 +65,17 @@ class CassetteRun:
         headers: HeaderRules | None = None,
         passthrough_hosts: Sequence[str] = (),
         is_apart: bool = False,
+        resumes: bool = False,
     ) -> None:
         self.path = path
         self.mode = mode
         file = self._file(path, mode)
-        self.metadata: Mapping[str, Any] = file.metadata if file else {}
-        self._player = Player(path, file, matching or Matching(), record_command)
-        self.index = self._player.index
         self._writer = CassetteWriter(path, mode, file)
+        records = mode == "new_episodes" or (mode == "once" and file is None)
+        left = self._writer.take_left() if resumes and records else ()
+        self.metadata: Mapping[str, Any] = file.metadata if file else self._writer.metadata
+        self._player = Player(path, file, matching or Matching(), record_command, left)
+        self.index = self._player.index
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._headers = headers
