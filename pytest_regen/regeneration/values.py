@@ -10,6 +10,7 @@ from pytest_regen.documents.changes import Change
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.prompt_faults import PromptFault
 from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.exchange import TurnExchange
@@ -189,6 +190,8 @@ class Ask:
     """Returns the output without a model; ``None`` where only a model can write it."""
     known: Known | None = None
     """The answer, where no model has to be asked."""
+    claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
+    """Looked at before it is sent: another place may have the answer, or is asking for it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +206,12 @@ class Answer:
     provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     usage: Usage = field(default_factory=Usage)
+    earlier: Usage = field(default_factory=Usage)
+    """What replies took that a run before paid for, which was killed before it could store them."""
     calls: int = 0
     """Requests made for this answer, larger limits and continuations included."""
+    requests: tuple[TurnRequest, ...] = ()
+    """Those that got a reply, now or by an earlier run; for the journal of replies."""
     failure: RegenError | None = None
     """Why there is no output."""
     by_template: bool = False
@@ -340,6 +347,8 @@ class GenerateResult:
     """All prompts of the store."""
     asked: tuple[PageKey, ...]
     """Pages asked, or to be asked in a dry run."""
+    sizes: tuple[AskSize, ...] = ()
+    """In a dry run about how large each request for these is."""
     source_file: str = ""
     defects: tuple[Defect, ...] = ()
     """What the document does not say plainly."""
