@@ -83,6 +83,7 @@ DOORS = {
     "filelock": (
         "commit",
         "stores",
+        "turns.batch_files",
         "turns.budget",
         "turns.replies",
         "cassettes",
