@@ -84,6 +84,7 @@ DOORS = {
     "filelock": (
         "commit",
         "stores",
+        "turns.batch_files",
         "turns.budget",
         "turns.replies",
         "cassettes",
