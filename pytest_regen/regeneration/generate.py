@@ -1,8 +1,11 @@
 """An API description becomes a store, or an existing store follows its document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pytest_regen.documents import Document, Part
 from pytest_regen.documents.changes import compare_types
@@ -17,6 +20,7 @@ from pytest_regen.regeneration.prompt_faults import prompt_faults
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.sharing import Sharing
 from pytest_regen.regeneration.store_place import (
+    LockedStore,
     StorePlace,
     StoreView,
     ask_for_page,
@@ -34,7 +38,14 @@ from pytest_regen.regeneration.values import (
     Known,
     TurnSettings,
 )
-from pytest_regen.stores import RegenStore, StoredPage, is_store, refuse_unwritable
+from pytest_regen.stores import (
+    RegenStore,
+    StoredPage,
+    StoreUpdate,
+    is_store,
+    refuse_unwritable,
+)
+from pytest_regen.stores.formats import PagesEnvelope
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, Usage, provider_reference
@@ -194,45 +205,6 @@ def _drop_edits(plan: StorePlan) -> None:
     rebuild_source(plan.path, names, keep_lost=True)
 
 
-def _write_plan(plan: StorePlan) -> None:
-    """Store IR, prompts and what is kept, so that a run stopped from here on can be resumed."""
-    if plan.previous is None:
-        try:
-            RegenStore.create(
-                plan.path,
-                ir=plan.ir,
-                prompts=plan.prompts,
-                source_file=plan.source_file,
-                schema=schema_markdown(plan.ir),
-                namespace=plan.namespace,
-                profile=plan.profile,
-            )
-        except StoreWriteError:
-            # Another process may have made it while the first page was asked: that one serves.
-            if not is_store(plan.path):
-                raise
-        return
-    with RegenStore.update(plan.path) as tx:
-        tx.write(
-            ir=plan.ir,
-            prompts=plan.prompts,
-            pages=plan.carry_over(tx.store).values(),
-            source=without_types(tx.store.source, plan.removed) if plan.removed else None,
-            schema=schema_markdown(plan.ir),
-            envelope=replace(
-                tx.store.envelope,
-                source_file=plan.source_file,
-                namespace=plan.namespace,
-                profile=plan.profile,
-            ),
-        )
-        # A type may have lost a page without any of its others changing.
-        whole = {name for name in plan.changed if name not in {e.type_name for e in plan.asked}}
-        rebuilt = with_pages(tx.store, [p for p in tx.store.pages.values() if p.type_name in whole])
-        if rebuilt.source != tx.store.source:
-            tx.write(source=rebuilt.source)
-
-
 class _PlannedStore(StorePlace):
     """A store as its document wants it; the plan is stored with the first answer.
 
@@ -253,25 +225,36 @@ class _PlannedStore(StorePlace):
         self.known = known
         """Answers that are there without asking."""
         self._discards = discard_edits
+        self._followed: tuple[RegenStore, RegenStore] | None = None
         self.is_stored = False
 
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""
         if self.is_stored:
             return super().open()
+        return self.view_of(self._without_unwritten)
+
+    @cached_property
+    def _without_unwritten(self) -> RegenStore:
         plan = self.plan
-        return self.view_of(
-            RegenStore.from_plan(
-                plan.path,
-                ir=plan.ir,
-                prompts=plan.prompts,
-                pages=plan.carried.values(),
-                source=plan.previous.source if plan.previous else "",
-                source_file=plan.source_file,
-                namespace=plan.namespace,
-                profile=plan.profile,
-            )
+        return RegenStore.from_plan(
+            plan.path,
+            ir=plan.ir,
+            prompts=plan.prompts,
+            pages=plan.carried.values(),
+            source=plan.previous.source if plan.previous else "",
+            source_file=plan.source_file,
+            namespace=plan.namespace,
+            profile=plan.profile,
         )
+
+    def _follow(self, store: RegenStore | None) -> RegenStore:
+        """Return a store, or none, as it is going to be when it follows its document."""
+        if store is None:
+            return self._without_unwritten
+        if self._followed is None or self._followed[0] is not store:
+            self._followed = store, _follow(store, self.plan)
+        return self._followed[1]
 
     def asks(
         self,
@@ -313,21 +296,93 @@ class _PlannedStore(StorePlace):
         ]
 
     def prepare(self, answers: Sequence[Answer]) -> None:
-        """Store the plan with the first answer; a draft is read alone, nothing depends on it."""
-        self.store_plan()
-        view = self.open()
-        if any(answer.ask.page in view.missing(answer.ask.name) for answer in answers):
-            validate_pages(view.with_answers(answers).store, answers[0].ask.name)
+        """Validate new outputs before others are locked out; drafts of half a store alone."""
+        view = self.open() if self.is_stored else self.view_of(self._follow(self.plan.previous))
+        after = view.with_answers(answers)
+        names = dict.fromkeys(answer.ask.name for answer in answers)
+        if after.store.missing_pages and any(view.missing(name) for name in names):
+            for name in names:
+                validate_pages(after.store, name)
         else:
-            super().prepare(answers)
+            _ = after.results
+
+    @contextmanager
+    def update(self) -> Iterator[LockedStore]:
+        """Lock the store; the first change also makes the folder follow its document.
+
+        From then on a run that was stopped can be resumed.
+        """
+        if self.is_stored:
+            with super().update() as locked:
+                yield locked
+            return
+        if self._discards:
+            _drop_edits(self.plan)
+        with ExitStack() as stack:
+            transaction = self._lock(stack)
+            if self.is_stored:
+                yield LockedStore(self, transaction)
+                return
+            followed = self._follow(transaction.store if self.plan.previous else None)
+            changes = _changes(self.plan, transaction.store, followed)
+            yield LockedStore(self, transaction, followed, changes)
+            self.is_stored = True
+
+    def _lock(self, stack: ExitStack) -> StoreUpdate[RegenStore]:
+        if self.plan.previous is None:
+            try:
+                return stack.enter_context(RegenStore.creating(self._without_unwritten))
+            except StoreWriteError:
+                # Another process may have made it while the first page was asked: that one serves.
+                if not is_store(self.path):
+                    raise
+                self.is_stored = True
+        return stack.enter_context(RegenStore.update(self.path))
 
     def store_plan(self) -> None:
-        """Make the folder follow its document, so that a run stopped from here on is resumed."""
+        """Make the folder follow its document where no answer did."""
         if not self.is_stored:
-            if self._discards:
-                _drop_edits(self.plan)
-            _write_plan(self.plan)
-            self.is_stored = True
+            with self.update() as locked:
+                if not self.is_stored:
+                    locked.write(locked.view, (), ())
+
+
+def _follow(store: RegenStore, plan: StorePlan) -> RegenStore:
+    """Return a store as it is going to be when it follows its document, before any answer."""
+    stored = {**store.pages, **plan.carry_over(store)}
+    planned = store.with_plan(
+        ir=plan.ir,
+        prompts=plan.prompts,
+        pages=[stored[entry.key] for entry in plan.prompts if entry.key in stored],
+        source=without_types(store.source, plan.removed) if plan.removed else store.source,
+        envelope=_envelope(plan, store),
+    )
+    # A type may have lost a page without any of its others changing.
+    whole = {name for name in plan.changed if name not in {e.type_name for e in plan.asked}}
+    return with_pages(planned, [p for p in planned.pages.values() if p.type_name in whole])
+
+
+def _changes(plan: StorePlan, store: RegenStore, followed: RegenStore) -> dict[str, Any]:
+    """Return what is written so that a folder follows its document."""
+    found: dict[str, Any] = {
+        "ir": plan.ir,
+        "prompts": plan.prompts,
+        "schema": schema_markdown(plan.ir),
+    }
+    if plan.previous is not None:
+        found["pages"] = tuple(plan.carry_over(store).values())
+        found["source"] = None if followed.source == store.source else followed.source
+        found["envelope"] = _envelope(plan, store)
+    return found
+
+
+def _envelope(plan: StorePlan, store: RegenStore) -> PagesEnvelope:
+    return replace(
+        store.envelope,
+        source_file=plan.source_file,
+        namespace=plan.namespace,
+        profile=plan.profile,
+    )
 
 
 def _result(

@@ -141,10 +141,10 @@ class TurnSettings:
     watch: Callable[[RunState], None] | None = None
     """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
 
-    def exchange(self) -> TurnExchange:
-        """Return how turns are taken with these settings."""
+    def exchange(self, provider: Provider | None = None) -> TurnExchange:
+        """Return how turns are taken with these settings, or with another provider in its place."""
         return TurnExchange(
-            self.provider,
+            provider or self.provider,
             budgets=(self.budget,),
             before=self.before_turn,
             after=self.after_turn,
@@ -192,6 +192,9 @@ class Ask:
     """The answer, where no model has to be asked."""
     claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
     """Looked at before it is sent: another place may have the answer, or is asking for it now."""
+    provider: Provider | None = None
+    """Who is asked instead of the provider of the settings: one with a recording of its own, say.
+    A recording without an answer then ends the work on this place alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from pytest_regen.stores.transaction import (
     PageChange,
     StoreT,
     StoreUpdate,
-    create_files,
     pages_and_source,
     update,
 )
@@ -191,15 +190,7 @@ class RegenStore(Snapshot):
     ) -> "RegenStore":
         """Return a store as it would be, before anything of it is written; see ``create``."""
         envelope = _first_envelope(ir, source_file, namespace=namespace, profile=profile)
-        return cls(
-            Path(path),
-            envelope.with_pages(pages),
-            tuple(prompts),
-            source,
-            bool(source),
-            ir_as_json(ir),
-            as_json([entry.to_json() for entry in prompts]),
-        )
+        return _planned(Path(path), envelope.with_pages(pages), ir, prompts, source)
 
     @classmethod
     def create(
@@ -239,17 +230,52 @@ class RegenStore(Snapshot):
         envelope = _first_envelope(
             ir, source_file, namespace=namespace, profile=profile, tag=boundary_tag, model=model
         )
-        files = store_files(path)
-        with files.explain_errors():
-            make_folder(path.resolve().parent)
-        with files.locked():
-            if is_store(path):
-                raise StoreWriteError(
-                    f"there is a store at {path} already",
-                    hint=f"update it, or move {path} away first",
-                )
-            create_files(path, envelope, ir, prompts, schema)
+        with cls.creating(_planned(path, envelope, ir, prompts)) as tx:
+            tx.write(ir=ir, prompts=prompts, schema=schema)
         return cls.open(path)
+
+    @classmethod
+    @contextmanager
+    def creating(cls, planned: "RegenStore") -> Iterator["StoreUpdate[RegenStore]"]:
+        """Lock the folder of a store that is to be made, and yield it with ``tx.write(…)``.
+
+        The first ``write`` takes ``ir``, ``prompts`` and ``schema``; its pages, if any, are stored
+        in the same change.
+
+        Args:
+            planned: the store as it is going to be, by ``from_plan``.
+
+        Raises:
+            StoreWriteError: there is a store already, or the folder cannot be written.
+        """
+        files = store_files(planned.path)
+        with files.explain_errors():
+            make_folder(planned.path.resolve().parent)
+        with files.locked():
+            if is_store(planned.path):
+                raise StoreWriteError(
+                    f"there is a store at {planned.path} already",
+                    hint=f"update it, or move {planned.path} away first",
+                )
+            yield StoreUpdate(planned)
+
+
+def _planned(
+    path: Path,
+    envelope: PagesEnvelope,
+    ir: IR,
+    prompts: Sequence[PromptEntry],
+    source: str = "",
+) -> RegenStore:
+    return RegenStore(
+        path,
+        envelope,
+        tuple(prompts),
+        source,
+        bool(source),
+        ir_as_json(ir),
+        as_json([entry.to_json() for entry in prompts]),
+    )
 
 
 def _first_envelope(

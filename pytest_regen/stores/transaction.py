@@ -31,7 +31,6 @@ __all__ = [
     "PageChange",
     "StoreT",
     "StoreUpdate",
-    "create_files",
     "pages_and_source",
     "refuse_unwritable",
     "update",
@@ -146,10 +145,10 @@ class StoreUpdate(Generic[StoreT]):
 
 def _with_findings(ir: IR, old: IR) -> IR:
     """Return an IR with what was found in its types, where it says nothing itself."""
-    if ir.validation is not None:
+    if ir.validation is not None or old.validation is None:
         return ir
     names = {type_.name for type_ in ir.types}
-    found = {name: one for name, one in (old.validation or {}).items() if name in names}
+    found = {name: one for name, one in old.validation.items() if name in names}
     return ir.model_copy(update={"validation": found})
 
 
@@ -235,17 +234,3 @@ def _refuse_pages_without_prompt(
                 f"{describe_page(page.key)} has no prompt in {path}",
                 hint="store pages for prompts of the store, or give the new prompts with them",
             )
-
-
-def create_files(
-    path: Path,
-    envelope: PagesEnvelope,
-    ir: IR,
-    prompts: Sequence[PromptEntry],
-    schema: str,
-) -> None:
-    """Write the files of a new store, without pages; the caller holds the lock."""
-    files = store_files(path)
-    with files.explain_errors():
-        contents = {**_plan_files(ir, prompts, schema), PAGES_FILE: as_json(envelope.to_json())}
-    files.commit(contents)
