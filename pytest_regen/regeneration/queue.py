@@ -230,13 +230,12 @@ class AskQueue:
         self._warm.add(prompt)
         for place in self._held.pop(prompt, ()):
             heappush(self._ready, place)
-        failure = turns.failure
-        if turns.error is not None or failure is not None:
+        if turns.error is not None or turns.failure is not None:
             batch.is_stopped = True
         if batch.is_over:
             self._end(batch)
-        if failure is not None and ends_all(ask, failure) and self.failure is None:
-            self.failure = failure
+        if self.failure is None and ends_all(turns):
+            self.failure = turns.failure
             self._ready.clear()
             self._held.clear()
             for other in list(self._batches.values()):
