@@ -56,6 +56,8 @@ class Bucket:
     limit: int
     level: float
     """Below zero after a reply that was longer than expected."""
+    peak: float = 0.0
+    """The most that the server said was left: it may hold less than a minute's worth."""
 
     def refill(self, seconds: float, burst: float) -> None:
         """Add what dripped in; the bucket holds no more than ``burst`` seconds' worth."""
@@ -68,11 +70,11 @@ class Bucket:
     def seconds_until(self, amount: float, burst: float) -> float:
         """Return how long until ``amount`` may be taken.
 
-        A second's worth always stays in the bucket: requests do not arrive in the rhythm in which
-        they were sent, and one that comes too early would be refused. What is larger than the
+        Up to a second's worth always stays in the bucket: requests do not arrive in the rhythm in
+        which they were sent, and one that comes too early would be refused. What is larger than the
         bucket is taken from a full one.
         """
-        spare = max(1.0, self.limit / _MINUTE) if self.limit >= 10 else 0.0
+        spare = min(max(1.0, self.limit / _MINUTE), self.peak / 4)
         wanted = min(amount + spare, self.capacity(burst))
         return max(0.0, wanted - self.level) * _MINUTE / self.limit
 
@@ -206,7 +208,7 @@ class Pool:
         known = self.buckets.get(kind)
         if known is None:
             self.buckets[kind] = known = Bucket(limit, low)
-        known.limit = limit
+        known.limit, known.peak = limit, min(float(limit), max(known.peak, float(remaining)))
         known.confine(low, remaining + inexact)
 
     def _refill(self, now: float) -> None:
@@ -242,7 +244,9 @@ class Pool:
         return {
             "id": self.id,
             "at": self.at,
-            "buckets": {kind: [found.limit, found.level] for kind, found in self.buckets.items()},
+            "buckets": {
+                kind: [found.limit, found.level, found.peak] for kind, found in self.buckets.items()
+            },
             "hold": self.hold,
             "burst": [self.burst, self.burst_at],
             "taken": self.taken,
@@ -257,8 +261,10 @@ class Pool:
                 id=str(value["id"]),
                 at=_finite(value["at"]),
                 buckets={
-                    kind: Bucket(int(_between(limit, 1, 10**12)), _finite(level))
-                    for kind, (limit, level) in value["buckets"].items()
+                    kind: Bucket(
+                        int(_between(limit, 1, 10**12)), _finite(level), _between(peak, 0, limit)
+                    )
+                    for kind, (limit, level, peak) in value["buckets"].items()
                     if kind in _KINDS
                 },
                 hold=_finite(value["hold"]),

@@ -40,7 +40,7 @@ _USUAL_REPLY: Final = 1_000.0
 """Tokens that a reply is expected to take before any was seen."""
 _LEARNS: Final = 0.2
 """How much the last reply counts in what the next one is expected to take."""
-_FIRST_PAUSE: Final = 0.1
+_FIRST_PAUSE: Final = 0.02
 """Seconds after a refusal, doubled each time, where the server asks for less."""
 _LONGEST_PAUSE: Final = 60.0
 
