@@ -248,10 +248,9 @@ class Work(Generic[V]):
                 self.keep_by_test(policy, group, check)
         elif replies:
             self.keep_better(policy, replies)
-        if settings.journal is not None:
-            settings.journal.stored(
-                [request for answers in arrived for each in answers for request in each.requests]
-            )
+        settings.note_stored(
+            [request for answers in arrived for each in answers for request in each.requests]
+        )
         for answers in arrived:
             self._stop_after_failure(answers)
 

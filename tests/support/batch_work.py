@@ -1,18 +1,13 @@
 """Providers that ask in batches, against an emulator whose batches end at once."""
 
 import asyncio
-import os
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from turn_values import turn
-
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator import BatchStep, EmulatedReply, Emulator, Script
-from pytest_regen.errors import RegenError
+from pytest_regen.emulator import BatchStep, Emulator, Script
 from pytest_regen.turns import BatchProvider, Reply, TurnRequest
 
 KEY = "opaque-key-of-a-workspace"
