@@ -183,6 +183,8 @@ class ReceivedRequest:
     """By lower-case name; credentials and cookies are left out."""
     body: Any
     """The JSON body; ``None`` if there is none or it is not JSON."""
+    at: float = field(default=0.0, compare=False)
+    """When it had arrived whole, in seconds since the epoch, by the system's clock."""
 
 
 End = Literal["whole", "cut", "drop"]

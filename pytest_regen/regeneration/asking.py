@@ -59,9 +59,15 @@ def ends_the_run(result: HealResult) -> bool:
     return result.stop_reason in ENDS_ALL
 
 
-def ends_all(failure: RegenError) -> bool:
-    """Return whether what one request failed with would meet every other."""
-    return stop_reason_of(failure) in ENDS_ALL
+def ends_all(turns: "Turns") -> bool:
+    """Return whether what a page failed with would meet every other page of the run.
+
+    What one recording lacks another one may have.
+    """
+    if turns.failure is None:
+        return False
+    has_own = turns.ask.provider is not None and isinstance(turns.failure, CassetteError)
+    return stop_reason_of(turns.failure) in ENDS_ALL and not has_own
 
 
 def stop_reason_of(failure: RegenError) -> StopReason:
@@ -150,7 +156,7 @@ def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
     """
     if ask.known is not None:
         return _from_known(ask, ask.known)
-    if isinstance(settings.provider, TemplateProvider):
+    if isinstance(ask.provider or settings.provider, TemplateProvider):
         return _from_template(ask)
     return None
 
@@ -178,7 +184,7 @@ def read_answer(turns: Turns, settings: TurnSettings) -> Answer:
             requests=tuple(turns.requests),
             failure=failure,
         )
-    reply, reference = turns.whole.reply, provider_reference(settings.provider)
+    reply, reference = turns.whole.reply, provider_reference(ask.provider or settings.provider)
     return Answer(
         ask,
         ask.extract(turns.whole.pieces),

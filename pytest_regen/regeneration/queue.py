@@ -139,6 +139,7 @@ class AskQueue:
         self._jobs = jobs_of(settings)
         is_batch = getattr(settings.provider, "is_batch", False)
         self._warms = self._jobs > 1 and not is_batch
+        self._settings = settings
         self._exchange = settings.exchange()
         self._journal = settings.journal
         self._context = contextvars.copy_context()
@@ -218,20 +219,22 @@ class AskQueue:
     async def _ask(self, batch: _Asked, number: int, prompt: _Prompt) -> None:
         import asyncio
 
-        turns = await ask_model(batch.asks[number], self._exchange, self._journal)
+        ask, exchange = batch.asks[number], self._exchange
+        if ask.provider is not None:
+            exchange = self._settings.exchange(ask.provider)
+        turns = await ask_model(ask, exchange, self._journal)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         batch.sent[number] = turns
         self._warm.add(prompt)
         for place in self._held.pop(prompt, ()):
             heappush(self._ready, place)
-        failure = turns.failure
-        if turns.error is not None or failure is not None:
+        if turns.error is not None or turns.failure is not None:
             batch.is_stopped = True
         if batch.is_over:
             self._end(batch)
-        if failure is not None and ends_all(failure) and self.failure is None:
-            self.failure = failure
+        if self.failure is None and ends_all(turns):
+            self.failure = turns.failure
             self._ready.clear()
             self._held.clear()
             for other in list(self._batches.values()):
