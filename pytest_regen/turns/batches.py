@@ -359,6 +359,8 @@ class BatchProvider(AnthropicProvider):
 
     def _join(self, items: Sequence[_Item], origin: Origin) -> list[_Item]:
         """Let items wait for batches that hold them; return those that none holds."""
+        for batch in self._under_way.values():
+            self._has_items(batch)
         places: dict[str, deque[tuple[BatchFile, int]]] = {}
         for file in self._folder.read(origin.address):
             for number, digest in enumerate(file.digests):
