@@ -65,7 +65,7 @@ class Pace:
         """
         done = state.pages_done + state.pages_failed
         total: float = state.pages_known
-        if state.places_total is None:
+        if state.places_total is None or not state.calls:
             return None
         if state.places_total > 1:
             if not state.places_done:
@@ -162,7 +162,7 @@ def _places(state: RunState, noun: str) -> str:
 
 def _rate(state: RunState, pace: Pace) -> str:
     rate = pace.calls_per_minute
-    if rate is None:
+    if rate is None or not state.calls:
         return ""
     shown = f"{rate:,.1f}" if 0 < rate < 10 else f"{rate:,.0f}"
     if state.limit:

@@ -45,7 +45,9 @@ def test_the_sum_says_what_there_is_to_ask(project: Path) -> None:
 
     assert ran.code == 0
     *_, total, following = ran.err.splitlines()
-    assert total.startswith("1 page missing, 1 stale, 1 with errors, 1 type edited by hand: 3 to ask")
+    assert total.startswith(
+        "1 page missing, 1 stale, 1 with errors, 1 type edited by hand: 3 to ask"
+    )
     assert ", about $0.0" in total
     assert total.endswith(" as a batch")
     assert following.startswith("  next: pytest-regen generate SPEC ")
@@ -149,5 +151,7 @@ def test_one_command_for_all_stores_of_a_document(document: Path) -> None:
     document.write_text(json.dumps(extra), "utf-8")
     partly = command("status", "generated").err.splitlines()[-1]
 
-    assert whole == "  next: pytest-regen generate api.json --all --out generated --provider template"
+    assert (
+        whole == "  next: pytest-regen generate api.json --all --out generated --provider template"
+    )
     assert partly.startswith("  next: pytest-regen generate api.json 'GET /kites' --out generated")

@@ -27,7 +27,7 @@ def test_a_system_prompt_is_paid_in_full_once() -> None:
     assert one is not None
     assert ten is not None
     assert one * 4 < ten < one * 7
-    assert Estimate([SIZE] * 10).input_tokens == 30_000
+    assert Estimate([SIZE] * 10).input_tokens == 42_900
 
 
 def test_a_short_system_prompt_is_paid_each_time() -> None:
@@ -41,21 +41,21 @@ def test_a_short_system_prompt_is_paid_each_time() -> None:
 
 def test_a_batch_costs_half() -> None:
     """In words and as JSON; money is text there, as in pytest's report."""
-    estimate = Estimate([AskSize(SONNET, "", 1_000_000, 0)])
+    estimate = Estimate([AskSize("claude-sonnet-4-5", "", 100_000, 0)])
 
     assert estimate.words(cost_of) == (
-        "about 1,000,000 tokens of input and 0 of output, about $2.00, $1.00 as a batch"
+        "about 100,000 tokens of input and 0 of output, about $0.30, $0.15 as a batch"
     )
-    assert estimate.words(cost_of, is_batch=True).endswith("of output, about $1.00 as a batch")
+    assert estimate.words(cost_of, is_batch=True).endswith("of output, about $0.15 as a batch")
     told = estimate.to_json(cost_of)
-    assert (told["cost_usd"], told["batch_cost_usd"]) == ("2.0000", "1.0000")
+    assert (told["cost_usd"], told["batch_cost_usd"]) == ("0.3000", "0.1500")
 
 
 def test_without_a_price_there_are_only_tokens() -> None:
     """One model without a price is enough: a sum without it would be wrong."""
     both = Estimate([SIZE, AskSize("some-model", "", 10, 10)])
 
-    assert both.words(cost_of) == "about 3,010 tokens of input and 410 of output"
+    assert both.words(cost_of) == "about 4,300 tokens of input and 582 of output"
     assert both.words(unpriced) == both.words(cost_of)
     assert both.to_json(cost_of)["cost_usd"] is None
 

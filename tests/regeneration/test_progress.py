@@ -60,9 +60,7 @@ def test_the_words(snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("width", [10, 20, 40, 60, 80, 120, 200])
 def test_what_fits_is_told(width: int, snapshot: SnapshotAssertion) -> None:
     """The pages stay, what matters least goes first."""
-    line = progress_line(
-        LARGE, pace_of(LARGE), width=width, cost=Decimal("12.4"), batches=0
-    )
+    line = progress_line(LARGE, pace_of(LARGE), width=width, cost=Decimal("12.4"), batches=0)
 
     assert len(line) <= width
     assert line == snapshot
@@ -108,7 +106,7 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
         pace.add(RunState(0, 1, calls, 5_000, calls=calls, elapsed=float(second)))
 
     assert pace.calls_per_minute == pytest.approx(600)
-    assert pace.seconds_left(RunState(0, 1, 990, 5_000)) == pytest.approx(401)
+    assert pace.seconds_left(RunState(0, 1, 990, 5_000, calls=990)) == pytest.approx(401)
 
 
 def test_stores_that_were_not_begun_are_counted() -> None:
