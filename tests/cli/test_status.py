@@ -1,4 +1,4 @@
-"""``status`` of many stores: what is missing, stale, wrong or edited, and what asking would cost."""
+"""``status`` of many stores: what is missing, stale, wrong or edited, and what asking costs."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,8 @@ def test_the_sum_says_what_there_is_to_ask(project: Path) -> None:
     assert project.joinpath("generated", "GET_b").as_posix() not in ran.err
 
 
-def test_the_sum_as_json(project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_the_sum_as_json() -> None:
     """The other keys are what they were."""
     told = command("status", "generated", "--json").json
 

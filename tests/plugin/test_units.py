@@ -40,7 +40,7 @@ def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
             "*locales/de.json: berth*",
             "locales/de.json:2: PLACEHOLDER: has [[][]], the English text has [[]'{number}']",
             '  > 2 |   "berth": "Liegeplatz",',
-            "  regenerate:    pytest locales/de.json::berth --regen",
+            "  regenerate:    pytest locales/de.json::berth --regen --regen-record once",
             "  or:            pytest-regen regenerate locales/de.json --unit berth",
             "FAILED locales/de.json::berth - PLACEHOLDER: *",
         ]
