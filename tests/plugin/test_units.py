@@ -47,6 +47,16 @@ def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
     )
 
 
+def test_a_recorded_unit_is_replayed_not_recorded_again(units: UnitProject) -> None:
+    """What is recorded needs no option that records."""
+    units.write(german=WRONG)
+    recording = units.path / "cassettes/regen/locales/de.json/berth.yaml"
+    recording.parent.mkdir(parents=True)
+    recording.touch()
+
+    units.adopted().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
+
+
 @pytest.mark.parametrize(
     ("args", "passed"),
     [
