@@ -10,6 +10,7 @@ from pytest_regen.documents.changes import Change
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.prompt_faults import PromptFault
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import TurnExchange
@@ -349,6 +350,8 @@ class GenerateResult:
     """All prompts of the store."""
     asked: tuple[PageKey, ...]
     """Pages asked, or to be asked in a dry run."""
+    sizes: tuple[AskSize, ...] = ()
+    """In a dry run about how large each request for these is."""
     source_file: str = ""
     defects: tuple[Defect, ...] = ()
     """What the document does not say plainly."""

@@ -6,6 +6,7 @@ from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.turns.anthropic import AnthropicProvider
+    from pytest_regen.turns.batches import BatchProvider
     from pytest_regen.turns.budget import Budget, TokenBudget, TokenLedger
     from pytest_regen.turns.models import cost_of, describe_usage
     from pytest_regen.turns.providers import (
@@ -42,6 +43,7 @@ __all__ = [
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_MODEL",
     "AnthropicProvider",
+    "BatchProvider",
     "Budget",
     "CacheTtl",
     "CallableProvider",
