@@ -38,6 +38,7 @@ class Player:
         file: its content; ``None`` if there is no file.
         matching: what counts as the same request.
         command: what the message of a miss says to run.
+        left: recordings of a run that was killed, beside those of the file.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Player:
         file: CassetteFile | None,
         matching: Matching,
         command: str = "",
+        left: tuple[StoredInteraction, ...] = (),
     ) -> None:
         self.path = path
         self.exists = file is not None
@@ -55,7 +57,8 @@ class Player:
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder)
         self.index = RecordingIndex(
-            file.interactions if file else (), None if matching.is_plain else matching.key_of
+            (*(file.interactions if file else ()), *left),
+            None if matching.is_plain else matching.key_of,
         )
         self._command = command
         self._drifts: list[Drift] = []

@@ -16,6 +16,7 @@ from pytest_regen.emulator.script import Script, load_script, no_match
 from pytest_regen.emulator.server import HOST, LoopbackServer
 from pytest_regen.emulator.service import call_responder
 from pytest_regen.emulator.values import (
+    BatchStep,
     EmulatedReply,
     HttpRequest,
     HttpResponse,
@@ -83,6 +84,7 @@ class Emulator:
             batch_seconds=batch_seconds,
             padding=padding,
             compress=compress,
+            next_batch=lambda: self.script.next_batch() if self.script else BatchStep(),
         )
 
     @property
@@ -166,7 +168,7 @@ class Emulator:
             return answer
         if self.responder is not None:
             return call_responder(self.responder, body, headers)
-        if self.script:
+        if self.script and self.script.rules:
             raise no_match(body, self.script.path)
         return EmulatedReply("An emulated reply: this emulator has no responder and no script.")
 

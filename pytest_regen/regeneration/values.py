@@ -10,8 +10,9 @@ from pytest_regen.documents.changes import Change
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.prompt_faults import PromptFault
-from pytest_regen.turns.budget import Budget
+from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
@@ -121,7 +122,8 @@ class TurnSettings:
     """Overrides the model that a page was made with."""
     max_tokens: int | None = None
     """Limit of the first reply; a truncated one is asked again with more."""
-    budget: Budget = field(default_factory=Budget)
+    budget: TokenBudget = field(default_factory=Budget)
+    """What all calls are paid from; see ``TokenBudget`` for one that machines share."""
     jobs: int = 1
     """Pages asked at the same time."""
     before_turn: Callable[[TurnRequest], None] | None = None
@@ -140,10 +142,10 @@ class TurnSettings:
     watch: Callable[[RunState], None] | None = None
     """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
 
-    def exchange(self) -> TurnExchange:
-        """Return how turns are taken with these settings."""
+    def exchange(self, provider: Provider | None = None) -> TurnExchange:
+        """Return how turns are taken with these settings, by another provider if one is given."""
         return TurnExchange(
-            self.provider,
+            provider or self.provider,
             budgets=(self.budget,),
             before=self.before_turn,
             after=self.after_turn,
@@ -189,6 +191,10 @@ class Ask:
     """Returns the output without a model; ``None`` where only a model can write it."""
     known: Known | None = None
     """The answer, where no model has to be asked."""
+    provider: Provider | None = None
+    """Who is asked in place of the provider of the settings: one with a recording of its own."""
+    claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
+    """Looked at before it is sent: another place may have the answer, or is asking for it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +209,12 @@ class Answer:
     provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     usage: Usage = field(default_factory=Usage)
+    earlier: Usage = field(default_factory=Usage)
+    """What replies took that a run before paid for, which was killed before it could store them."""
     calls: int = 0
     """Requests made for this answer, larger limits and continuations included."""
+    requests: tuple[TurnRequest, ...] = ()
+    """Those that got a reply, now or by an earlier run; for the journal of replies."""
     failure: RegenError | None = None
     """Why there is no output."""
     by_template: bool = False
@@ -340,6 +350,8 @@ class GenerateResult:
     """All prompts of the store."""
     asked: tuple[PageKey, ...]
     """Pages asked, or to be asked in a dry run."""
+    sizes: tuple[AskSize, ...] = ()
+    """In a dry run about how large each request for these is."""
     source_file: str = ""
     defects: tuple[Defect, ...] = ()
     """What the document does not say plainly."""
