@@ -16,8 +16,9 @@ from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
+from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.providers import no_template, require_api_key
-from pytest_regen.turns.values import Provider, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
 
 __all__ = ["TurnOptions"]
 
@@ -62,7 +63,9 @@ class TurnOptions:
 
     def estimate(self, entry: PromptEntry) -> int:
         """Return about how many tokens a request with a prompt takes: none without a model."""
-        return 0 if self.by_template else estimated_input_tokens(entry)
+        if self.by_template:
+            return 0
+        return tokens_for(estimated_input_tokens(entry), self._model or DEFAULT_MODEL)
 
     def size(self, size: AskSize) -> AskSize:
         """Return a request as this command would make it: a model that is named is asked."""

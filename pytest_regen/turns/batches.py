@@ -740,7 +740,7 @@ class BatchProvider(AnthropicProvider):
         Raises:
             MissingExtraError: the SDK has none.
         """
-        client = await self._async_client(None)
+        client = await self._async_client(self._key_for(None))
         retries = self.max_retries if max_retries is None else max_retries
         batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
         if batches is None:
