@@ -16,6 +16,7 @@ from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.names import cassette_of_unit, heal_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
+from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.text import excerpt, plural
 from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
@@ -355,6 +356,7 @@ class UnitItem(pytest.Item):
             WrongUnitError: something is wrong with it.
             KindError: the kind cannot say which units there are.
         """
+        raise_known_failure(self)
         _prepare(self.session)
         failing, warned = self.check.gate(self.unit)
         # Also where there is nothing: what was said before it was regenerated is over.
