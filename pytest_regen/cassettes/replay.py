@@ -21,6 +21,7 @@ from pytest_regen.turns.wire import (
     connection_failure,
     cut_stream,
     is_retried,
+    limit_pause,
     reply_from_body,
     request_body,
     sse_events,
@@ -184,20 +185,26 @@ def replay_turn(
     address: str,
     missed: Callable[[], BaseException],
 ) -> Reply:
-    """Return the reply recorded for a turn, past the failures that the SDK would retry.
+    """Return the reply recorded for a turn, past the failures after which it was sent again.
 
     Args:
         take: returns the next recording of the request.
         model: the model asked, for messages.
-        max_retries: how often a failure is followed by another recording.
+        max_retries: how often a failure is followed by another recording; after a refusal by a rate
+            limit counted anew.
         address: host named in messages.
         missed: makes the error for a request without a recording.
     """
     spent = Usage()
-    for attempt in range(max_retries + 1):
+    attempt = 0
+    refused: ProviderError | None = None
+    while True:
         stored = take()
         if stored is None:
-            raise missed()
+            miss = missed()
+            # Where a cassette ends with a refusal by a limit, the turn ended with it.
+            raise refused if refused and isinstance(miss, CassetteMissError) else miss
+        refused = None
         found = stored.interaction
         if found.end != "complete" and not found.is_stream:
             # The client left before it was whole; the SDK would ask again.
@@ -206,6 +213,7 @@ def replay_turn(
                 failure = connection_failure(reason, model=model, address=address)
                 failure.usage = Usage()
                 raise failure
+            attempt += 1
             continue
         if found.status < _FIRST_ERROR and not found.is_stream:
             return reply_from_body(_json_or_text(found.response_body))
@@ -217,15 +225,19 @@ def replay_turn(
                 error.usage = spent
                 if attempt == max_retries or not isinstance(error, TransportError):
                     raise
+                attempt += 1
                 continue
             return replace(reply, usage=spent + reply.usage)
         said = _json_or_text(found.response_body)
         headers = {name: values[0] for name, values in found.response_headers.items() if values}
+        failed = status_failure(found.status, said, model=model, address=address)
+        failed.usage = spent if spent.total_tokens else None
+        if limit_pause(found.status, headers, said) is not None:
+            refused, attempt = failed, 0
+            continue
         if attempt == max_retries or not is_retried(found.status, headers, said):
-            failed = status_failure(found.status, said, model=model, address=address)
-            failed.usage = spent if spent.total_tokens else None
             raise failed
-    raise AssertionError("the last attempt returns or raises")
+        attempt += 1
 
 
 def _read_stream(found: Interaction, model: str, address: str) -> Reply:

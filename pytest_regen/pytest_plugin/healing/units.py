@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.errors import RegenError
-from pytest_regen.files import safe_file_name
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.ahead import Asked, asked_by, take_ahead
 from pytest_regen.pytest_plugin.healing.feedback import (
@@ -27,6 +26,7 @@ from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.loaded import loaded_modules
 from pytest_regen.pytest_plugin.names import (
     cassette_of_test,
+    cassette_of_unit,
     heal_command,
     node_command,
     recording_command,
@@ -245,8 +245,7 @@ class _Healing:
         """Return the file in which asking for a unit is recorded."""
         if not isinstance(self._item, UnitItem):
             return cassette_of_test(self._item)
-        folder = self._config.rootpath / "cassettes" / "regen" / check.place
-        return folder / f"{safe_file_name(name)}.yaml"
+        return cassette_of_unit(self._config, check.place, name)
 
     def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)
