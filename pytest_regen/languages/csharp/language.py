@@ -422,6 +422,12 @@ class CSharp:
 
         return illegality(code)
 
+    def is_bare(self, code: str) -> bool:
+        """Return whether ``code`` is members or values, without a type around them."""
+        from pytest_regen.languages.csharp.pages import is_bare
+
+        return is_bare(code)
+
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without the white space between them."""
         from pytest_regen.languages.csharp.pages import leaves

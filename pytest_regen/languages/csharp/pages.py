@@ -45,7 +45,7 @@ from pytest_regen.languages.pages import (
 )
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
+__all__ = ["illegality", "is_bare", "leaves", "split", "stitch", "unwrap_page"]
 
 
 _CONTAINERS: Final[tuple[Container, ...]] = ("body", "enum", "parameters")
@@ -75,6 +75,14 @@ def illegality(code: str) -> int:
         tree, inner = bare(data, container)
         worst = min(worst, 0 if inner is not None else illegal_bytes(tree, _is_loose) + 1)
     return worst
+
+
+def is_bare(code: str) -> bool:
+    """Return whether ``code`` is members, values or parameters, without a type around them."""
+    data = code.encode("utf-8", "surrogatepass")
+    if is_unreadable(data) or not illegal_bytes(parse(data).root_node, _is_loose):
+        return False
+    return any(bare(data, container)[1] is not None for container in _CONTAINERS)
 
 
 def _is_loose(node: Node) -> bool:

@@ -188,6 +188,12 @@ class TypeScript:
 
         return illegality(code)
 
+    def is_bare(self, code: str) -> bool:
+        """Return whether ``code`` is members or values, without a type around them."""
+        from pytest_regen.languages.typescript.pages import is_bare
+
+        return is_bare(code)
+
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without what a formatter is free about."""
         from pytest_regen.languages.typescript.pages import leaves

@@ -54,7 +54,7 @@ from pytest_regen.languages.typescript.tree import (
 )
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
+__all__ = ["illegality", "is_bare", "leaves", "split", "stitch", "unwrap_page"]
 
 _ATOMS: Final = frozenset({"regex", "string", "template_literal_type", "template_string"})
 _CLOSING: Final = frozenset({")", "]", "}"})
@@ -88,6 +88,15 @@ def illegality(code: str) -> int:
         is_page = inner is not None and bool(members_in(inner, container))
         worst = min(worst, 0 if is_page else illegal_bytes(tree, _is_statement) + 1)
     return worst
+
+
+def is_bare(code: str) -> bool:
+    """Return whether ``code`` is members or literals, without a type around them."""
+    data = code.encode("utf-8", "surrogatepass")
+    if GRAMMAR.is_unreadable(data) or not illegal_bytes(parse(data).root_node, _is_statement):
+        return False
+    found = ((container, bare(data, container)[1]) for container in CONTAINERS)
+    return any(inner is not None and members_in(inner, at) for at, inner in found)
 
 
 def _is_statement(node: Node) -> bool:
