@@ -169,7 +169,7 @@ class SyntaxFault:
     """Whether the member on that line is at fault; else the fault is one of the whole text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SourceFacts:
     """All that was read from one piece of source."""
 
