@@ -345,10 +345,10 @@ def test_what_takes_several_batches_is_counted_while_it_is_under_way(tmp_path: P
 @pytest.mark.sweep
 def test_limits_of_calls_about_batches_are_waited_for(tmp_path: Path) -> None:
     """They have a pool of their own; polling too often is no failure."""
-    limits = RateLimits(batch_requests=60)
+    limits = RateLimits(batch_requests=180)
     with emulator(limits=limits) as emulated, provider(emulated, tmp_path) as asked:
         client = anthropic.Anthropic(api_key=KEY, base_url=emulated.base_url, max_retries=0)
-        for _ in range(60):
+        for _ in range(180):
             client.messages.batches.list()
 
         assert ask(asked, "a") == ["You said: a"]
