@@ -171,10 +171,20 @@ def unlink(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def make_folder(path: Path) -> None:
-    """Create a folder and those above it; one that is there already is fine."""
+def make_folder(path: Path) -> list[Path]:
+    """Create a folder and those above it; one that is there already is fine.
+
+    Returns:
+        The folders in which one was made: ``fsync_folder`` makes that last.
+    """
+    named_in = []
+    for place in (path, *path.parents):
+        if place.is_dir():
+            break
+        named_in.append(place.parent)
     with _effect("mkdir", path):
         path.mkdir(parents=True, exist_ok=True)
+    return named_in
 
 
 def remove_folder(path: Path) -> None:

@@ -21,6 +21,7 @@ from pytest_regen.turns.wire import (
     connection_failure,
     cut_stream,
     is_retried,
+    limit_pause,
     reply_from_body,
     request_body,
     sse_events,
@@ -38,6 +39,7 @@ class Player:
         file: its content; ``None`` if there is no file.
         matching: what counts as the same request.
         command: what the message of a miss says to run.
+        left: recordings of a run that was killed, beside those of the file.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Player:
         file: CassetteFile | None,
         matching: Matching,
         command: str = "",
+        left: tuple[StoredInteraction, ...] = (),
     ) -> None:
         self.path = path
         self.exists = file is not None
@@ -55,7 +58,8 @@ class Player:
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder)
         self.index = RecordingIndex(
-            file.interactions if file else (), None if matching.is_plain else matching.key_of
+            (*(file.interactions if file else ()), *left),
+            None if matching.is_plain else matching.key_of,
         )
         self._command = command
         self._drifts: list[Drift] = []
@@ -181,20 +185,26 @@ def replay_turn(
     address: str,
     missed: Callable[[], BaseException],
 ) -> Reply:
-    """Return the reply recorded for a turn, past the failures that the SDK would retry.
+    """Return the reply recorded for a turn, past the failures after which it was sent again.
 
     Args:
         take: returns the next recording of the request.
         model: the model asked, for messages.
-        max_retries: how often a failure is followed by another recording.
+        max_retries: how often a failure is followed by another recording; after a refusal by a rate
+            limit counted anew.
         address: host named in messages.
         missed: makes the error for a request without a recording.
     """
     spent = Usage()
-    for attempt in range(max_retries + 1):
+    attempt = 0
+    refused: ProviderError | None = None
+    while True:
         stored = take()
         if stored is None:
-            raise missed()
+            miss = missed()
+            # Where a cassette ends with a refusal by a limit, the turn ended with it.
+            raise refused if refused and isinstance(miss, CassetteMissError) else miss
+        refused = None
         found = stored.interaction
         if found.end != "complete" and not found.is_stream:
             # The client left before it was whole; the SDK would ask again.
@@ -203,6 +213,7 @@ def replay_turn(
                 failure = connection_failure(reason, model=model, address=address)
                 failure.usage = Usage()
                 raise failure
+            attempt += 1
             continue
         if found.status < _FIRST_ERROR and not found.is_stream:
             return reply_from_body(_json_or_text(found.response_body))
@@ -214,15 +225,19 @@ def replay_turn(
                 error.usage = spent
                 if attempt == max_retries or not isinstance(error, TransportError):
                     raise
+                attempt += 1
                 continue
             return replace(reply, usage=spent + reply.usage)
         said = _json_or_text(found.response_body)
         headers = {name: values[0] for name, values in found.response_headers.items() if values}
+        failed = status_failure(found.status, said, model=model, address=address)
+        failed.usage = spent if spent.total_tokens else None
+        if limit_pause(found.status, headers, said) is not None:
+            refused, attempt = failed, 0
+            continue
         if attempt == max_retries or not is_retried(found.status, headers, said):
-            failed = status_failure(found.status, said, model=model, address=address)
-            failed.usage = spent if spent.total_tokens else None
             raise failed
-    raise AssertionError("the last attempt returns or raises")
+        attempt += 1
 
 
 def _read_stream(found: Interaction, model: str, address: str) -> Reply:

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.generate import generate_store
+    from pytest_regen.regeneration.generate import generate_store, generate_stores
     from pytest_regen.regeneration.planning import StorePlan, plan_store
     from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.regenerate import (
         heal_store,
+        heal_stores,
         heal_type,
+        heal_type_steps,
         merge_results,
         partial_regenerate,
         summary_of,
@@ -54,8 +56,11 @@ __all__ = [
     "edited_types",
     "fixable",
     "generate_store",
+    "generate_stores",
     "heal_store",
+    "heal_stores",
     "heal_type",
+    "heal_type_steps",
     "merge_results",
     "pages_at_fault",
     "partial_regenerate",

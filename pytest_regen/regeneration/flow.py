@@ -12,7 +12,7 @@ from typing import Generic, Literal
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration.asking import ENDS_ALL, stop_reason_of
+from pytest_regen.regeneration.asking import ENDS_ALL, note_stored, stop_reason_of
 from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import (
     Change,
@@ -150,10 +150,11 @@ class Work(Generic[V]):
     def __init__(
         self, place: Place[V], view: V, names: Iterable[str], feedback: Sequence[Feedback]
     ) -> None:
-        self.view = view
-        """What the place holds."""
+        self.before = self.view = view
+        """What the place held, and what it holds now."""
+        self.kept: list[Answer] = []
+        """The answers that were kept, in their order."""
         self._place = place
-        self._text_before = view.text
         self._drafted: V | None = None
         """What the place held when errors were found in it first."""
         self._pieces = {
@@ -175,7 +176,7 @@ class Work(Generic[V]):
     @property
     def diff(self) -> str:
         """The unified diff of the place's file."""
-        return source_diff(self._text_before, self.view.text, self._place.file_name)
+        return source_diff(self.before.text, self.view.text, self._place.file_name)
 
     def batches(self, policy: Policy, settings: TurnSettings) -> Iterator[list[Ask]]:
         """Yield what is to be asked in one round, in batches that are kept or rejected together."""
@@ -248,10 +249,7 @@ class Work(Generic[V]):
                 self.keep_by_test(policy, group, check)
         elif replies:
             self.keep_better(policy, replies)
-        if settings.journal is not None:
-            settings.journal.stored(
-                [request for answers in arrived for each in answers for request in each.requests]
-            )
+        note_stored((each for answers in arrived for each in answers), settings)
         for answers in arrived:
             self._stop_after_failure(answers)
 
@@ -359,6 +357,7 @@ class Work(Generic[V]):
             self._stop_if_ordered(name, tried, is_stored=is_better)
 
     def _note_kept(self, name: str, kept: Sequence[Answer], rejected: Sequence[str]) -> None:
+        self.kept += kept
         piece = self._pieces[name]
         pairs = (*piece.result.regenerated, *((a.ask.name, a.ask.page) for a in kept))
         piece.result = replace(

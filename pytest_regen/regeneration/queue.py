@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.asking import (
+    Replies,
     Turns,
     answer_at_once,
     ask_model,
@@ -24,6 +25,7 @@ from pytest_regen.regeneration.asking import (
 )
 from pytest_regen.regeneration.values import Answer, Ask, Known, RunState, TurnSettings
 from pytest_regen.turns.background import background_loop
+from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Usage
 
 if TYPE_CHECKING:
@@ -139,8 +141,10 @@ class AskQueue:
         self._jobs = jobs_of(settings)
         is_batch = getattr(settings.provider, "is_batch", False)
         self._warms = self._jobs > 1 and not is_batch
-        self._exchange = settings.exchange()
-        self._journal = settings.journal
+        self._settings = settings
+        self._exchanges: dict[int, TurnExchange] = {}
+        """By id of a provider, which an ask may name."""
+        self._replies = Replies(settings)
         self._context = contextvars.copy_context()
         self._loop = background_loop()
         self._arrived: SimpleQueue[Arrival] = SimpleQueue()
@@ -218,25 +222,31 @@ class AskQueue:
     async def _ask(self, batch: _Asked, number: int, prompt: _Prompt) -> None:
         import asyncio
 
-        turns = await ask_model(batch.asks[number], self._exchange, self._journal)
+        ask = batch.asks[number]
+        turns = await ask_model(ask, self._exchange(ask), self._replies)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         batch.sent[number] = turns
         self._warm.add(prompt)
         for place in self._held.pop(prompt, ()):
             heappush(self._ready, place)
-        failure = turns.failure
-        if turns.error is not None or failure is not None:
+        if turns.error is not None or turns.failure is not None:
             batch.is_stopped = True
         if batch.is_over:
             self._end(batch)
-        if failure is not None and ends_all(failure) and self.failure is None:
-            self.failure = failure
+        if self.failure is None and ends_all(turns):
+            self.failure = turns.failure
             self._ready.clear()
             self._held.clear()
             for other in list(self._batches.values()):
                 self._stop(other)
         self._send()
+
+    def _exchange(self, ask: Ask) -> TurnExchange:
+        key = id(ask.provider)
+        if key not in self._exchanges:
+            self._exchanges[key] = self._settings.exchange(ask.provider)
+        return self._exchanges[key]
 
     def _stop(self, batch: _Asked) -> None:
         """Send nothing more of a batch."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 from pytest_regen.documents import Defect
 from pytest_regen.documents.changes import Change
@@ -12,12 +12,13 @@ from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.prompt_faults import PromptFault
-from pytest_regen.turns.budget import Budget
+from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 
 if TYPE_CHECKING:
+    from pytest_regen.turns.batches import BatchProvider
     from pytest_regen.turns.replies import ReplyJournal
 
 __all__ = [
@@ -122,7 +123,8 @@ class TurnSettings:
     """Overrides the model that a page was made with."""
     max_tokens: int | None = None
     """Limit of the first reply; a truncated one is asked again with more."""
-    budget: Budget = field(default_factory=Budget)
+    budget: TokenBudget = field(default_factory=Budget)
+    """What all calls are paid from; see ``TokenBudget`` for one that machines share."""
     jobs: int = 1
     """Pages asked at the same time."""
     before_turn: Callable[[TurnRequest], None] | None = None
@@ -141,14 +143,26 @@ class TurnSettings:
     watch: Callable[[RunState], None] | None = None
     """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
 
-    def exchange(self) -> TurnExchange:
-        """Return how turns are taken with these settings."""
+    def exchange(self, provider: Provider | None = None) -> TurnExchange:
+        """Return how turns are taken with these settings, by another provider if one is given."""
         return TurnExchange(
-            self.provider,
+            provider or self.provider,
             budgets=(self.budget,),
             before=self.before_turn,
             after=self.after_turn,
         )
+
+    def note_stored(self, requests: Sequence[TurnRequest]) -> None:
+        """Tell who keeps replies for another run that what became of these is stored.
+
+        Args:
+            requests: each as often as it was answered.
+        """
+        if self.journal is not None:
+            self.journal.stored(requests)
+        # Results of a batch are kept at the API.
+        if getattr(self.provider, "is_batch", False):
+            cast("BatchProvider", self.provider).stored(requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +204,8 @@ class Ask:
     """Returns the output without a model; ``None`` where only a model can write it."""
     known: Known | None = None
     """The answer, where no model has to be asked."""
+    provider: Provider | None = None
+    """Who is asked in place of the provider of the settings: one with a recording of its own."""
     claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
     """Looked at before it is sent: another place may have the answer, or is asking for it now."""
 

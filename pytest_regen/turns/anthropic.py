@@ -35,7 +35,6 @@ from pytest_regen.turns.wire import (
     connection_failure,
     cut_stream,
     is_paid,
-    is_spend_limit,
     reply_from_body,
     request_body,
     status_failure,
@@ -48,13 +47,20 @@ if TYPE_CHECKING:
     import anthropic
     from anthropic import Anthropic, AsyncAnthropic
 
-__all__ = ["DEFAULT_BASE_URL", "AnthropicProvider"]
+    from pytest_regen.turns.limits import RateLimiter, RateState
+    from pytest_regen.turns.pacing import PacedTurn
+
+__all__ = ["DEFAULT_BASE_URL", "AnthropicProvider", "plain"]
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 8.0
 """Seconds before a broken stream is asked for again, doubled each time."""
+_LONG_RUN = 20
+"""Replies after which a run is long, and waits until a failure of the server or the line is over."""
+_PATIENCE = 300.0
+"""Seconds in which everything may fail before a long run ends."""
 _OLDEST = (0, 40)
 """The first release of the SDK that a turn is tried with; earlier ones fail with newer httpx."""
 _PARAMETERS = frozenset({"max_tokens", "messages", "model", "stream", "system"})
@@ -79,9 +85,11 @@ class AnthropicProvider:
         model: model asked where a request names none.
         api_key: the credential; otherwise ``ANTHROPIC_API_KEY``. Profiles on disk are never used.
         base_url: the address; otherwise ``ANTHROPIC_BASE_URL``, otherwise the real API.
-        max_retries: times a request is sent again after a connection error, 408, 409, 429 or 5xx,
-            or where a stream broke off: what that took is part of the usage. ``Retry-After`` is
-            obeyed. A spend limit is not retried.
+        max_retries: times a request is sent again after a connection error, 408, 409 or 5xx, or
+            where a stream broke off: what that took is part of the usage. ``Retry-After`` is
+            obeyed. After 20 replies a turn is given five minutes more, in which one request after
+            the other goes ahead. A refusal by a rate limit does not count: the turn waits and is
+            sent again, see ``RateLimiter``. A spend limit is not retried.
         timeout: seconds to wait for a reply, or for the next piece of a streamed one.
     """
 
@@ -115,6 +123,9 @@ class AnthropicProvider:
         self._clients: dict[str, Anthropic] = {}
         # A provider that was never closed closes its sockets before Python warns about them.
         weakref.finalize(self, _close_all, self._clients)
+        self._limiters: dict[str, RateLimiter] = {}
+        self._limiter: RateLimiter | None = None
+        self._replies = 0
         self._async_clients: weakref.WeakKeyDictionary[
             asyncio.AbstractEventLoop, dict[str, AsyncAnthropic]
         ] = weakref.WeakKeyDictionary()
@@ -135,23 +146,53 @@ class AnthropicProvider:
         replayed = self._replay(body, interceptor)
         if replayed is not None:
             return replayed
-        client = self._sync_client(interceptor)
-        with self._in_our_words(interceptor, body["model"]):
-            if body.get("stream"):
-                return self._stream(client, body)
-            return reply_from_body(_plain(client.messages.create(**_arguments(body))))
+        key = self._key_for(interceptor)
+        client, limiter = self._sync_client(key), self._limiter_of(key, interceptor)
+        with self._paced(limiter, request, body, interceptor) as turn:
+            while True:
+                turn.begin()
+                try:
+                    with self._in_our_words(interceptor, body["model"]):
+                        reply = self._ask(client, body)
+                except RegenError as error:
+                    turn.again(error)
+                else:
+                    self._replies += 1
+                    return turn.end(reply)
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
+        import asyncio
+
         body, interceptor = self._body(request), current_interceptor()
         replayed = self._replay(body, interceptor)
         if replayed is not None:
             return replayed
-        client = await self._async_client(interceptor)
-        with self._in_our_words(interceptor, body["model"]):
-            if body.get("stream"):
-                return await self._astream(client, body)
-            return reply_from_body(_plain(await client.messages.create(**_arguments(body))))
+        key = self._key_for(interceptor)
+        client = await self._async_client(key)
+        # The first time a file is read.
+        is_known = key in self._limiters or _is_replay(interceptor)
+        limiter = (
+            self._limiter_of(key, interceptor)
+            if is_known
+            else await asyncio.to_thread(self._limiter_of, key, interceptor)
+        )
+        with self._paced(limiter, request, body, interceptor) as turn:
+            while True:
+                await turn.abegin()
+                try:
+                    with self._in_our_words(interceptor, body["model"]):
+                        reply = await self._aask(client, body)
+                except RegenError as error:
+                    await turn.aagain(error)
+                else:
+                    self._replies += 1
+                    return await turn.aend(reply)
+
+    @property
+    def rate(self) -> "RateState | None":
+        """How fast turns may be sent; ``None`` before the first one."""
+        return self._limiter.state() if self._limiter else None
 
     def close(self) -> None:
         """Close the connections that ``send`` opened; those of ``asend`` end with their loop."""
@@ -180,6 +221,44 @@ class AnthropicProvider:
             body, path=path, max_retries=self.max_retries, address=self._address
         )
 
+    def _paced(
+        self,
+        limiter: "RateLimiter",
+        request: TurnRequest,
+        body: Mapping[str, Any],
+        interceptor: TurnInterceptor | None,
+    ) -> "PacedTurn":
+        from pytest_regen.turns.pacing import PacedTurn
+
+        def patience() -> float:
+            # A replay knows the client's retries only: what a cassette records must end with them.
+            is_long = self._replies >= _LONG_RUN and interceptor is None
+            return _PATIENCE if is_long else 0.0
+
+        return PacedTurn(limiter, request, body["model"], patience)
+
+    def _limiter_of(self, key: str, interceptor: TurnInterceptor | None) -> "RateLimiter":
+        from pytest_regen.turns.limits import RateLimiter
+
+        if _is_replay(interceptor):
+            return RateLimiter()  # that lets everything through
+        limiter = self._limiters.get(key)
+        if limiter is None:
+            limiter = RateLimiter.of(self.base_url, key)
+            self._limiters[key] = limiter
+        self._limiter = limiter
+        return limiter
+
+    def _ask(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
+        if body.get("stream"):
+            return self._stream(client, body)
+        return reply_from_body(plain(client.messages.create(**_arguments(body))))
+
+    async def _aask(self, client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
+        if body.get("stream"):
+            return await self._astream(client, body)
+        return reply_from_body(plain(await client.messages.create(**_arguments(body))))
+
     def _stream(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
         """Return a streamed reply; a stream that breaks off is asked for again, as a body is."""
         spent = Usage()
@@ -190,7 +269,7 @@ class AnthropicProvider:
             try:
                 with events:
                     for event in events:
-                        message.feed(_plain(event))
+                        message.feed(plain(event))
                 reply = message.reply()
             except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
                 spent += message.usage
@@ -211,7 +290,7 @@ class AnthropicProvider:
             try:
                 async with events:
                     async for event in events:
-                        message.feed(_plain(event))
+                        message.feed(plain(event))
                 reply = message.reply()
             except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
                 spent += message.usage
@@ -242,25 +321,21 @@ class AnthropicProvider:
                 failure.usage = spent
             raise failure from cause
 
-    def _sync_client(self, interceptor: TurnInterceptor | None) -> "Anthropic":
-        key = self._key_for(interceptor)
+    def _sync_client(self, key: str) -> "Anthropic":
         anthropic = _sdk()
         with self._lock:
             client = self._clients.get(key)
             if client is None:
-                http = anthropic.DefaultHttpxClient(
-                    event_hooks={"response": [_stop_at_spend_limit]}
-                )
+                http = anthropic.DefaultHttpxClient(event_hooks={"response": [_hear]})
                 client = anthropic.Anthropic(
                     **self._options(key, anthropic.Anthropic), http_client=http
                 )
                 self._clients[key] = client
             return client
 
-    async def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
+    async def _async_client(self, key: str) -> "AsyncAnthropic":
         import asyncio
 
-        key = self._key_for(interceptor)
         anthropic = _sdk()
         with self._lock:
             # Connections belong to the loop they were opened in.
@@ -268,9 +343,7 @@ class AnthropicProvider:
             known = clients.get(key)
             if known is not None:
                 return known
-            http = anthropic.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_astop_at_spend_limit]}
-            )
+            http = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [_ahear]})
             client: AsyncAnthropic = anthropic.AsyncAnthropic(
                 **self._options(key, anthropic.AsyncAnthropic), http_client=http
             )
@@ -299,7 +372,7 @@ class AnthropicProvider:
         key = self._key
         if key:
             return key
-        if interceptor is not None and interceptor.is_replay_only:
+        if _is_replay(interceptor):
             return _REPLAY_KEY
         raise MissingKeyError(
             "no API key is set",
@@ -372,6 +445,10 @@ class AnthropicProvider:
                 )
 
 
+def _is_replay(interceptor: TurnInterceptor | None) -> bool:
+    return interceptor is not None and interceptor.is_replay_only
+
+
 def _sdk() -> Any:
     """Return the SDK.
 
@@ -419,21 +496,21 @@ async def _close_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, Non
         await client.close()
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
     """Return an object of the SDK as the JSON it was made from.
 
     Not by pydantic: it warns of blocks that are newer than the SDK, and before 2.12 fails at random
     where a model of the SDK is used for the first time.
     """
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     sent = getattr(value, "model_fields_set", None)
     if sent is None:
         return value
     known = {name: item for name, item in vars(value).items() if name in sent}
-    return _plain({**known, **(getattr(value, "model_extra", None) or {})})
+    return plain({**known, **(getattr(value, "model_extra", None) or {})})
 
 
 def _deliver(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:
@@ -455,23 +532,17 @@ def _response_text(error: "anthropic.APIStatusError") -> str:
         return ""
 
 
-def _stop_at_spend_limit(response: Any) -> None:
-    """Keep the SDK from retrying a spend limit."""
+def _hear(response: Any) -> None:
+    from pytest_regen.turns.pacing import hear
+
     if response.status_code == RATE_LIMITED:
         response.read()
-        _mark_spend_limit(response)
+    hear(response)
 
 
-async def _astop_at_spend_limit(response: Any) -> None:
+async def _ahear(response: Any) -> None:
+    from pytest_regen.turns.pacing import hear
+
     if response.status_code == RATE_LIMITED:
         await response.aread()
-        _mark_spend_limit(response)
-
-
-def _mark_spend_limit(response: Any) -> None:
-    try:
-        body = response.json()
-    except ValueError:
-        return
-    if is_spend_limit(body):
-        response.headers["x-should-retry"] = "false"
+    hear(response)

@@ -4,7 +4,6 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -115,21 +114,31 @@ def from_errors_command(store: RegenStore) -> str:
     return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
 
 
-def update_command(store: RegenStore) -> str:
+def update_command(store: RegenStore, *, every: bool = False) -> str:
     """Return the command that brings a store up to date with its document.
 
     Paths are seen from the working directory. The document is called SPEC where it is not at hand.
+    What the template wrote it writes anew.
+
+    Args:
+        store: the store.
+        every: name all operations of the document, not that of the store alone.
     """
     endpoint, reference = store.ir.endpoint, store.ir.document
     document = store.path / reference.path if reference else None
     spec = _from_here(document) if document and document.is_file() else "SPEC"
-    words = ["pytest-regen", "generate", spec, *endpoint.words(store.ir.schemas)]
+    named = endpoint.words(store.ir.schemas)
+    if every:
+        named = ["--all", *(["--request"] if endpoint.status == REQUEST else [])]
+    words = ["pytest-regen", "generate", spec, *named]
     is_named = store.path.name == endpoint.folder
     words += ["--out", _from_here(store.path.absolute().parent) if is_named else "DIR"]
-    if endpoint.status not in {"200", REQUEST, SCHEMAS}:
+    if endpoint.status not in {"200", REQUEST, SCHEMAS} and not every:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
+    if store.envelope.model == TEMPLATE:
+        words += ["--provider", TEMPLATE]
     return shlex.join(words)
 
 
@@ -151,8 +160,8 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
             return None
         from pytest_regen.documents import rebuild_ir
 
-        document = _read_document(path, _hashes(path, reference))
-        build = rebuild_ir(store.ir, document, language=find_language(store.ir.language))
+        language = find_language(store.ir.language)
+        build = rebuild_ir(store.ir, _document_at(path), language=language)
     except (UnknownOperationError, UnknownSchemaError):
         return {}
     except (OSError, RegenError):
@@ -160,22 +169,35 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
     return {type_.name: type_hash(type_) for type_ in build.ir.types}
 
 
+_last_document: "Document | None" = None
+"""The one that was read last: the stores of a folder, thousands perhaps, have the same."""
+
+
+def _document_at(path: Path) -> "Document":
+    """Return a document; the last one that was read, where no byte of its files has changed.
+
+    Raises:
+        DocumentUnreadableError: the file cannot be read, or is no document.
+    """
+    global _last_document  # noqa: PLW0603 - of one value, an assignment is enough for threads too
+    known, real = _last_document, path.resolve()
+    if known is None or known.path != real or not _is_unchanged(known):
+        from pytest_regen.documents import read_document
+
+        known = _last_document = read_document(real)
+    return known
+
+
+def _is_unchanged(document: "Document") -> bool:
+    files = document.references.files
+    return _is_as_it_was(document.path, DocumentRef(path="", sha256=document.sha256, files=files))
+
+
 def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:
     """Return whether all files of the document have the bytes that the store was made from."""
-    return _hashes(path, reference) == (reference.sha256, *reference.files.values())
-
-
-def _hashes(path: Path, reference: DocumentRef) -> tuple[str | None, ...]:
-    return tuple(content_hash(path.parent / name) for name in (path.name, *reference.files))
-
-
-@lru_cache(maxsize=1)
-def _read_document(path: Path, hashes: tuple[str | None, ...]) -> "Document":
-    """Return the document; that of hundreds of stores is read once for each state of its files."""
-    del hashes
-    from pytest_regen.documents import read_document
-
-    return read_document(path)
+    if content_hash(path) != reference.sha256:
+        return False
+    return all(content_hash(path.parent / name) == hash_ for name, hash_ in reference.files.items())
 
 
 def wants_behaviour(store: RegenStore, ignore: Ignore) -> bool:
