@@ -326,9 +326,7 @@ class AnthropicProvider:
         with self._lock:
             client = self._clients.get(key)
             if client is None:
-                http = anthropic.DefaultHttpxClient(
-                    event_hooks={"response": [_hear]}
-                )
+                http = anthropic.DefaultHttpxClient(event_hooks={"response": [_hear]})
                 client = anthropic.Anthropic(
                     **self._options(key, anthropic.Anthropic), http_client=http
                 )
@@ -345,9 +343,7 @@ class AnthropicProvider:
             known = clients.get(key)
             if known is not None:
                 return known
-            http = anthropic.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_ahear]}
-            )
+            http = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [_ahear]})
             client: AsyncAnthropic = anthropic.AsyncAnthropic(
                 **self._options(key, anthropic.AsyncAnthropic), http_client=http
             )
