@@ -84,7 +84,7 @@ def take_ahead(item: pytest.Item) -> Asked | None:
         RegenError: what ended the work, where that was no finding.
     """
     ahead = item.config.stash.get(AHEAD, None)
-    return None if ahead is None else ahead.take(item)
+    return ahead.take(item) if isinstance(ahead, Ahead) else None
 
 
 class Ahead:
