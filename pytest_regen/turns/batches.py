@@ -627,7 +627,10 @@ class BatchProvider(AnthropicProvider):
                 count += 1
                 number = batch.file.number_of(result.get("custom_id"))
                 item = None if number is None else batch.items.get(number)
-                if number is None or item is None or item.reply.done():
+                if number is None or item is None:
+                    continue
+                if item.reply.done():
+                    self._let_go(batch, number)  # Nobody waits for it; its reply stays there.
                     continue
                 outcome = self._outcome(batch, result.get("result"))
                 if isinstance(outcome, Reply):
@@ -737,7 +740,7 @@ class BatchProvider(AnthropicProvider):
         Raises:
             MissingExtraError: the SDK has none.
         """
-        client = await self._async_client(None)
+        client = await self._async_client(self._key_for(None))
         retries = self.max_retries if max_retries is None else max_retries
         batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
         if batches is None:
