@@ -23,7 +23,7 @@ from typing import Any, Final
 from pytest_regen.files import make_ignored_folder
 from pytest_regen.strict_json import json_bytes, strict_loads
 
-__all__ = ["VARIABLE", "Cache", "read_file", "user_folder", "user_key"]
+__all__ = ["VARIABLE", "Cache", "read_file", "user_folder", "user_key", "user_secret"]
 
 VARIABLE: Final = "REGEN_CACHE_KEY"
 """The environment variable with a secret of one's own, for caches that machines share."""
@@ -129,7 +129,7 @@ class Cache:
         return self.root / section / f"{digest}.json"
 
     def _seal(self, section: str, key: str, body: bytes) -> bytes | None:
-        secret = _secret(os.environ.get(VARIABLE, ""), self.root.absolute().parent.parent)
+        secret = user_secret(self.root.absolute().parent.parent)
         if secret is None:
             return None
         sealed = hmac.new(secret, json_bytes([_FORMAT, section, key]), "sha256")
@@ -197,6 +197,15 @@ def _drop(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def user_secret(project: Path) -> bytes | None:
+    """Return a secret that no repository can know; ``None`` where the user can have none.
+
+    Args:
+        project: a key that lies in it is no secret.
+    """
+    return _secret(os.environ.get(VARIABLE, ""), project)
+
+
 @cache
 def _secret(given: str, project: Path) -> bytes | None:
     """Return the key of seals: from the environment, else the user's, which is made once.
@@ -208,7 +217,7 @@ def _secret(given: str, project: Path) -> bytes | None:
     if len(given) >= _SHORTEST:
         return given.encode("utf-8", "surrogatepass")
     try:
-        if project.resolve() in user_folder().resolve().parents:
+        if project.resolve() in (user_folder() / "cache.key").resolve().parents:
             return None
         return user_key()
     except (OSError, RuntimeError):  # no home, or none that can be written

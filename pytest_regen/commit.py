@@ -1,10 +1,24 @@
 """Several files below one folder that change together or not at all, one writer at a time.
 
-A commit stages the new contents in a hidden folder, the journal, then renames a manifest into
-place: that rename is the moment of the change. Moving the staged files to their places comes after
-it and can be finished by anyone, any number of times; a reader sees through it without writing.
-Whatever moment the writer is killed at, the folder therefore reads as before the change or as after
-it.
+A commit writes all new contents into one file, the journal, and gives it its name: that rename is
+the moment of the change. Putting the contents in their places comes after it and can be finished by
+anyone, any number of times; a reader sees through it without writing. Whatever moment the writer is
+killed at, the folder therefore reads as before the change or as after it.
+
+Nor does it when the power fails, for the disk has each step before the next one begins:
+
+1. The journal's content, before it has its name: a journal that is there is whole.
+2. Its name, and the names of the folders above it that were made for it, before any file changes:
+   a file that changed has a journal beside it that says what the others are to hold.
+3. Each file's content before it takes its place, and all names, of folders made for them too,
+   before the journal goes: where no journal is left, every file holds all of what it should.
+
+What is not waited for is that the journal is gone. Should it come back with the power, its files
+hold what it says and it is dropped again; a file that was edited since is treated as one that was
+edited between a kill and the next write.
+
+Where the folder itself is new there is nothing to keep together with: it is filled beside its
+place, and its rename is the moment.
 
 A trial puts a candidate in place while a test looks at it, together with a record of how to take it
 out again. As long as the record is there and its owner is alive, the candidate is what the folder
@@ -19,8 +33,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +42,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pytest_regen import files
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
+from pytest_regen.journal import Change, digest, encode_changes, read_changes
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -96,10 +111,6 @@ def _nothing(_: "View") -> "Contents":
     return {}
 
 
-def _digest(data: bytes | None) -> str | None:
-    return None if data is None else hashlib.sha256(data).hexdigest()
-
-
 def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
@@ -158,18 +169,6 @@ class _Look:
             return self._stamp is None
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """One file of a committed change."""
-
-    name: str
-    staged: str | None
-    """Name in the journal; ``None`` where the file is removed."""
-    before: str | None
-    """SHA-256 of the content that was replaced; ``None`` where there was no file."""
-    after: str | None
-
-
 class View:
     """The files below a root as they are, a committed change counted as done."""
 
@@ -186,13 +185,11 @@ class View:
         if name in self._over:
             return self._over[name]
         change = self._changes.get(name)
-        if change is None:
-            return self._look(self.root / name)
         target = self._look(self.root / name)
-        if self._files.is_users(name) and _digest(target) not in (change.before, change.after):
+        if change is None or (self._files.is_users(name) and change.is_edited(target)):
             return target
         if change.staged is None:
-            return None
+            return change.data
         staged = self._look(self._files.staging / change.staged)
         # Not staged any more: it was moved to its place after the look at it.
         return self._look(self.root / name) if staged is None else staged
@@ -388,39 +385,64 @@ class AtomicFiles:
         for name in contents:
             self._refuse_name(name)
         with self.explain_errors():
-            changed = {
-                name: data for name, data in contents.items() if data != _content(self.root / name)
-            }
-            if not changed:
+            found = {name: _content(self.root / name) for name in contents}
+            changes = [
+                Change.of(name, found[name], data)
+                for name, data in contents.items()
+                if data != found[name]
+            ]
+            if not changes:
                 return
-            try:
-                files.make_folder(self.staging)
-                # Should this process be killed, git ignores what it leaves here.
-                files.write(self.staging / _IGNORE, b"*\n")
-                changes = [
-                    self._stage(str(number), name, data)
-                    for number, (name, data) in enumerate(changed.items())
-                ]
-                manifest = json.dumps({"version": 1, "changes": changes}, indent=2)
-                files.write_durably(self.staging / "manifest", manifest.encode())
-                files.fsync_folder(self.staging)
-                files.fsync_folder(self.staging.parent)
-            except BaseException:
-                self._drop_unless_committed()
-                raise
-            files.rename(self.staging / "manifest", self.staging / _MANIFEST)
-            files.fsync_folder(self.staging)
-            self._finish()
+            if os.path.lexists(self.root):
+                self._write_journal(changes)
+            else:
+                self._make_root(changes)
 
-    def _stage(self, number: str, name: str, data: bytes | None) -> dict[str, str | None]:
-        if data is not None:
-            files.write_durably(self.staging / number, data)
-        return {
-            "name": name,
-            "staged": None if data is None else number,
-            "before": _digest(_content(self.root / name)),
-            "after": _digest(data),
-        }
+    def _write_journal(self, changes: Sequence[Change]) -> None:
+        try:
+            files.make_folder(self.staging)
+            # Should this process be killed, git ignores what it leaves here.
+            files.write(self.staging / _IGNORE, b"*\n")
+            files.write_durably(self.staging / "manifest", encode_changes(changes))
+        except BaseException:
+            self._drop_unless_committed()
+            raise
+        files.rename(self.staging / "manifest", self.staging / _MANIFEST)
+        for folder in (self.staging, *self._above(self.journal)):
+            files.fsync_folder(folder)
+        self._put_in_place(changes)
+
+    def _above(self, name: str) -> list[Path]:
+        """Return the folders above a file, up to the root."""
+        return [self.root / folder for folder in Path(name).parents]
+
+    def _make_root(self, changes: Sequence[Change]) -> None:
+        """Fill a folder that is not there yet, and move it to its place."""
+        space = self._space
+        made = space / self.root.name
+        try:
+            named_in = files.make_folder(space)
+            files.write(space / _IGNORE, b"*\n")
+            folders = {made}
+            for change in changes:
+                path = made / change.name
+                folders.update({path.parent, *files.make_folder(path.parent)})
+                files.write_durably(path, change.data or b"")
+            for folder in sorted(folders - {space}):
+                files.fsync_folder(folder)
+            files.rename(made, self.root)
+        except BaseException:
+            with suppress(OSError):  # The next writer drops what remains.
+                self._drop_space()
+            raise
+        for folder in named_in:
+            files.fsync_folder(folder)
+        self._drop_space()
+
+    @property
+    def _space(self) -> Path:
+        """Where a root that is not there yet is filled."""
+        return self.root.parent / f".{self.root.name}.new"
 
     def _refuse_name(self, name: str) -> None:
         path = self.root / name
@@ -444,59 +466,89 @@ class AtomicFiles:
         return ""
 
     def _finish(self) -> None:
-        """Complete a committed change and drop an uncommitted one."""
+        """Complete a committed change of a writer that was killed, and drop an uncommitted one."""
+        if os.path.lexists(self._space):
+            self._drop_space()
         if not self.staging.is_dir():
             return
         changes = self.changes_in(_content(self.staging / _MANIFEST))
-        for change in changes:
-            self._move(change)
-        for parent in sorted({(self.root / change.name).parent for change in changes}):
-            if parent.is_dir():
-                files.fsync_folder(parent)
+        # Nobody knows which of the folders that writer made.
+        above = (folder for change in changes for folder in self._above(change.name))
+        self._put_in_place(changes, above)
+
+    def _put_in_place(self, changes: Sequence[Change], folders: Iterable[Path] = ()) -> None:
+        """Let the files hold what a committed change says, then drop it.
+
+        Args:
+            changes: all of it.
+            folders: whose names the disk must have, beside those that change here.
+        """
+        named_in = {*folders, *((self.root / change.name).parent for change in changes)}
+        for number, change in enumerate(changes):
+            named_in.update(self._put(change, self.staging / (change.staged or str(number))))
+        for folder in sorted(named_in):
+            if folder.is_dir():
+                files.fsync_folder(folder)
         self._drop()
 
-    def _move(self, change: _Change) -> None:
-        target = self.root / change.name
-        staged = None if change.staged is None else self.staging / change.staged
-        if staged is not None and not staged.exists():
-            return
-        is_edited = _digest(_content(target)) not in (change.before, change.after)
-        if is_edited and self.is_users(change.name):
-            if staged is not None:
-                files.unlink(staged)
-            return
-        if staged is None:
-            if target.exists():
-                files.unlink(target)
-            return
-        if target.is_symlink() or is_edited:
-            self._move_aside(target)
-        if not target.parent.is_dir():
-            files.make_folder(target.parent)
-        files.rename(staged, target)
+    def _put(self, change: Change, staged: Path) -> list[Path]:
+        """Put a file in its place; return in which folders one was made for it.
 
-    def _move_aside(self, target: Path) -> None:
+        Args:
+            change: the file.
+            staged: where its content is written first, or was by a version before.
+        """
+        target = self.root / change.name
+        if change.data is not None:
+            files.write_durably(staged, change.data)
+        is_removed = change.after is None
+        if not is_removed and not staged.exists():
+            return []  # Of a version before, and moved by it.
+        found = _content(target)
+        is_done = digest(found) == change.after and not target.is_symlink()
+        is_edited = change.is_edited(found)
+        if is_done or (is_edited and self.is_users(change.name)):
+            if not is_removed:
+                files.unlink(staged)
+            return []
+        named_in = []
+        if target.is_symlink() or is_edited:
+            named_in += self._move_aside(target)
+        elif is_removed:
+            files.unlink(target)
+        if not is_removed:
+            if not target.parent.is_dir():
+                named_in += files.make_folder(target.parent)
+            files.rename(staged, target)
+        return named_in
+
+    def _move_aside(self, target: Path) -> list[Path]:
         """Keep a file that somebody changed between the kill and now; no edit is overwritten."""
         aside = self.root / self.aside
-        files.make_folder(aside)
+        named_in = files.make_folder(aside)
         if not (aside / _IGNORE).exists():
             files.write(aside / _IGNORE, b"*\n")
-        digest = (_digest(_content(target)) or "")[:12]
-        files.rename(target, aside / f"edited-{digest}-{target.name}")
+        known_by = (digest(_content(target)) or "")[:12]
+        files.rename(target, aside / f"edited-{known_by}-{target.name}")
+        return [aside, *named_in]
 
     def _drop(self) -> None:
-        for path in sorted(self.staging.iterdir(), key=lambda path: path.name == _IGNORE):
-            files.unlink(path)
-        files.remove_folder(self.staging)
+        """Drop the journal: itself first, the file by which git ignores it last."""
+        _drop_folder(self.staging, first=_MANIFEST)
+
+    def _drop_space(self) -> None:
+        if self._space.is_dir() and not self._space.is_symlink():
+            _drop_folder(self._space)
+        else:
+            files.unlink(self._space)
 
     def _drop_unless_committed(self) -> None:
         if self.staging.is_dir() and not (self.staging / _MANIFEST).exists():
-            try:
+            # What remains is ignored by readers and dropped by the next writer.
+            with suppress(OSError):
                 self._drop()
-            except OSError:
-                return  # What remains is ignored by readers and dropped by the next writer.
 
-    def changes_in(self, manifest: bytes | None) -> tuple[_Change, ...]:
+    def changes_in(self, manifest: bytes | None) -> tuple[Change, ...]:
         """Return the changes that a manifest says were committed.
 
         Raises:
@@ -505,23 +557,13 @@ class AtomicFiles:
         if manifest is None:
             return ()
         try:
-            return tuple(self._read_change(entry) for entry in json.loads(manifest)["changes"])
+            return read_changes(manifest, self._name_fault)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise StoreCorruptError(
                 f"{self.staging / _MANIFEST}: this is not a change that pytest-regen wrote",
                 why=f"{type(error).__name__}: {error}",
                 hint=f"look into {self.staging}, move it away, then run the same command again",
             ) from None
-
-    def _read_change(self, entry: Mapping[str, Any]) -> _Change:
-        change = _Change(entry["name"], entry["staged"], entry["before"], entry["after"])
-        # A folder comes from version control too: a manifest must not reach outside of it.
-        if why := self._name_fault(change.name):
-            raise ValueError(why)
-        if change.staged is not None and not (change.staged.isascii() and change.staged.isdigit()):
-            message = f"{change.staged!r} is not a staged file"
-            raise ValueError(message)
-        return change
 
     # Trials
 
@@ -624,6 +666,19 @@ class AtomicFiles:
             why=str(error),
             hint=f"remove {self.root / name}, then look at the files with git diff",
         )
+
+
+def _drop_folder(folder: Path, first: str = "") -> None:
+    """Remove a folder and what is in it; the file by which git ignores it goes last."""
+    inside = sorted(
+        folder.iterdir(), key=lambda path: (path.name != first, path.name == _IGNORE, path)
+    )
+    for path in inside:
+        if path.is_dir() and not path.is_symlink():
+            _drop_folder(path)
+        else:
+            files.unlink(path)
+    files.remove_folder(folder)
 
 
 class Trial:

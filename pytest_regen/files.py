@@ -15,12 +15,15 @@ from pathlib import Path
 
 __all__ = [
     "Observer",
+    "append",
+    "fsync",
     "fsync_folder",
     "lock_file",
     "make_folder",
     "make_ignored_folder",
     "make_lock_folder",
     "observe_effects",
+    "project_root",
     "refuse_obstacle",
     "remove_folder",
     "rename",
@@ -133,6 +136,26 @@ def write(path: Path, data: bytes) -> None:
         path.write_bytes(data)
 
 
+def append(descriptor: int, path: Path, data: bytes) -> None:
+    """Write at the end of an open file; a kill of this process from then on does not lose it.
+
+    Args:
+        descriptor: opened for appending.
+        path: of the file.
+        data: what is added.
+    """
+    with _effect("append", path):
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+
+
+def fsync(descriptor: int, path: Path) -> None:
+    """Wait until the disk has what was written to an open file."""
+    with _effect("fsync", path):
+        os.fsync(descriptor)
+
+
 def rename(source: Path, target: Path) -> None:
     """Put ``source`` in the place of ``target``, in one step."""
     with _effect("rename", target):
@@ -145,10 +168,20 @@ def unlink(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def make_folder(path: Path) -> None:
-    """Create a folder and those above it; one that is there already is fine."""
+def make_folder(path: Path) -> list[Path]:
+    """Create a folder and those above it; one that is there already is fine.
+
+    Returns:
+        The folders in which one was made: ``fsync_folder`` makes that last.
+    """
+    named_in = []
+    for place in (path, *path.parents):
+        if place.is_dir():
+            break
+        named_in.append(place.parent)
     with _effect("mkdir", path):
         path.mkdir(parents=True, exist_ok=True)
+    return named_in
 
 
 def remove_folder(path: Path) -> None:
@@ -226,22 +259,31 @@ _MARKS = (".git", "pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "set
 """What stands at the root of a project."""
 
 
+def project_root(path: Path) -> Path:
+    """Return the project that ``path`` belongs to: the nearest folder above with a ``_MARKS``.
+
+    Where there is none, or it is on a read-only file system, the folder that holds ``path``.
+
+    Args:
+        path: it need not exist.
+    """
+    real = path.resolve()
+    root = next((folder for folder in real.parents if _is_project(folder)), real.parent)
+    return real.parent if _is_read_only(root) else root
+
+
 def lock_file(path: Path, suffix: str = ".lock") -> Path:
     """Return the file that is locked for ``path``: ``.regen/locks/…`` below its project.
 
-    The project is the nearest folder above ``path`` with one of ``_MARKS``; where there is none, or
-    that folder is on a read-only file system, the folder that holds ``path``. It depends on nothing
-    else, so that all processes lock the same file wherever they were started, and in containers
-    that mount the project elsewhere.
+    It depends on nothing but ``project_root``, so that all processes lock the same file wherever
+    they were started, and in containers that mount the project elsewhere.
 
     Args:
         path: what is protected; it need not exist.
         suffix: tells several locks of one path apart.
     """
     real = path.resolve()
-    root = next((folder for folder in real.parents if _is_project(folder)), real.parent)
-    if _is_read_only(root):
-        root = real.parent
+    root = project_root(real)
     # Two names for one folder, where case or the form of letters does not count, are one lock.
     place = unicodedata.normalize("NFC", real.relative_to(root).as_posix()).casefold()
     digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from ipaddress import ip_address
 from typing import Any
@@ -198,11 +199,44 @@ class _Gate:
 
 _gate = _Gate()
 
+_here: ContextVar[tuple[object, ...]] = ContextVar("pytest_regen_closed", default=())
+"""Tokens of the guards that are asked in this task or thread, and in those begun in it, alone."""
+
+
+class _Here(Guard):
+    """Asks another guard where the gate was closed, and nowhere else."""
+
+    def __init__(self, guard: Guard, token: object) -> None:
+        self._guard = guard
+        self._token = token
+
+    def check_connection(self, connection: socket.socket, address: Any) -> None:
+        if self._token in _here.get():
+            self._guard.check_connection(connection, address)
+
+    def check_name(self, name: str) -> None:
+        if self._token in _here.get():
+            self._guard.check_name(name)
+
+    def note_numbers(self, name: str, numbers: Iterable[str]) -> None:
+        if self._token in _here.get():
+            self._guard.note_numbers(name, numbers)
+
 
 @contextmanager
-def closed_network(guard: Guard) -> Iterator[None]:
-    """Let nothing through that ``guard`` refuses, in all of the process, while the block runs."""
+def closed_network(guard: Guard, *, is_apart: bool = False) -> Iterator[None]:
+    """Let nothing through that ``guard`` refuses, in all of the process, while the block runs.
+
+    Args:
+        guard: says what passes.
+        is_apart: whether the gate is closed only to this task or thread, and to those that begin
+            here.
+    """
     token = object()
+    reset = None
+    if is_apart:
+        reset = _here.set((*_here.get(), token))
+        guard = _Here(guard, token)
     with _gate.lock:
         if not _gate.guards:
             _patch_sockets()
@@ -210,6 +244,8 @@ def closed_network(guard: Guard) -> Iterator[None]:
     try:
         yield
     finally:
+        if reset is not None:
+            _here.reset(reset)
         with _gate.lock:
             _gate.guards = {key: other for key, other in _gate.guards.items() if key is not token}
             if not _gate.guards:

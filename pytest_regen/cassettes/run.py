@@ -47,6 +47,10 @@ class CassetteRun:
             all of them.
         headers: the project's rules about headers, beyond the default.
         passthrough_hosts: hosts whose requests are neither recorded nor replayed nor missed.
+        is_apart: whether only requests of the task or thread that puts it to use are served, so
+            that several cassettes can be in use for turns that are taken at the same time.
+        resumes: whether answers that a run which was killed or failed has left beside the cassette
+            are played, and become part of it; where recordings are played at all.
     """
 
     def __init__(
@@ -60,17 +64,22 @@ class CassetteRun:
         drop_unplayed: bool = False,
         headers: HeaderRules | None = None,
         passthrough_hosts: Sequence[str] = (),
+        is_apart: bool = False,
+        resumes: bool = False,
     ) -> None:
         self.path = path
         self.mode = mode
         file = self._file(path, mode)
-        self.metadata: Mapping[str, Any] = file.metadata if file else {}
-        self._player = Player(path, file, matching or Matching(), record_command)
-        self.index = self._player.index
         self._writer = CassetteWriter(path, mode, file)
+        records = mode == "new_episodes" or (mode == "once" and file is None)
+        left = self._writer.take_left() if resumes and records else ()
+        self.metadata: Mapping[str, Any] = file.metadata if file else self._writer.metadata
+        self._player = Player(path, file, matching or Matching(), record_command, left)
+        self.index = self._player.index
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._headers = headers
+        self._is_apart = is_apart
         self._passing = check_hosts(passthrough_hosts)
         self._writing = threading.Lock()
         """Held while a file is written; event loops never wait for it."""
@@ -284,6 +293,8 @@ class CassetteRun:
     def in_use(self, *, http_clients: bool) -> Iterator[None]:
         """Let the cassette serve every request of the process while the block runs.
 
+        One that is apart serves those of this task or thread alone.
+
         Args:
             http_clients: whether to patch HTTP clients even if nothing is to be recorded.
         """
@@ -292,9 +303,12 @@ class CassetteRun:
             self._refused = self._writer.refusal()
         with contextlib.ExitStack() as stack:
             serves_clients = http_clients or not self.is_replay_only
-            stack.enter_context(intercepting(self, serves_clients=serves_clients))
+            stack.enter_context(
+                intercepting(self, serves_clients=serves_clients, is_apart=self._is_apart)
+            )
             if self.is_replay_only:
-                stack.enter_context(closed_network(PassthroughOnly(self._passing)))
+                guard = PassthroughOnly(self._passing)
+                stack.enter_context(closed_network(guard, is_apart=self._is_apart))
             if serves_clients:
                 from pytest_regen.cassettes.clients.vcr_patches import patch_clients
 

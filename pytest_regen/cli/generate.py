@@ -1,8 +1,9 @@
 """``generate``: stores from an API description, or the missing units of a file."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -27,7 +28,6 @@ from pytest_regen.cli.output import (
     fact,
     fail,
     next_step,
-    progress_bar,
     say,
     shorten,
     show_failures,
@@ -56,9 +56,11 @@ from pytest_regen.errors import (
 )
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration import GenerateResult, Sharing, generate_store
+from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
+from pytest_regen.turns.values import Usage
 from pytest_regen.validation.stores import from_errors_command
 
 __all__ = ["generate"]
@@ -204,24 +206,31 @@ def generate(
         again = shlex.join(["pytest-regen", "generate", str(spec), *words])
         planned = work.each({"dry_run": True}, goes_on=many)
         _check(planned, turns, many=many, again=again, as_json=as_json)
+    cost = None
     if dry_run:
         results = work.each({"dry_run": True}, goes_on=many)
     else:
-        with progress_bar("generating") as tell, turns.turns(tell) as settings:
+        with turns.run("generating", as_json=as_json) as (progress, settings):
             options = {"settings": settings, "attempts": turns.replies()}
             results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)
+        cost = progress.cost
     if as_json:
         reports = [
             _plan_json(result, turns) if dry_run else _result_json(result)
             for result in results.done
         ]
-        emit_json({"stores": reports, **results.others} if many else reports[0])
+        of_all = _estimate(results.done, turns).to_json(turns.price_of) if dry_run else None
+        sums = {"estimate": of_all} if of_all else {}
+        emit_json({"stores": reports, **results.others, **sums} if many else reports[0])
     else:
         for result in results.done:
-            _show_plan(result, turns) if dry_run else _show(result, namespace, turns)
+            if dry_run:
+                _show_plan(result, turns)
+            else:
+                _show(result, namespace, turns, cost=None if many else cost)
         _show_uncollected(project, results.done)
     if many:
-        _show_sum(results, turns, dry_run=dry_run)
+        _show_sum(results, turns, dry_run=dry_run, cost=cost)
     raise typer.Exit(results.exit_code)
 
 
@@ -232,8 +241,9 @@ def _check(
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
-        reports = [_check_json(result) for result in results.done]
-        emit_json({"stores": reports, **results.others} if many else reports[0])
+        reports = [_check_json(result, turns) for result in results.done]
+        sums = {"estimate": _estimate(results.done, turns).to_json(turns.price_of)}
+        emit_json({"stores": reports, **results.others, **sums} if many else reports[0])
         raise typer.Exit(code)
     for result in results.done:
         _show_check(result, turns)
@@ -245,6 +255,7 @@ def _check(
         parts += [f"{plural(new, 'operation')} without a store"] if new else []
         parts += [f"{len(results.failed)} impossible"] if results.failed else []
         say(", ".join(parts))
+        _show_cost(_estimate(results.done, turns), turns)
     if any(codes):
         next_step(again)
     raise typer.Exit(code)
@@ -263,11 +274,25 @@ def _show_check(result: GenerateResult, turns: TurnOptions) -> None:
     show_changes(result.changes, direction_of(result.ir))
     _show_pages(result, turns)
     pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
+    _show_cost(_estimate([result], turns), turns)
     why = "there is no store yet" if result.is_new else "older than the document"
     say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
 
 
-def _check_json(result: GenerateResult) -> dict[str, Any]:
+def _estimate(results: Iterable[GenerateResult], turns: TurnOptions) -> Estimate:
+    """Return what the pages take that are to be asked; the template writes pages for nothing."""
+    if turns.by_template:
+        return Estimate()
+    return Estimate(turns.size(size) for result in results for size in result.sizes)
+
+
+def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
+    """Tell about what pages take that are to be asked, where there are any."""
+    if estimate.pages:
+        fact("cost", estimate.words(turns.price_of))
+
+
+def _check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     return {
         "path": result.path.as_posix(),
         "ok": result.is_current,
@@ -284,6 +309,7 @@ def _check_json(result: GenerateResult) -> dict[str, Any]:
             }
         ),
         "note": result.note,
+        "estimate": _estimate([result], turns).to_json(turns.price_of),
     }
 
 
@@ -424,6 +450,7 @@ def _plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
         ],
         **_others_json(result),
         "defects": [defect.to_json() for defect in result.defects],
+        "estimate": _estimate([result], turns).to_json(turns.price_of),
     }
 
 
@@ -456,6 +483,7 @@ def _show_plan(result: GenerateResult, turns: TurnOptions) -> None:
         planned = f"{pages} to write by the template, no model to ask"
     _show_skipped(result)
     _show_shared(result)
+    _show_cost(_estimate([result], turns), turns)
     say(f"{result.path}: {planned}; nothing written")
 
 
@@ -488,7 +516,9 @@ def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
     return tokens
 
 
-def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> None:
+def _show(
+    result: GenerateResult, namespace: str | None, turns: TurnOptions, *, cost: Decimal | None
+) -> None:
     for name in ("added", "changed", "removed", "kept"):
         types = getattr(result, name)
         if types:
@@ -503,7 +533,7 @@ def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> 
         )
     show_issues(result.validation, str(source))
     show_prompt_faults(result.prompt_faults)
-    say(f"{source}: {turns.spent(result.calls, result.usage)}")
+    say(f"{source}: {turns.spent(result.calls, result.usage, cost)}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
         say(stored if result.is_stored else f"nothing was written to {result.path}")
@@ -540,7 +570,9 @@ def _header_has(source: Path, word: str) -> bool:
     return word in source.read_text("utf-8").partition(":BEGIN ")[0]
 
 
-def _show_sum(results: _Results, turns: TurnOptions, *, dry_run: bool) -> None:
+def _show_sum(
+    results: _Results, turns: TurnOptions, *, dry_run: bool, cost: Decimal | None
+) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
     shared = sum(len(result.shared) for result in results.done)
     if shared or dry_run:
@@ -550,6 +582,10 @@ def _show_sum(results: _Results, turns: TurnOptions, *, dry_run: bool) -> None:
         rest = f"; {plural(shared, 'page')} shared by stores" if shared else ""
         verb = "to ask" if dry_run else "asked"
         fact("pages", f"{asked:,} {verb}{about}{rest}")
+        _show_cost(_estimate(results.done, turns), turns)
+    if calls := sum(result.calls for result in results.done):
+        usage = sum((result.usage for result in results.done), Usage())
+        fact("spent", turns.spent(calls, usage, cost))
     for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
         names = [each.operation for each in whose]
         fact("skipped", f"{plural(len(names), 'operation')} {kind}: {shorten(names)}")

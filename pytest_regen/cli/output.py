@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from enum import StrEnum
@@ -21,11 +21,12 @@ import typer
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from rich.console import Console
 
     from pytest_regen.errors import RegenError
     from pytest_regen.regeneration.prompt_faults import PromptFault
-    from pytest_regen.regeneration.values import Progress
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue, ValidationResult
 
@@ -41,9 +42,9 @@ __all__ = [
     "ProviderName",
     "RecordChoice",
     "RecordOption",
-    "Tell",
     "UnitNames",
     "confirm",
+    "console",
     "describe_failure",
     "emit_json",
     "emit_text",
@@ -51,7 +52,6 @@ __all__ = [
     "fail",
     "is_terminal",
     "next_step",
-    "progress_bar",
     "say",
     "shorten",
     "show_diff",
@@ -63,9 +63,6 @@ __all__ = [
     "usage_line",
 ]
 
-
-Tell = Callable[["Progress"], None]
-"""Shows one step of long work."""
 
 _DIFF_LINES = 200
 """Lines of a diff shown; the file itself has the rest."""
@@ -91,11 +88,12 @@ def say(text: str = "", style: str = "") -> None:
     """
     text = _without_tricks(_near(text))
     if not sys.stderr.isatty():
-        print(text, file=sys.stderr)
+        # In one piece: lines of several threads must not end up in one another.
+        sys.stderr.write(f"{text}\n")
         return
     from rich.text import Text
 
-    _console().print(Text(text, style), soft_wrap=True, highlight=False)
+    console().print(Text(text, style), soft_wrap=True, highlight=False)
 
 
 def _near(text: str) -> str:
@@ -109,8 +107,8 @@ def _without_tricks(text: str) -> str:
 
 
 @cache
-def _console() -> "Console":
-    """Return the one console, so that a progress bar and lines beside it know of each other."""
+def console() -> "Console":
+    """Return the one console, so that a line of progress and lines beside it know of each other."""
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -246,8 +244,8 @@ def show_failures(failures: "Sequence[RegenError]") -> None:
         fail(what, why=why, hint=hint)
 
 
-def usage_line(calls: int, usage: "Usage") -> str:
-    """Return what was spent, in words."""
+def usage_line(calls: int, usage: "Usage", cost: "Decimal | None" = None) -> str:
+    """Return what was spent, in words; ``cost`` is in US dollars, where that is known."""
     parts = [plural(calls, "call")]
     for number, word in (
         (usage.input_tokens, "in"),
@@ -257,6 +255,10 @@ def usage_line(calls: int, usage: "Usage") -> str:
     ):
         if number:
             parts.append(f"{number:,} tokens {word}")
+    if cost is not None:
+        from pytest_regen.regeneration.costs import dollars
+
+        parts.append(f"about {dollars(cost)}")
     return ", ".join(parts)
 
 
@@ -274,31 +276,6 @@ def describe_failure(failure: "RegenError") -> dict[str, Any]:
         "why": failure.why,
         "next": failure.hint,
     }
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Tell]:
-    """Show long work: a bar on a terminal, a line per page elsewhere."""
-    if not sys.stderr.isatty():
-        yield _plain
-        return
-    from rich.progress import Progress as Bar
-
-    with Bar(console=_console(), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def tell(step: "Progress") -> None:
-            bar.update(task, completed=step.done, total=step.total)
-
-        yield tell
-
-
-def _plain(step: "Progress") -> None:
-    key = step.key
-    say(
-        f"  {step.done}/{step.total} {key.type_name} page {key.page} of {key.total_pages}: "
-        f"{step.what}"
-    )
 
 
 class RecordChoice(StrEnum):

@@ -1,6 +1,7 @@
 """``regenerate``: types or pages of a store, or units of a file, asked for again."""
 
 import shlex
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,6 @@ from pytest_regen.cli.output import (
     fact,
     is_terminal,
     next_step,
-    progress_bar,
     say,
     shorten,
     show_diff,
@@ -46,8 +46,9 @@ from pytest_regen.regeneration import (
     partial_regenerate,
     targets,
 )
+from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
-from pytest_regen.regeneration.store_place import StoreView
+from pytest_regen.regeneration.store_place import StoreView, model_for
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
 from pytest_regen.validation import stale_types
@@ -141,7 +142,7 @@ def regenerate(
         _confirm_stale(store, stale)
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked, turns)
-    with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
+    with turns.run("regenerating", as_json=as_json) as (progress, settings):
         _check_ready(asked, settings)
         if from_errors:
             result = heal_store(
@@ -166,7 +167,7 @@ def regenerate(
                 discard_edits=discard_edits,
                 ignore=ignore,
             )
-    emit_json(_report(result)) if as_json else _show(result, turns)
+    emit_json(_report(result)) if as_json else _show(result, turns, progress.cost)
     raise typer.Exit(_exit_code(result))
 
 
@@ -267,6 +268,9 @@ def _show_plan(
     *,
     as_json: bool,
 ) -> None:
+    ir, profile = store.ir, store.envelope.profile
+    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
+    estimate = Estimate(() if turns.by_template else map(turns.size, sizes))
     if as_json:
         emit_json(
             {
@@ -276,6 +280,7 @@ def _show_plan(
                     {**entry.key._asdict(), "estimated_input_tokens": turns.estimate(entry)}
                     for entry in asked
                 ],
+                "estimate": estimate.to_json(turns.price_of),
             }
         )
         return
@@ -286,6 +291,8 @@ def _show_plan(
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
+    if estimate.pages:
+        fact("cost", estimate.words(turns.price_of))
     to_do = "write" if turns.by_template else "ask"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 
@@ -309,7 +316,7 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
     }
 
 
-def _show(result: PartialRegenResult, turns: TurnOptions) -> None:
+def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) -> None:
     show_diff(result.diff)
     for name, page in result.regenerated:
         fact("regenerated", f"{name} page {page}", "green")
@@ -332,7 +339,7 @@ def _show(result: PartialRegenResult, turns: TurnOptions) -> None:
     if not (result.calls or result.stop_reasons or result.skipped or result.failures):
         say(f"{result.source_path}: no errors, nothing to ask", "green")
         return
-    say(f"{result.source_path}: {turns.spent(result.calls, result.usage)}")
+    say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
     if _exit_code(result) and not result.failures:
         next_step(_advice(result))

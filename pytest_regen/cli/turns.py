@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
-from pytest_regen.cli.output import RecordChoice, Tell, usage_line
+from pytest_regen.cli.output import RecordChoice, usage_line
+from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
-from pytest_regen.turns import AnthropicProvider, Budget, load_provider
+from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
 from pytest_regen.turns.providers import no_template, require_api_key
 from pytest_regen.turns.values import Provider, Usage
 
@@ -53,16 +56,58 @@ class TurnOptions:
         """Return about how many tokens a request with a prompt takes: none without a model."""
         return 0 if self.by_template else estimated_input_tokens(entry)
 
-    def spent(self, calls: int, usage: Usage) -> str:
-        """Return what asking for types took, in words."""
-        return "written by the template, no call" if self.by_template else usage_line(calls, usage)
+    def size(self, size: AskSize) -> AskSize:
+        """Return a request as this command would make it: a model that is named is asked."""
+        return replace(size, model=self._model) if self._model else size
+
+    def price_of(self, usage: Usage, model: str) -> Decimal | None:
+        """Return what usage of a model costs in US dollars; ``None`` where no price is known.
+
+        The project's table comes first. The list prices are those of the API: of what another
+        provider takes they say nothing.
+        """
+        settings = self.project.settings
+        if price := settings.price.get(model):
+            return price.cost(usage)
+        is_listed = self.provider is None and settings.provider in {None, TEMPLATE}
+        return cost_of(usage, model) if is_listed else None
+
+    def spent(self, calls: int, usage: Usage, cost: Decimal | None = None) -> str:
+        """Return what asking for types took, in words; ``cost`` where that is to be told."""
+        if self.by_template:
+            return "written by the template, no call"
+        return usage_line(calls, usage, cost)
 
     @contextmanager
-    def turns(self, progress: Tell | None, *, of_types: bool = True) -> Iterator[TurnSettings]:
+    def run(
+        self, title: str, *, of_types: bool = True, as_json: bool = False
+    ) -> Iterator[tuple[RunProgress, TurnSettings]]:
+        """Yield how pages are asked, and how far that is, which is shown while the block runs.
+
+        Args:
+            title: what the command does: ``generating``.
+            of_types: as of ``turns``.
+            as_json: whether a program reads the output.
+        """
+        with (
+            progress_line_of(
+                title,
+                places="store" if of_types else "file",
+                price_of=None if self._replays else self.price_of,
+                as_json=as_json,
+            ) as progress,
+            self.turns(progress, of_types=of_types) as settings,
+        ):
+            yield progress, settings
+
+    @contextmanager
+    def turns(
+        self, progress: RunProgress | None, *, of_types: bool = True
+    ) -> Iterator[TurnSettings]:
         """Yield how pages are asked, the cassette open meanwhile.
 
         Args:
-            progress: shows each page.
+            progress: shows how far the run is.
             of_types: whether types of a store are asked for, which the template can write, and no
                 units of another kind.
 
@@ -77,12 +122,16 @@ class TurnOptions:
             )
         with self._cassette():
             provider = self._provider(of_types=of_types)
+            answers = provider or AnthropicProvider(self._model)
+            if progress:
+                progress.batches = lambda: getattr(answers, "batches", 0)
             yield TurnSettings(
-                provider or AnthropicProvider(self._model),
+                answers,
                 model=self._model,
                 budget=Budget(self.budget),
                 jobs=self.jobs,
-                progress=progress,
+                progress=progress.page if progress else None,
+                watch=progress.watch if progress else None,
                 ready=None if provider else _require_key_for_types if of_types else require_api_key,
             )
 
@@ -107,6 +156,13 @@ class TurnOptions:
                     why="the template asks no model, so there is nothing to record or replay",
                     hint=f"leave one of them out; {option} is for turns with a model",
                 )
+
+    @property
+    def _replays(self) -> bool:
+        """Whether all answers come from a recording, which was paid for when it was made."""
+        if self.cassette is None or self.record is RecordChoice.NONE:
+            return self.cassette is not None
+        return self.record is RecordChoice.ONCE and self.cassette.is_file()
 
     @property
     def _model(self) -> str | None:

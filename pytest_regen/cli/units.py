@@ -7,6 +7,7 @@ which only units have.
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,7 +22,6 @@ from pytest_regen.cli.output import (
     fact,
     is_terminal,
     next_step,
-    progress_bar,
     say,
     shorten,
     show_diff,
@@ -33,8 +33,8 @@ from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import StopReason, fixable
+from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.text import plural
-from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units.asking import (
     UnitsResult,
     generate_units,
@@ -246,14 +246,14 @@ def generate_file(
 ) -> int:
     """Ask for the units that are missing or stale; return the exit code."""
     if check or dry_run:
-        return _plan(file, names, force=force, check=check, as_json=as_json)
-    with progress_bar("generating") as tell, turns.turns(tell, of_types=False) as settings:
+        return _plan(file, names, turns, force=force, check=check, as_json=as_json)
+    with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
         if settings.ready and _names_to_ask(file.open(), names, force=force):
             settings.ready()
         done = generate_units(
             file, settings=settings, names=names, attempts=turns.replies(), force=force
         )
-    return _finish(done, names, as_json=as_json)
+    return _finish(done, names, progress.cost, as_json=as_json)
 
 
 def _names_to_ask(units: FileUnits, names: Sequence[str] | None, *, force: bool) -> list[str]:
@@ -262,13 +262,21 @@ def _names_to_ask(units: FileUnits, names: Sequence[str] | None, *, force: bool)
 
 
 def _plan(
-    file: UnitFile, names: Sequence[str] | None, *, force: bool, check: bool, as_json: bool
+    file: UnitFile,
+    names: Sequence[str] | None,
+    turns: TurnOptions,
+    *,
+    force: bool,
+    check: bool,
+    as_json: bool,
 ) -> int:
     """Say what would be asked."""
     units = file.open()
     asked = _names_to_ask(units, names, force=force)
     unreadable = units.file_issues or ((units.fault,) if units.fault else ())
-    tokens = {name: estimate_tokens(file.kind.system + units.prompt(name)) for name in asked}
+    sizes = {name: turns.size(size) for name, size in file.sizes(units, asked, None)}
+    tokens = {name: size.input_tokens for name, size in sizes.items()}
+    estimate = Estimate(sizes.values())
     if as_json:
         listed = [
             {"name": name, "estimated_input_tokens": count, "prompt": units.prompt(name)}
@@ -283,6 +291,7 @@ def _plan(
                 "system": file.kind.system,
                 "asked": listed,
                 "errors": errors,
+                "estimate": estimate.to_json(turns.price_of),
             }
         )
     elif unreadable:
@@ -294,6 +303,7 @@ def _plan(
         for name, count in tokens.items():
             say(f"  {name:<{width}}  about {count:,} tokens")
         if asked:
+            fact("cost", estimate.words(turns.price_of))
             say(f"{units.here}: {plural(len(asked), 'unit')} to ask for; nothing written", "yellow")
         else:
             say(f"{units.here}: up to date", "green")
@@ -321,10 +331,10 @@ def regenerate_file(
     if from_errors:
         chosen = tuple(name for name in chosen if units.score(name).errors)
     if dry_run:
-        return _plan(file, chosen, force=True, check=False, as_json=as_json)
+        return _plan(file, chosen, turns, force=True, check=False, as_json=as_json)
     if names is None and not from_errors and not yes and not _confirm_all(units, chosen):
         return 0
-    with progress_bar("regenerating") as tell, turns.turns(tell, of_types=False) as settings:
+    with turns.run("regenerating", of_types=False, as_json=as_json) as (progress, settings):
         if settings.ready and chosen:
             settings.ready()
         if from_errors:
@@ -346,7 +356,7 @@ def regenerate_file(
                 accept_any=accept_any,
                 discard_edits=discard_edits,
             )
-    return _finish(done, names or chosen, as_json=as_json)
+    return _finish(done, names or chosen, progress.cost, as_json=as_json)
 
 
 def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
@@ -360,7 +370,9 @@ def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
     )
 
 
-def _finish(done: UnitsResult, names: Sequence[str] | None, *, as_json: bool) -> int:
+def _finish(
+    done: UnitsResult, names: Sequence[str] | None, cost: Decimal | None, *, as_json: bool
+) -> int:
     """Show what came of asking; return the exit code."""
     units = done.units
     chosen = units.names if names is None else names
@@ -379,7 +391,7 @@ def _finish(done: UnitsResult, names: Sequence[str] | None, *, as_json: bool) ->
     _show_results(done)
     _show_issues(units, left)
     if done.calls or done.results:
-        say(f"{units.here}: {usage_line(done.calls, done.usage)}")
+        say(f"{units.here}: {usage_line(done.calls, done.usage, cost)}")
     else:
         say(f"{units.here}: nothing to ask", "green")
     show_failures(done.failures)

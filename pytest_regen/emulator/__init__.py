@@ -8,11 +8,18 @@ if TYPE_CHECKING:
     from pytest_regen.emulator.emulator import Emulator, serve
     from pytest_regen.emulator.limits import Clock, RateLimits
     from pytest_regen.emulator.script import Match, Rule, Script, Step, load_script
-    from pytest_regen.emulator.values import EmulatedReply, Fault, ReceivedRequest, ToolUse
+    from pytest_regen.emulator.values import (
+        BatchStep,
+        EmulatedReply,
+        Fault,
+        ReceivedRequest,
+        ToolUse,
+    )
 else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
+    "BatchStep",
     "Clock",
     "EmulatedReply",
     "Emulator",

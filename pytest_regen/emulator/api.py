@@ -10,9 +10,15 @@ from typing import Any
 from pytest_regen.emulator.batches import Batches, model_info, model_list
 from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.emulator.service import MessageService, count_tokens
+from pytest_regen.emulator.service import (
+    MessageService,
+    count_tokens,
+    drop_connection,
+    status_fault,
+)
 from pytest_regen.emulator.values import (
     ApiError,
+    BatchStep,
     HttpRequest,
     HttpResponse,
     Responder,
@@ -49,6 +55,7 @@ class MessagesApi:
         batch_seconds: how long a batch takes by ``clock``.
         padding: pad the lines of streams.
         compress: answer in gzip where the client accepts it.
+        next_batch: what happens to the next call that creates a batch.
     """
 
     def __init__(
@@ -61,7 +68,9 @@ class MessagesApi:
         batch_seconds: float = 60.0,
         padding: bool = False,
         compress: bool = True,
+        next_batch: Callable[[], BatchStep] = BatchStep,
     ) -> None:
+        self._next_batch = next_batch
         self._keys = None if keys is None else frozenset(map(_digest, keys))
         self._compress = compress
         self._limiter = Limiter(limits, clock)
@@ -136,8 +145,15 @@ class MessagesApi:
 
     def _create_batch(self, request: HttpRequest) -> HttpResponse:
         body = _json_body(request, MAX_BATCH_BYTES)
-        headers = public_headers(request.headers)
-        return json_response(self._batches.create(body, headers, request.host))
+        headers, step = public_headers(request.headers), self._next_batch()
+        if step.fault and step.fault.kind == "status":
+            return status_fault(step.fault, request.id)
+        batch = self._batches.create(body, headers, request.host, step)
+        if step.fault is None:
+            return json_response(batch)
+        if step.fault.kind == "drop":
+            return drop_connection(step.fault)
+        return replace(json_response(batch), delay=step.fault.delay, end="cut")
 
     def _results(self, _: HttpRequest, id_: str) -> HttpResponse:
         return HttpResponse(

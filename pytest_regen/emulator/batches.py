@@ -10,10 +10,10 @@ from typing import Any
 from pytest_regen.canonical import canonical_json
 from pytest_regen.emulator.limits import Clock, timestamp
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.emulator.values import ApiError, dump
+from pytest_regen.emulator.values import ApiError, BatchStep, dump
 from pytest_regen.turns.models import MODELS, Model, find_model
 
-__all__ = ["Batches", "model_info", "model_list", "page_of"]
+__all__ = ["Batches", "ExpiredError", "model_info", "model_list", "page_of"]
 
 
 _DEFAULT_LIMIT = 20
@@ -90,7 +90,11 @@ _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
 
 BatchAnswer = Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, Any]]
-"""Returns the message for one request of a batch, or raises ApiError."""
+"""Returns the message for one request of a batch, or raises ApiError or ExpiredError."""
+
+
+class ExpiredError(Exception):
+    """A request of a batch was not processed in time."""
 
 
 @dataclass(slots=True)
@@ -99,6 +103,8 @@ class _Batch:
     requests: list[dict[str, Any]]
     headers: Mapping[str, str]
     created_at: float
+    seconds: float
+    seen_from: float
     cancelled_at: float | None = None
     ended_at: float | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -110,7 +116,7 @@ class Batches:
     Args:
         answer: returns the message for one request.
         clock: a batch ends ``seconds`` after it was created by this clock.
-        seconds: how long a batch takes; with 24 hours or more it expires.
+        seconds: how long a batch takes unless it says so itself; with 24 hours or more it expires.
         admit: called with the number of requests that would wait; raises ApiError if it is too
             large.
     """
@@ -127,9 +133,19 @@ class Batches:
         self._lock = threading.RLock()
 
     def create(
-        self, body: Mapping[str, Any], headers: Mapping[str, str], host: str
+        self,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        host: str,
+        step: BatchStep | None = None,
     ) -> dict[str, Any]:
         """Create a batch; its requests are validated only when it is processed.
+
+        Args:
+            body: of the request.
+            headers: of the request.
+            host: that the client used for this server.
+            step: how long this batch takes, and from when on it is seen.
 
         Raises:
             ApiError: 400, a custom id is missing, repeated or malformed; 429, too many wait.
@@ -137,14 +153,16 @@ class Batches:
         requests = _check_requests(body)
         text = canonical_json(requests)
         with self._lock:
-            current = [self._current(id_) for id_ in self._known]
+            current = [self._processed(batch) for batch in self._known.values()]
             waiting = [len(batch.requests) for batch in current if batch.ended_at is None]
             self._admit(sum(waiting) + len(requests))
             # Only a repetition of the very same batch needs a number.
             repetition = self._created.get(text, 0)
             self._created[text] = repetition + 1
             id_ = derived_id("msgbatch_01Emu", text, str(repetition))
-            self._known[id_] = _Batch(id_, requests, headers, self._clock.now())
+            step, now = step or BatchStep(), self._clock.now()
+            seconds = self._seconds if step.seconds is None else step.seconds
+            self._known[id_] = _Batch(id_, requests, headers, now, seconds, now + step.unlisted)
             return self._description(self._known[id_], host)
 
     def get(self, id_: str, host: str) -> dict[str, Any]:
@@ -159,7 +177,11 @@ class Batches:
     def page(self, query: Mapping[str, str], host: str) -> dict[str, Any]:
         """Return one page of the batches, newest first."""
         with self._lock:
-            shown = [self.get(id_, host) for id_ in reversed(self._known)]
+            shown = [
+                self._description(self._processed(batch), host)
+                for batch in reversed(self._known.values())
+                if self._is_seen(batch)
+            ]
         return page_of(shown, query)
 
     def cancel(self, id_: str, host: str) -> dict[str, Any]:
@@ -205,12 +227,18 @@ class Batches:
             return b"".join(dump(result) + b"\n" for result in batch.results)
 
     def _current(self, id_: str) -> _Batch:
-        """Return a batch, processed first if it is due."""
+        """Return a batch that callers see, processed first if it is due."""
         batch = self._known.get(id_)
-        if batch is None:
+        if batch is None or not self._is_seen(batch):
             raise ApiError(f"Message Batch {id_} not found", status=404)
+        return self._processed(batch)
+
+    def _is_seen(self, batch: _Batch) -> bool:
+        return self._clock.now() >= batch.seen_from
+
+    def _processed(self, batch: _Batch) -> _Batch:
         now = self._clock.now()
-        due = batch.created_at + min(self._seconds, _DAY)
+        due = batch.created_at + min(batch.seconds, _DAY)
         cancelled = batch.cancelled_at is not None and now > batch.cancelled_at
         if batch.ended_at is None and (cancelled or now >= due):
             batch.ended_at = now if cancelled else due
@@ -218,7 +246,7 @@ class Batches:
         return batch
 
     def _process(self, batch: _Batch, *, cancelled: bool) -> list[dict[str, Any]]:
-        ending = "canceled" if cancelled else "expired" if self._seconds >= _DAY else None
+        ending = "canceled" if cancelled else "expired" if batch.seconds >= _DAY else None
         results = [
             {
                 "custom_id": request["custom_id"],
@@ -231,6 +259,8 @@ class Batches:
     def _result(self, batch: _Batch, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
             message = self._answer(request["params"], batch.headers)
+        except ExpiredError:
+            return {"type": "expired"}
         except ApiError as error:
             request_id = derived_id("req_emu", batch.id, request["custom_id"])
             return {"type": "errored", "error": error.envelope(request_id)}

@@ -2,8 +2,10 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +16,7 @@ from pytest_regen.emulator.script import Script, load_script, no_match
 from pytest_regen.emulator.server import HOST, LoopbackServer
 from pytest_regen.emulator.service import call_responder
 from pytest_regen.emulator.values import (
+    BatchStep,
     EmulatedReply,
     HttpRequest,
     HttpResponse,
@@ -67,6 +70,9 @@ class Emulator:
         """All requests that arrived, in order, without credentials."""
         self.answered: Callable[[ReceivedRequest, int], None] | None = None
         """Called with each request and its status, from several threads."""
+        self.answering: Callable[[ReceivedRequest, int], None] | None = None
+        """The same, but once the reply's delay is over and its first byte is about to be sent: a
+        request is in flight from its ``at`` until then. Not called where the connection drops."""
         self._port = port
         self._server: LoopbackServer | None = None
         self._thread: threading.Thread | None = None
@@ -78,6 +84,7 @@ class Emulator:
             batch_seconds=batch_seconds,
             padding=padding,
             compress=compress,
+            next_batch=lambda: self.script.next_batch() if self.script else BatchStep(),
         )
 
     @property
@@ -145,7 +152,15 @@ class Emulator:
         response = self._api.handle(request)
         if self.answered is not None:
             self.answered(received, response.status)
+        if self.answering is not None:
+            return replace(response, on_start=lambda: self._begin(response, received))
         return response
+
+    def _begin(self, response: HttpResponse, received: ReceivedRequest) -> None:
+        if response.on_start is not None:
+            response.on_start()
+        if self.answering is not None:
+            self.answering(received, response.status)
 
     def _next_reply(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:
         answer = self.script.find(body) if self.script else None
@@ -153,7 +168,7 @@ class Emulator:
             return answer
         if self.responder is not None:
             return call_responder(self.responder, body, headers)
-        if self.script:
+        if self.script and self.script.rules:
             raise no_match(body, self.script.path)
         return EmulatedReply("An emulated reply: this emulator has no responder and no script.")
 
@@ -167,7 +182,8 @@ def _log_entry(request: HttpRequest) -> ReceivedRequest:
         body = json.loads(text)
     except (ValueError, RecursionError):
         body = None
-    return ReceivedRequest(request.method, request.path, public_headers(request.headers), body)
+    headers = public_headers(request.headers)
+    return ReceivedRequest(request.method, request.path, headers, body, time.time())
 
 
 def serve(

@@ -1,9 +1,13 @@
-"""Scripts: rules that match requests, and the replies they get in turn; read from YAML."""
+"""Scripts: rules that match requests, the replies they get in turn, and what happens to batches.
+
+They are read from YAML.
+"""
 
 import dataclasses
 import fnmatch
 import re
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +18,7 @@ import yaml
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.emulator.values import (
     ApiError,
+    BatchStep,
     EmulatedReply,
     Fault,
     FaultKind,
@@ -99,11 +104,19 @@ class Script:
     Args:
         rules: in order of precedence.
         path: the file they were read from, for messages.
+        batches: what happens to calls that create batches, in order; the last one repeats.
     """
 
-    def __init__(self, rules: Sequence[Rule], *, path: Path | None = None) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        *,
+        path: Path | None = None,
+        batches: Sequence[BatchStep] = (),
+    ) -> None:
         self.rules = tuple(rules)
         self.path = path
+        self._batches = deque(step for step in batches for _ in range(step.times))
         self._counts: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
 
@@ -129,6 +142,13 @@ class Script:
                 return rule.step(turn)
         return None
 
+    def next_batch(self) -> BatchStep:
+        """Return what happens to the next call that creates a batch."""
+        with self._lock:
+            if len(self._batches) > 1:
+                return self._batches.popleft()
+            return self._batches[0] if self._batches else BatchStep()
+
 
 def no_match(body: Mapping[str, Any], path: Path | None) -> ApiError:
     """Return the error for a request that no rule matches."""
@@ -152,11 +172,12 @@ def _text(content: object) -> str:
     )
 
 
-_Built = TypeVar("_Built", EmulatedReply, Fault)
-_SCRIPT_KEYS = {"version", "rules"}
+_Built = TypeVar("_Built", EmulatedReply, Fault, BatchStep)
+_SCRIPT_KEYS = {"version", "rules", "batches"}
 _RULE_KEYS = {"name", "match", "count", "replies"}
 _REPLY_KEYS = {f.name for f in dataclasses.fields(EmulatedReply)} | {"file", "times"}
 _FAULT_KEYS = {f.name for f in dataclasses.fields(Fault)}
+_BATCH_KEYS = {f.name for f in dataclasses.fields(BatchStep)}
 _TEXT = (str,), "a text"
 _NUMBER = (int,), "a whole number"
 _SECONDS = (int, float), "a number of seconds"
@@ -165,14 +186,15 @@ _VALUES: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("model", "system", "user", "text", "pattern", "stop_reason"), _TEXT),
     **dict.fromkeys(("thinking", "category", "explanation", "kind", "type"), _TEXT),
     **dict.fromkeys(("message", "error_code", "body"), _TEXT),
-    **dict.fromkeys(("turn", "output_tokens", "status", "after"), _NUMBER),
-    **dict.fromkeys(("delay", "chunk_delay", "retry_after_ms"), _SECONDS),
+    **dict.fromkeys(("turn", "output_tokens", "status", "after", "times"), _NUMBER),
+    **dict.fromkeys(("delay", "chunk_delay", "retry_after_ms", "seconds", "unlisted"), _SECONDS),
     **dict.fromkeys(("should_retry", "check_schema"), _FLAG),
     "retry_after": ((int, float, str), "a number of seconds or an HTTP date"),
     "chunks": ((int, list), "a number of characters or a list of pieces, each a text"),
     "headers": ((dict,), "a mapping"),
     "tools": ((tuple,), "a list"),
     "reply": ((EmulatedReply,), "a reply"),
+    "fault": ((Fault,), "a fault"),
 }
 _HINT = "correct the file; the shortest script is {version: 1, rules: [{replies: [Hello.]}]}"
 
@@ -198,7 +220,12 @@ def load_script(path: Path) -> Script:
         given = repr(data["version"]) if "version" in data else "not there"
         raise reader.wrong("version", f"is {given}; a script begins with the line 'version: 1'")
     rules = reader.items(data.get("rules"), "rules")
-    return Script([reader.rule(rule, f"rules[{i}]") for i, rule in enumerate(rules)], path=path)
+    batches = reader.items(data["batches"], "batches") if "batches" in data else []
+    return Script(
+        [reader.rule(rule, f"rules[{i}]") for i, rule in enumerate(rules)],
+        path=path,
+        batches=[reader.batch(step, f"batches[{i}]") for i, step in enumerate(batches)],
+    )
 
 
 class _Reader:
@@ -252,10 +279,22 @@ class _Reader:
         else:
             self.keys(data, _REPLY_KEYS, where)
             answer = self.reply({k: v for k, v in data.items() if k != "times"}, where)
+        return Step(answer, self.times(data, where))
+
+    def times(self, data: Mapping[str, Any], where: str) -> int:
+        """Return how often in a row."""
         times = data.get("times", 1)
         if not isinstance(times, int) or isinstance(times, bool) or times < 1:
             raise self.wrong(f"{where}.times", f"is {times!r}, expected a number from 1 on")
-        return Step(answer, times)
+        return times
+
+    def batch(self, data: Any, where: str) -> BatchStep:
+        """Return what happens to one call that creates a batch."""
+        self.keys(data, _BATCH_KEYS, where)
+        fields = {**data, "times": self.times(data, where)}
+        if "fault" in fields:
+            fields["fault"] = self.fault(fields["fault"], f"{where}.fault")
+        return self.build(BatchStep, fields, where)
 
     def reply(self, data: Mapping[str, Any], where: str) -> EmulatedReply:
         """Return one reply."""

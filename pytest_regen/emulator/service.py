@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_regen.emulator.batches import ExpiredError
 from pytest_regen.emulator.limits import Clock, Limiter
 from pytest_regen.emulator.messages import TEXT_DELTA, EmulatedTurn, event, events_of, message_of
 from pytest_regen.emulator.prompt import PromptCache, PromptHistory, prompt_of
@@ -143,7 +144,9 @@ class MessageService:
             return self._response(turn, answer, None, request_id)
         if answer.kind == "drop":
             return drop_connection(answer)
-        if answer.kind == "status" or (answer.kind == "error_event" and not body.get("stream")):
+        if answer.kind in {"status", "expire"} or (
+            answer.kind == "error_event" and not body.get("stream")
+        ):
             return status_fault(answer, request_id)
         return self._response(turn, answer.reply, answer, request_id)
 
@@ -152,12 +155,13 @@ class MessageService:
 
         Raises:
             ApiError: the request is refused, or the responder answered with a fault.
+            ExpiredError: the fault is that it was not processed in time.
         """
         model = check_request(body, version=headers["anthropic-version"], batched=True)
         turn = self._turn(body, model, "batch")
         answer = self._ask(body, headers)
         if isinstance(answer, Fault):
-            raise fault_error(answer)
+            raise ExpiredError if answer.kind == "expire" else fault_error(answer)
         message = self._message(turn, answer)
         turn.use.commit()
         return message

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 __all__ = [
     "ApiError",
+    "BatchStep",
     "EmulatedReply",
     "End",
     "Fault",
@@ -99,7 +100,7 @@ def _tool_use(given: object) -> ToolUse:
     return ToolUse(**given)
 
 
-FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event"]
+FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event", "expire"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,9 @@ class Fault:
     - ``unfinished``: a stream that ends cleanly, but before its message does; without streaming,
       ``cut``.
     - ``error_event``: a stream that ends in ``event: error``; without streaming, ``status``.
+    - ``expire``: in a batch, a request that was not processed in 24 hours; elsewhere, ``status``.
+
+    In a batch, a fault of another kind is a result of type ``errored``.
     """
 
     status: int = 529
@@ -149,6 +153,21 @@ class Fault:
                 raise ValueError(f"the header {name!r} cannot be sent with the value {value!r}")
 
 
+@dataclass(frozen=True, slots=True)
+class BatchStep:
+    """What happens to a call that creates a batch, and to its batch."""
+
+    seconds: float | None = None
+    """How long the batch takes; ``None``: as long as the emulator's ``batch_seconds`` say."""
+    fault: Fault | None = None
+    """``status``: the call is refused, and there is no batch. Any other kind: there is one, and
+    the answer that says so never arrives, or only half of it."""
+    unlisted: float = 0.0
+    """Seconds for which no other call sees the batch, as if the API were still busy creating it."""
+    times: int = 1
+    """How many calls in a row."""
+
+
 ResponderResult = str | EmulatedReply | Fault
 Responder = Callable[..., ResponderResult]
 """Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no headers."""
@@ -164,6 +183,8 @@ class ReceivedRequest:
     """By lower-case name; credentials and cookies are left out."""
     body: Any
     """The JSON body; ``None`` if there is none or it is not JSON."""
+    at: float = field(default=0.0, compare=False)
+    """When it had arrived whole, in seconds since the epoch, by the system's clock."""
 
 
 End = Literal["whole", "cut", "drop"]

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
         plan_from_entries,
         plan_pages,
     )
-    from pytest_regen.prompts.render import build_prompts, estimated_input_tokens, system_prompt
+    from pytest_regen.prompts.render import (
+        build_prompts,
+        estimated_input_tokens,
+        estimated_output_tokens,
+        system_prompt,
+    )
     from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, output_mode
 else:
     __getattr__, __dir__ = lazy(__name__)
@@ -29,6 +34,7 @@ __all__ = [
     "build_prompts",
     "correction_block",
     "estimated_input_tokens",
+    "estimated_output_tokens",
     "list_corrections",
     "output_mode",
     "page_content_hash",

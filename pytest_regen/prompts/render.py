@@ -15,8 +15,16 @@ from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, clip, 
 from pytest_regen.text import quote
 from pytest_regen.turns.values import estimate_tokens
 
-__all__ = ["build_prompts", "estimated_input_tokens", "is_shared", "system_prompt"]
+__all__ = [
+    "build_prompts",
+    "estimated_input_tokens",
+    "estimated_output_tokens",
+    "is_shared",
+    "system_prompt",
+]
 
+_TOKENS_PER_UNIT: Final = 70
+"""What one field or enum value costs in output."""
 
 _MODES: Final[Mapping[OutputMode, OutputMode]] = {
     "full_class": "full_class",
@@ -185,6 +193,11 @@ def build_prompts(
 def estimated_input_tokens(entry: PromptEntry) -> int:
     """Return about how many tokens a request with this prompt takes, caching aside."""
     return estimate_tokens(entry.system) + estimate_tokens(entry.user)
+
+
+def estimated_output_tokens(entry: PromptEntry) -> int:
+    """Return about how many tokens the reply to this prompt takes."""
+    return _TOKENS_PER_UNIT * (len(entry.fields) + 3)
 
 
 class _Words(NamedTuple):

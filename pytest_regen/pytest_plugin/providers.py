@@ -30,6 +30,7 @@ __all__ = [
     "hooks_of",
     "provider_of",
     "record_turns",
+    "settings_of_run",
     "turn_settings",
 ]
 
@@ -42,6 +43,7 @@ def record_turns(
     *,
     record_command: str,
     scrub: Scrub | None = None,
+    is_apart: bool = False,
 ) -> Iterator[tuple[TurnExchange, CassetteRun]]:
     """Yield a provider whose turns, and nothing but its turns, go through a cassette of its own.
 
@@ -49,7 +51,16 @@ def record_turns(
     not reach the cassette, which would record them, or block them where it only replays.
 
     What was recorded is kept unless a call failed: replaying that would fail for ever, and ``once``
-    would never record over it. A refusal is no failure: it is an answer.
+    would never record over it. A refusal is no failure: it is an answer. Answers that a run has
+    left which failed or was killed are not paid for again.
+
+    Args:
+        provider: who answers.
+        path: the cassette.
+        mode: whether to replay, to record, or both.
+        record_command: the command that the message of a miss names.
+        scrub: takes each text and returns it without what must not be stored.
+        is_apart: whether other turns, with other cassettes, may be under way at the same time.
     """
     is_spoilt = False
 
@@ -58,7 +69,14 @@ def record_turns(
         if isinstance(call.error, ProviderError) and not isinstance(call.error, RefusedError):
             is_spoilt = True
 
-    run = CassetteRun(path, mode, record_command=record_command, matching=Matching(scrub=scrub))
+    run = CassetteRun(
+        path,
+        mode,
+        record_command=record_command,
+        matching=Matching(scrub=scrub),
+        is_apart=is_apart,
+        resumes=True,
+    )
     finished = False
     try:
         yield TurnExchange(provider, cassette=run, log=note), run
@@ -143,7 +161,7 @@ def hooks_of(
 
 @contextmanager
 def turn_settings(
-    item: pytest.Item, cassette: Path, unit: str, *, of_types: bool
+    item: pytest.Item, cassette: Path, unit: str, *, of_types: bool, jobs: int = 1
 ) -> Iterator["RegenerationTurns"]:
     """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``.
 
@@ -152,27 +170,31 @@ def turn_settings(
         cassette: where its turns are recorded.
         unit: its node id.
         of_types: whether it asks for types of a store, and not for units of another kind.
+        jobs: pages that are asked at the same time, those of other items among them.
 
     Raises:
         UsageError: see ``--regen-provider``.
     """
-    config = item.config
-    choices = choices_of(config)
-    before, after = hooks_of(config)
     answers = provider_of(item, of_types=of_types)
     if isinstance(answers, TemplateProvider):
         # No turn is taken, so that there is nothing to record.
         yield RegenerationTurns(TurnSettings(answers), None)
         return
-    with _cassette_provider(item, answers, cassette, unit) as (provider, run):
-        settings = TurnSettings(
-            provider,
-            model=choices.model,
-            budget=budget_of(config),
-            before_turn=before,
-            after_turn=after,
-        )
-        yield RegenerationTurns(settings, run)
+    with _cassette_provider(item, answers, cassette, unit, is_apart=jobs > 1) as (provider, run):
+        yield RegenerationTurns(settings_of_run(item.config, provider, jobs), run)
+
+
+def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) -> TurnSettings:
+    """Return with what, and within which limits, pages are asked of a provider in this run."""
+    before, after = hooks_of(config)
+    return TurnSettings(
+        provider,
+        model=choices_of(config).model,
+        budget=budget_of(config),
+        jobs=jobs,
+        before_turn=before,
+        after_turn=after,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +223,7 @@ class RegenerationTurns:
 
 @contextmanager
 def _cassette_provider(
-    item: pytest.Item, provider: Provider, path: Path, unit: str
+    item: pytest.Item, provider: Provider, path: Path, unit: str, *, is_apart: bool
 ) -> Iterator[tuple[Provider, "CassetteRun"]]:
     if CASSETTE in item.stash:
         yield provider, item.stash[CASSETTE]
@@ -209,7 +231,9 @@ def _cassette_provider(
     mode = choices_of(item.config).record_mode(cassette_mark(item).record)
     command = recording_command(item.config, unit, path)
     scrub = scrubber_of(item.config)
-    with record_turns(provider, path, mode, record_command=command, scrub=scrub) as recorded:
+    with record_turns(
+        provider, path, mode, record_command=command, scrub=scrub, is_apart=is_apart
+    ) as recorded:
         yield recorded
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.regenerate import (
         heal_store,
         heal_type,
+        heal_type_steps,
         merge_results,
         partial_regenerate,
         summary_of,
@@ -56,6 +57,7 @@ __all__ = [
     "generate_store",
     "heal_store",
     "heal_type",
+    "heal_type_steps",
     "merge_results",
     "pages_at_fault",
     "partial_regenerate",

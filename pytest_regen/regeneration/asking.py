@@ -1,12 +1,11 @@
-"""Requests sent in batches, and their replies read.
+"""One request sent, and its reply read.
 
 A truncated reply is never asked for again as it was: first with a larger limit, then as a
 continuation whose pieces are joined into the same output.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from pytest_regen.errors import (
     BudgetError,
@@ -23,17 +22,24 @@ from pytest_regen.regeneration.values import (
     StopReason,
     TurnSettings,
 )
-from pytest_regen.turns.exchange import Tally
+from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
 from pytest_regen.turns.providers import TemplateProvider, no_template
-from pytest_regen.turns.values import provider_reference
+from pytest_regen.turns.steps import adrive
+from pytest_regen.turns.values import Reply, TurnRequest, Usage, provider_reference
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.replies import ReplyJournal
 
 __all__ = [
     "ENDS_ALL",
     "FIRST_LIMIT",
     "LARGER_LIMIT",
-    "ask_batches",
-    "ask_once",
+    "Turns",
+    "answer_at_once",
+    "ask_model",
+    "ends_all",
     "ends_the_run",
+    "read_answer",
     "stop_reason_of",
 ]
 
@@ -53,6 +59,17 @@ def ends_the_run(result: HealResult) -> bool:
     return result.stop_reason in ENDS_ALL
 
 
+def ends_all(turns: "Turns") -> bool:
+    """Return whether what a page failed with would meet every other page of the run.
+
+    What one recording lacks another one may have.
+    """
+    if turns.failure is None:
+        return False
+    has_own = turns.ask.provider is not None and isinstance(turns.failure, CassetteError)
+    return stop_reason_of(turns.failure) in ENDS_ALL and not has_own
+
+
 def stop_reason_of(failure: RegenError) -> StopReason:
     """Return the stop reason of a request that got no reply."""
     match failure:
@@ -66,121 +83,118 @@ def stop_reason_of(failure: RegenError) -> StopReason:
             return "transport"
 
 
-def ask_batches(
-    batches: Iterable[Sequence[Ask]], settings: TurnSettings
-) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers of each batch, in the order asked.
+@dataclass(slots=True)
+class Turns:
+    """What was asked for one page, and what came back, before anything is read from it."""
 
-    A failure ends its batch; one that would meet every request ends all. With ``settings.jobs``
-    above 1 the first request is sent alone: a cache entry becomes readable only once the first
-    response has begun, so cold parallel requests would each pay for writing it.
-    """
-    if settings.jobs > 1:
-        yield from _in_parallel(list(batches), settings)
-        return
-    for batch in batches:
-        answers = tuple(_until_failure(batch, settings))
-        yield answers
-        if _ends_all(answers):
-            return
-
-
-def _until_failure(batch: Sequence[Ask], settings: TurnSettings) -> Iterator[Answer]:
-    for ask in batch:
-        answer = ask_once(ask, settings)
-        yield answer
-        if answer.failure is not None:
-            return
+    ask: Ask
+    tally: Tally = field(default_factory=Tally)
+    """Calls made now and what they took."""
+    earlier: Usage = field(default_factory=Usage)
+    """What replies took that an earlier run paid for."""
+    requests: list[TurnRequest] = field(default_factory=list)
+    """All that got a reply."""
+    whole: Whole | None = None
+    failure: RegenError | None = None
+    """Why there is no reply, where that is a failure of this page."""
+    error: BaseException | None = None
+    """What is to end all work: a fault of the program, or an interruption."""
 
 
-def _in_parallel(
-    batches: Sequence[Sequence[Ask]], settings: TurnSettings
-) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers; after a failure only those whose requests are already under way."""
-    # What is known needs no request: it is there before the first one, and warms nothing.
-    for batch in batches:
-        if all(ask.known for ask in batch):
-            yield tuple(ask_once(ask, settings) for ask in batch)
-    batches = [batch for batch in batches if not all(ask.known for ask in batch)]
-    if not batches:
-        return
-    leader = next(ask for ask in batches[0] if ask.known is None)
-    first = ask_once(leader, settings)
-    if _ends_all([first]):
-        yield (first,)
-        return
-    with ThreadPoolExecutor(max_workers=settings.jobs) as pool:
-
-        def begin(ask: Ask) -> Future[Answer]:
-            if ask is not leader:
-                return pool.submit(ask_once, ask, settings)
-            done: Future[Answer] = Future()
-            done.set_result(first)
-            return done
-
-        opening = [leader] if first.failure else batches[0]
-        futures = [[begin(ask) for ask in batch] for batch in (opening, *batches[1:])]
-        try:
-            for begun in futures:
-                answers = tuple(_collect(begun))
-                if answers:
-                    yield answers
-                if _ends_all(answers):
-                    _cancel(futures)
-        finally:
-            _cancel(futures)
-
-
-def _collect(batch: Sequence[Future[Answer]]) -> Iterator[Answer]:
-    for future in batch:
-        if not future.cancelled():
-            answer = future.result()
-            yield answer
-            if answer.failure is not None:
-                _cancel([batch])
-
-
-def _cancel(batches: Iterable[Iterable[Future[Answer]]]) -> None:
-    for batch in batches:
-        for future in batch:
-            future.cancel()
-
-
-def _ends_all(answers: Sequence[Answer]) -> bool:
-    return any(answer.failure and stop_reason_of(answer.failure) in ENDS_ALL for answer in answers)
-
-
-def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
-    """Send one request and return the output in the reply, or why there is none.
+async def ask_model(ask: Ask, exchange: TurnExchange, journal: "ReplyJournal | None") -> Turns:
+    """Take the turns for one page, in the event loop; nothing is raised but a cancellation.
 
     A refusal, a spent budget, a provider without a reply and a cassette without an answer are
-    ``failure`` of the answer, so that what other requests gave is kept.
+    ``failure`` of what is returned, so that what other requests gave is kept.
+    """
+    import asyncio
+
+    turns = Turns(ask)
+    sender = _Journaled(exchange, journal, turns)
+    try:
+        turns.whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
+    except (RefusedError, ProviderError, BudgetError, CassetteError) as error:
+        turns.failure = error
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
+        turns.error = error
+    return turns
+
+
+@dataclass(frozen=True, slots=True)
+class _Journaled:
+    """An exchange beside a journal: what an earlier run was answered is not asked again."""
+
+    exchange: TurnExchange
+    journal: "ReplyJournal | None"
+    turns: Turns
+
+    def send(self, request: TurnRequest) -> Reply:
+        raise NotImplementedError  # only asked in the event loop
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        journal, turns = self.journal, self.turns
+        reference = self.exchange.reference
+        if journal is not None and (reply := journal.find(request, reference)) is not None:
+            turns.earlier += reply.usage
+        else:
+            reply = await self.exchange.asend(
+                request, expected=turns.ask.output_tokens, log=turns.tally.add
+            )
+            if journal is not None:
+                journal.add(request, reference, reply)
+        turns.requests.append(request)
+        return reply
+
+
+def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
+    """Return the answer to an ask that needs no model; ``None`` where one has to be asked.
 
     Raises:
         NoTemplateError: the template was chosen, and only a model can write this.
     """
     if ask.known is not None:
         return _from_known(ask, ask.known)
-    if isinstance(settings.provider, TemplateProvider):
+    if isinstance(ask.provider or settings.provider, TemplateProvider):
         return _from_template(ask)
-    tally = Tally()
-    try:
-        whole = settings.exchange().whole(
-            ask.request, larger_limit=LARGER_LIMIT, expected=ask.output_tokens, log=tally.add
+    return None
+
+
+def read_answer(turns: Turns, settings: TurnSettings) -> Answer:
+    """Return the output in a reply, or why there is none.
+
+    Raises:
+        KindError: a method of the kind raised.
+        BaseException: what is to end all work.
+    """
+    ask, tally = turns.ask, turns.tally
+    if turns.error is not None:
+        raise turns.error
+    if turns.whole is None:
+        assert turns.failure is not None  # one of the two is there, or an error
+        failure = turns.failure
+        if isinstance(failure, RefusedError):
+            failure = _refusal(ask, failure)
+        return Answer(
+            ask,
+            usage=tally.usage,
+            earlier=turns.earlier,
+            calls=tally.calls,
+            requests=tuple(turns.requests),
+            failure=failure,
         )
-    except RefusedError as error:
-        return Answer(ask, usage=tally.usage, calls=tally.calls, failure=_refusal(ask, error))
-    except (ProviderError, BudgetError, CassetteError) as error:
-        return Answer(ask, usage=tally.usage, calls=tally.calls, failure=error)
-    reference = provider_reference(settings.provider)
+    reply, reference = turns.whole.reply, provider_reference(ask.provider or settings.provider)
     return Answer(
         ask,
-        ask.extract(whole.pieces),
-        whole.reply.stop_reason,
-        whole.reply.model or reference or ask.request.model,
+        ask.extract(turns.whole.pieces),
+        reply.stop_reason,
+        reply.model or reference or ask.request.model,
         reference,
         tally.usage,
-        tally.calls,
+        earlier=turns.earlier,
+        calls=tally.calls,
+        requests=tuple(turns.requests),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Generic, Literal
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration.asking import ENDS_ALL, ask_batches, stop_reason_of
+from pytest_regen.regeneration.asking import ENDS_ALL, stop_reason_of
 from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import (
     Change,
@@ -23,6 +23,7 @@ from pytest_regen.regeneration.policies import (
     signature,
     without_marks,
 )
+from pytest_regen.regeneration.queue import Batch, Flow, drive_flow, jobs_of
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
@@ -36,7 +37,7 @@ from pytest_regen.regeneration.values import (
 )
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Check", "Work", "source_diff", "work"]
+__all__ = ["Check", "Work", "source_diff", "work", "work_steps"]
 
 Check = Callable[[], Sequence[Feedback]]
 """Calls the asking test again and returns what it reports; nothing when it passes."""
@@ -53,11 +54,40 @@ def work(
     check: Check | None = None,
     view: V | None = None,
 ) -> "Work[V]":
+    """Work on one place, as ``work_steps`` says, and return how that ended.
+
+    Raises:
+        StoreError: the place cannot be read or written.
+    """
+    steps = work_steps(
+        place,
+        policy,
+        settings,
+        names=names,
+        rounds=rounds,
+        feedback=feedback,
+        check=check,
+        view=view,
+    )
+    return drive_flow(steps, settings)
+
+
+def work_steps(
+    place: Place[V],
+    policy: Policy,
+    settings: TurnSettings,
+    *,
+    names: Iterable[str],
+    rounds: int = 1,
+    feedback: Sequence[Feedback] = (),
+    check: Check | None = None,
+    view: V | None = None,
+) -> "Flow[Work[V]]":
     """Ask for pieces of a place until nothing is wrong with them, or there is a reason to stop.
 
     Every round goes over all pieces that are still open, several at the same time where
     ``settings.jobs`` allows it. With one job each piece is asked in view of what the one before
-    it changed.
+    it changed; drafts, which depend on nothing, are asked for all at once and sent one by one.
 
     Args:
         place: a store, or a file of units.
@@ -74,14 +104,20 @@ def work(
     """
     task = Work(place, place.open() if view is None else view, names, feedback)
     for _ in range(rounds):
-        for answers in ask_batches(task.batches(policy, settings), settings):
-            task.count(answers, settings)
-            if replies := [answer for answer in answers if answer.failure is None]:
-                if check is None:
-                    task.keep_better(policy, replies)
-                else:
-                    task.keep_by_test(policy, replies, check)
-            task.stop_after_failure(answers)
+        batches = task.batches(policy, settings)
+        owed = 0
+        if policy.is_draft or jobs_of(settings) > 1:
+            groups = iter([list(batches)])
+        else:
+            groups = ([batch] for batch in batches)
+        for group in groups:
+            waiting: Sequence[Batch] = group
+            owed = len(group)
+            while owed:
+                arrived = yield waiting
+                owed -= len(arrived)
+                waiting = ()
+                task.take(policy, arrived, settings, check)
         policy = policy.then
     return task
 
@@ -114,10 +150,11 @@ class Work(Generic[V]):
     def __init__(
         self, place: Place[V], view: V, names: Iterable[str], feedback: Sequence[Feedback]
     ) -> None:
-        self.view = view
-        """What the place holds."""
+        self.before = self.view = view
+        """What the place held, and what it holds now."""
+        self.kept: list[Answer] = []
+        """The answers that were kept, in their order."""
         self._place = place
-        self._text_before = view.text
         self._drafted: V | None = None
         """What the place held when errors were found in it first."""
         self._pieces = {
@@ -139,7 +176,7 @@ class Work(Generic[V]):
     @property
     def diff(self) -> str:
         """The unified diff of the place's file."""
-        return source_diff(self._text_before, self.view.text, self._place.file_name)
+        return source_diff(self.before.text, self.view.text, self._place.file_name)
 
     def batches(self, policy: Policy, settings: TurnSettings) -> Iterator[list[Ask]]:
         """Yield what is to be asked in one round, in batches that are kept or rejected together."""
@@ -194,7 +231,32 @@ class Work(Generic[V]):
             piece.ordered = self._drafted.ordered(name)
         return without_marks(found, piece.ordered)
 
-    def count(self, answers: Sequence[Answer], settings: TurnSettings) -> None:
+    def take(
+        self,
+        policy: Policy,
+        batches: Iterable[Sequence[Answer]],
+        settings: TurnSettings,
+        check: Check | None = None,
+    ) -> None:
+        """Keep or reject what has arrived, and stop pieces that got no reply."""
+        arrived = [answers for answers in batches if answers]
+        for answers in arrived:
+            self._count(answers, settings)
+        replies = [[answer for answer in answers if not answer.failure] for answers in arrived]
+        replies = list(filter(None, replies))
+        if check is not None:
+            for group in replies:
+                self.keep_by_test(policy, group, check)
+        elif replies:
+            self.keep_better(policy, replies)
+        if settings.journal is not None:
+            settings.journal.stored(
+                [request for answers in arrived for each in answers for request in each.requests]
+            )
+        for answers in arrived:
+            self._stop_after_failure(answers)
+
+    def _count(self, answers: Sequence[Answer], settings: TurnSettings) -> None:
         """Add up what a batch of one piece cost."""
         name = answers[0].ask.name
         piece = self._pieces[name]
@@ -227,26 +289,48 @@ class Work(Generic[V]):
                 else Progress(key, done, total, _word(answer))
             )
 
-    def keep_better(self, policy: Policy, replies: Sequence[Answer]) -> None:
-        """Keep the new outputs of a piece that may stay: all together, else some on their own.
+    def keep_better(self, policy: Policy, groups: Sequence[Sequence[Answer]]) -> None:
+        """Keep the new outputs that may stay, those of a piece together or else some on their own.
 
-        What is compared is what is written: both happen under the place's lock, so that two
-        processes never overwrite each other's outputs. No model is asked meanwhile.
+        Piece after piece is decided on top of what was kept of those before it; all is written as
+        one change. What is compared is what is written: both happen under the place's lock, so that
+        two processes never overwrite each other's outputs. No model is asked meanwhile.
+
+        Args:
+            policy: what may replace what.
+            groups: replies that arrived, those of one piece in each group.
         """
-        name = replies[0].ask.name
-        self._place.prepare(replies)
+        if policy.is_draft:
+            groups = [[answer for group in groups for answer in group]]
+        self._place.prepare([answer for group in groups for answer in group])
+        decisions = []
         with self._place.update() as update:
-            before = update.view
-            tried = best = before.with_answers(replies)
-            kept = tuple(replies)
-            if not policy.may_replace(Change(name, before, tried)):
-                best, kept = _some_alone(policy, name, before, replies)
-            rejected = [Rejected(a, _issues_on(tried, a)) for a in replies if a not in kept]
-            self._note_kept(name, kept, update.write(best, kept, rejected))
+            best = update.view
+            for replies in groups:
+                decision = _decide(policy, best, replies)
+                decisions.append(decision)
+                best = decision.view
+            kept = [answer for decision in decisions for answer in decision.kept]
+            rejected = [each for decision in decisions for each in decision.rejected]
+            history = iter(update.write(best, kept, rejected))
             self.view = update.view
-        if not policy.is_draft:
-            self._note_findings(name, self._correctable(name, tried), is_stored=not rejected)
-            self._stop_if_ordered(name, tried, is_stored=not rejected)
+        for decision in decisions:
+            self._note_decision(policy, decision, [next(history) for _ in decision.rejected])
+
+    def _note_decision(
+        self, policy: Policy, decision: "_Decision[V]", rejected: Sequence[str]
+    ) -> None:
+        by_name: dict[str, list[Answer]] = {}
+        for answer in decision.kept:
+            by_name.setdefault(answer.ask.name, []).append(answer)
+        for name, kept in by_name.items():
+            self._note_kept(name, kept, ())
+        if policy.is_draft:
+            return
+        name, is_stored = decision.name, not rejected
+        self._note_kept(name, (), rejected)
+        self._note_findings(name, self._correctable(name, decision.tried), is_stored=is_stored)
+        self._stop_if_ordered(name, decision.tried, is_stored=is_stored)
 
     def keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.
@@ -276,6 +360,7 @@ class Work(Generic[V]):
             self._stop_if_ordered(name, tried, is_stored=is_better)
 
     def _note_kept(self, name: str, kept: Sequence[Answer], rejected: Sequence[str]) -> None:
+        self.kept += kept
         piece = self._pieces[name]
         pairs = (*piece.result.regenerated, *((a.ask.name, a.ask.page) for a in kept))
         piece.result = replace(
@@ -305,7 +390,7 @@ class Work(Generic[V]):
         if not is_stored and has_errors and not self._correctable(name, tried):
             self._close(self._pieces[name], "unfixable")
 
-    def stop_after_failure(self, answers: Sequence[Answer]) -> None:
+    def _stop_after_failure(self, answers: Sequence[Answer]) -> None:
         """Stop a piece that got no reply; stop all where the others would get none either."""
         for answer in answers:
             if answer.failure is not None:
@@ -359,6 +444,30 @@ def _word(answer: Answer) -> Literal["asked", "written", "shared"]:
     if answer.ask.known is not None and answer.ask.known.shared_from is not None:
         return "shared"
     return "written" if answer.by_template else "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision(Generic[V]):
+    """Which replies of one piece are kept."""
+
+    name: str
+    tried: V
+    """With all of them."""
+    view: V
+    """With those that are kept."""
+    kept: tuple[Answer, ...]
+    rejected: tuple[Rejected, ...]
+
+
+def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V]:
+    """Return what is kept of replies for one piece: all together, else some on their own."""
+    name = replies[0].ask.name
+    tried = best = before.with_answers(replies)
+    kept = tuple(replies)
+    if not policy.may_replace(Change(name, before, tried)):
+        best, kept = _some_alone(policy, name, before, replies)
+    rejected = tuple(Rejected(a, _issues_on(tried, a)) for a in replies if a not in kept)
+    return _Decision(name, tried, best, kept, rejected)
 
 
 def _some_alone(

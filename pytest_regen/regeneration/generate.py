@@ -9,6 +9,7 @@ from pytest_regen.documents.changes import compare_types
 from pytest_regen.errors import HandEditError, StoreWriteError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.costs import AskSize, page_size
 from pytest_regen.regeneration.flow import source_diff, work
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
@@ -111,7 +112,7 @@ def generate_store(
     if dry_run:
         if sharing is not None:
             sharing.plan(plan.path, (e for e in plan.asked if e.key not in known))
-        return replace(_result(plan, known), is_stored=False)
+        return replace(_result(plan, known), sizes=_sizes(plan, known), is_stored=False)
     if plan.previous is not None and plan.asked:
         plan.previous.refuse_links()
     settings = settings or TurnSettings(provider or AnthropicProvider())
@@ -365,6 +366,15 @@ def _result(
         prompt_faults=prompt_faults(
             (result.name, issue) for result in results for issue in result.ordered
         ),
+    )
+
+
+def _sizes(plan: StorePlan, known: Mapping[PageKey, Known | str]) -> tuple[AskSize, ...]:
+    """Return about how large each request is that a plan needs."""
+    return tuple(
+        page_size(entry, model_for(plan.previous, entry, None), plan.ir, plan.profile)
+        for entry in plan.asked
+        if entry.key not in known
     )
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.errors import UnknownPageError, UsageError
-from pytest_regen.regeneration.flow import Check, Work, source_diff, work
+from pytest_regen.regeneration.flow import Check, Work, source_diff, work, work_steps
 from pytest_regen.regeneration.policies import Heal, Regenerate
 from pytest_regen.regeneration.prompt_faults import prompt_faults
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.store_place import StorePlace, StoreView, find_obstacle
 from pytest_regen.regeneration.values import (
@@ -26,6 +27,7 @@ from pytest_regen.validation.issues import Ignore, Issue, ValidationResult
 __all__ = [
     "heal_store",
     "heal_type",
+    "heal_type_steps",
     "merge_results",
     "partial_regenerate",
     "result_of",
@@ -163,7 +165,33 @@ def heal_type(
     Raises:
         StoreError: the folder cannot be read or written.
     """
-    done = work(
+    steps = heal_type_steps(
+        path,
+        type_name,
+        settings=settings,
+        rounds=rounds,
+        feedback=feedback,
+        check=check,
+        accept_any=accept_any,
+        ignore=ignore,
+    )
+    done = drive_flow(steps, settings)
+    return replace(done.results[0], diff=done.diff)
+
+
+def heal_type_steps(
+    path: Path | str,
+    type_name: str,
+    *,
+    settings: TurnSettings,
+    rounds: int = 1,
+    feedback: Sequence[Feedback] = (),
+    check: Check | None = None,
+    accept_any: bool = False,
+    ignore: Ignore = (),
+) -> "Flow[Work[StoreView]]":
+    """Return what ``heal_type`` does as steps, to be driven beside others."""
+    return work_steps(
         StorePlace(path, ignore),
         Heal(accept_any=accept_any),
         settings,
@@ -172,7 +200,6 @@ def heal_type(
         feedback=feedback,
         check=check,
     )
-    return replace(done.results[0], diff=done.diff)
 
 
 def _settings(provider: Provider | None, config: Mapping[str, Any]) -> TurnSettings:

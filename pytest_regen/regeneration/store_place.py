@@ -13,7 +13,7 @@ from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreErro
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
-from pytest_regen.prompts import correction_block, with_correction
+from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
@@ -60,9 +60,6 @@ __all__ = [
     "without_types",
     "write_page",
 ]
-
-_TOKENS_PER_UNIT: Final = 70
-"""What one field or enum value costs in output, for the budget's estimate."""
 
 _HIDING_CODES: Final = frozenset(
     {"ARTIFACT", "EMPTY_OUTPUT", "INVALID_IDENTIFIER", "MISSING_CLASS", "SYNTAX", "TRUNCATED"}
@@ -356,7 +353,7 @@ def ask_for_page(
         entry.type_name,
         entry.page,
         TurnRequest(entry.system, (Message("user", user),), model, limit, cache="5m"),
-        output_tokens=_TOKENS_PER_UNIT * (len(entry.fields) + 3),
+        output_tokens=estimated_output_tokens(entry),
         prompt_file=PROMPTS_FILE,
         title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
         extract=partial(_code_in, entry=entry, language=language),

@@ -3,18 +3,22 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pytest_regen.documents import Defect
 from pytest_regen.documents.changes import Change
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.prompt_faults import PromptFault
-from pytest_regen.turns.budget import Budget
+from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.replies import ReplyJournal
 
 __all__ = [
     "Answer",
@@ -28,6 +32,7 @@ __all__ = [
     "PartialRegenResult",
     "Progress",
     "Rejected",
+    "RunState",
     "Score",
     "StopReason",
     "TurnSettings",
@@ -81,6 +86,34 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class RunState:
+    """How far a run is that works on several places at once; a value, made anew at each change."""
+
+    places_done: int = 0
+    """Places that are finished, those that ended with an error included."""
+    places_total: int | None = None
+    """Places of the run; ``None`` where that is not known yet."""
+    pages_done: int = 0
+    """Pages that have an answer, without asking too."""
+    pages_known: int = 0
+    """Pages that the places begun so far want: those done, failed, in flight and waiting."""
+    pages_failed: int = 0
+    """Pages that got no answer, or were not sent because of what ended the run."""
+    in_flight: int = 0
+    """Pages that are being asked at this moment."""
+    calls: int = 0
+    """Requests made for the pages that ended."""
+    usage_by_model: Mapping[str, Usage] = field(default_factory=dict)
+    """Tokens of these, by the model that was asked."""
+    limit: int | None = None
+    """Requests per minute that the API allows, where it said so."""
+    waiting: int = 0
+    """Turns that wait for that limit."""
+    elapsed: float = 0.0
+    """Seconds since the run began."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnSettings:
     """With what, and within which limits, pages are asked."""
 
@@ -89,20 +122,30 @@ class TurnSettings:
     """Overrides the model that a page was made with."""
     max_tokens: int | None = None
     """Limit of the first reply; a truncated one is asked again with more."""
-    budget: Budget = field(default_factory=Budget)
+    budget: TokenBudget = field(default_factory=Budget)
+    """What all calls are paid from; see ``TokenBudget`` for one that machines share."""
     jobs: int = 1
     """Pages asked at the same time."""
     before_turn: Callable[[TurnRequest], None] | None = None
+    """Called with each request before it is sent, in the thread of the event loop that asks: never
+    twice at the same time, with the context variables of the caller. What it raises ends the work.
+    """
     after_turn: Callable[[TurnRequest, Reply], None] | None = None
+    """Called with each request and its reply, in the same thread."""
     progress: Callable[[Progress], None] | None = None
     ready: Callable[[], None] | None = None
     """Called before a store is begun whose pages are to be asked; raises what would stop the first
     of them, a missing key for one."""
+    journal: "ReplyJournal | None" = None
+    """Keeps replies from when they arrive until their pages are stored, so that a kill in between
+    loses none."""
+    watch: Callable[[RunState], None] | None = None
+    """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
 
-    def exchange(self) -> TurnExchange:
-        """Return how turns are taken with these settings."""
+    def exchange(self, provider: Provider | None = None) -> TurnExchange:
+        """Return how turns are taken with these settings, by another provider if one is given."""
         return TurnExchange(
-            self.provider,
+            provider or self.provider,
             budgets=(self.budget,),
             before=self.before_turn,
             after=self.after_turn,
@@ -148,6 +191,10 @@ class Ask:
     """Returns the output without a model; ``None`` where only a model can write it."""
     known: Known | None = None
     """The answer, where no model has to be asked."""
+    provider: Provider | None = None
+    """Who is asked in place of the provider of the settings: one with a recording of its own."""
+    claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
+    """Looked at before it is sent: another place may have the answer, or is asking for it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +209,12 @@ class Answer:
     provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     usage: Usage = field(default_factory=Usage)
+    earlier: Usage = field(default_factory=Usage)
+    """What replies took that a run before paid for, which was killed before it could store them."""
     calls: int = 0
     """Requests made for this answer, larger limits and continuations included."""
+    requests: tuple[TurnRequest, ...] = ()
+    """Those that got a reply, now or by an earlier run; for the journal of replies."""
     failure: RegenError | None = None
     """Why there is no output."""
     by_template: bool = False
@@ -299,6 +350,8 @@ class GenerateResult:
     """All prompts of the store."""
     asked: tuple[PageKey, ...]
     """Pages asked, or to be asked in a dry run."""
+    sizes: tuple[AskSize, ...] = ()
+    """In a dry run about how large each request for these is."""
     source_file: str = ""
     defects: tuple[Defect, ...] = ()
     """What the document does not say plainly."""

@@ -10,7 +10,6 @@ from pytest_regen import commit
 from pytest_regen.commit import LOCK_TIMEOUT, Contents, View
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError
-from pytest_regen.files import make_folder
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.stores.formats import (
     PAGES_FILE,
@@ -21,13 +20,13 @@ from pytest_regen.stores.formats import (
     source_file_fault,
 )
 from pytest_regen.stores.history import store_files
-from pytest_regen.stores.snapshot import Snapshot, is_store
+from pytest_regen.stores.snapshot import Snapshot
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.transaction import (
     PageChange,
     StoreT,
     StoreUpdate,
-    create_files,
+    create_or_update,
     pages_and_source,
     update,
 )
@@ -191,9 +190,20 @@ class RegenStore(Snapshot):
     ) -> "RegenStore":
         """Return a store as it would be, before anything of it is written; see ``create``."""
         envelope = _first_envelope(ir, source_file, namespace=namespace, profile=profile)
+        return cls._planned(Path(path), envelope.with_pages(pages), ir, prompts, source)
+
+    @classmethod
+    def _planned(
+        cls,
+        path: Path,
+        envelope: PagesEnvelope,
+        ir: IR,
+        prompts: Sequence[PromptEntry],
+        source: str = "",
+    ) -> "RegenStore":
         return cls(
-            Path(path),
-            envelope.with_pages(pages),
+            path,
+            envelope,
             tuple(prompts),
             source,
             bool(source),
@@ -239,17 +249,39 @@ class RegenStore(Snapshot):
         envelope = _first_envelope(
             ir, source_file, namespace=namespace, profile=profile, tag=boundary_tag, model=model
         )
-        files = store_files(path)
-        with files.explain_errors():
-            make_folder(path.resolve().parent)
-        with files.locked():
-            if is_store(path):
+        with store_files(path).explain_errors():
+            planned = cls._planned(path, envelope, ir, prompts)
+        with create_or_update(planned, schema) as tx:
+            if tx.store is not planned:
                 raise StoreWriteError(
                     f"there is a store at {path} already",
                     hint=f"update it, or move {path} away first",
                 )
-            create_files(path, envelope, ir, prompts, schema)
+            tx.write()
         return cls.open(path)
+
+    @classmethod
+    @contextmanager
+    def create_or_update(
+        cls, planned: "RegenStore", *, schema: str, timeout: float = LOCK_TIMEOUT
+    ) -> Iterator["StoreUpdate[RegenStore]"]:
+        """Lock a store that is not there yet, so that it is made together with its first pages.
+
+        ``tx.store`` is the planned one; the first ``tx.write(…)`` makes the folder with all that is
+        planned and all that it is given, in one step. Where another process has made a store there
+        meanwhile, ``tx`` is an ``update`` of that one.
+
+        Args:
+            planned: from ``from_plan``.
+            schema: text of ``schema.md``.
+            timeout: seconds to wait for another writer.
+
+        Raises:
+            StoreCorruptError: of the other process, as by ``open``.
+            StoreWriteError: another writer does not finish, or the folder cannot be written.
+        """
+        with create_or_update(planned, schema, timeout) as transaction:
+            yield transaction
 
 
 def _first_envelope(

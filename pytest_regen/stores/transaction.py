@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from pytest_regen.commit import LOCK_TIMEOUT
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import UnknownPageError
-from pytest_regen.files import refuse_obstacle
+from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores.formats import (
     HAND,
@@ -23,7 +23,7 @@ from pytest_regen.stores.formats import (
     ir_as_json,
 )
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
-from pytest_regen.stores.snapshot import Snapshot, refuse_no_store
+from pytest_regen.stores.snapshot import Snapshot, is_store, refuse_no_store
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.trials import take_out
 
@@ -31,7 +31,7 @@ __all__ = [
     "PageChange",
     "StoreT",
     "StoreUpdate",
-    "create_files",
+    "create_or_update",
     "pages_and_source",
     "refuse_unwritable",
     "update",
@@ -83,12 +83,30 @@ def update(
         yield StoreUpdate(kind.open(path))
 
 
+@contextmanager
+def create_or_update(
+    planned: StoreT, schema: str, timeout: float = LOCK_TIMEOUT
+) -> Iterator["StoreUpdate[StoreT]"]:
+    """Lock a store that is planned, or was made meanwhile; see ``RegenStore.create_or_update``."""
+    path, files = planned.path, store_files(planned.path)
+    with files.explain_errors():
+        for folder in make_folder(path.resolve().parent):
+            fsync_folder(folder)
+    with files.locked(timeout, recover=take_out):
+        if is_store(path):
+            yield StoreUpdate(type(planned).open(path))
+        else:
+            yield StoreUpdate(planned, schema)
+
+
 class StoreUpdate(Generic[StoreT]):
     """A store under its lock: no other process writes to it."""
 
-    def __init__(self, store: StoreT) -> None:
+    def __init__(self, store: StoreT, schema: str | None = None) -> None:
         self.store: StoreT = store
         """What the folder holds, read under the lock and again after each ``write``."""
+        self._schema = schema
+        """The text of ``schema.md`` where there is no store yet; the first write makes it."""
 
     def write(
         self,
@@ -131,6 +149,10 @@ class StoreUpdate(Generic[StoreT]):
         sources = _kept_source(self.store) if keeps_source else {}
         files = store_files(self.store.path)
         with files.explain_errors():
+            if self._schema is not None:
+                contents[IR_FILE] = self.store.ir_data
+                contents[PROMPTS_FILE] = self.store.prompts_data
+                contents[SCHEMA_FILE] = self._schema.encode()
             contents.update(history_files(self.store.path, change.history, sources))
             if ir is not None:
                 contents[IR_FILE] = ir_as_json(_with_findings(ir, self.store.ir))
@@ -140,6 +162,7 @@ class StoreUpdate(Generic[StoreT]):
                 contents[SCHEMA_FILE] = schema.encode()
             contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
         files.commit(contents)
+        self._schema = None
         self.store = type(self.store).open(self.store.path)
         return (*(entry.id for entry in change.history), *sources)
 
@@ -235,17 +258,3 @@ def _refuse_pages_without_prompt(
                 f"{describe_page(page.key)} has no prompt in {path}",
                 hint="store pages for prompts of the store, or give the new prompts with them",
             )
-
-
-def create_files(
-    path: Path,
-    envelope: PagesEnvelope,
-    ir: IR,
-    prompts: Sequence[PromptEntry],
-    schema: str,
-) -> None:
-    """Write the files of a new store, without pages; the caller holds the lock."""
-    files = store_files(path)
-    with files.explain_errors():
-        contents = {**_plan_files(ir, prompts, schema), PAGES_FILE: as_json(envelope.to_json())}
-    files.commit(contents)

@@ -6,7 +6,8 @@ from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.turns.anthropic import AnthropicProvider
-    from pytest_regen.turns.budget import Budget
+    from pytest_regen.turns.batches import BatchProvider
+    from pytest_regen.turns.budget import Budget, TokenBudget, TokenLedger
     from pytest_regen.turns.models import cost_of, describe_usage
     from pytest_regen.turns.providers import (
         CallableProvider,
@@ -42,6 +43,7 @@ __all__ = [
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_MODEL",
     "AnthropicProvider",
+    "BatchProvider",
     "Budget",
     "CacheTtl",
     "CallableProvider",
@@ -53,6 +55,8 @@ __all__ = [
     "Role",
     "ScriptedProvider",
     "TemplateProvider",
+    "TokenBudget",
+    "TokenLedger",
     "TurnRequest",
     "Usage",
     "agenerate_object_with_repair",

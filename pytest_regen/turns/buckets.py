@@ -199,7 +199,9 @@ class Pool:
         what was sent meanwhile or not: what is left lies between all of it and nothing of it. A
         level of ours in between is better than either.
         """
-        inexact = _ROUNDED / 2 if remaining and kind != "requests" and not remaining % _ROUNDED else 0
+        inexact = (
+            _ROUNDED / 2 if remaining and kind != "requests" and not remaining % _ROUNDED else 0
+        )
         if ticket.pool == self.id:
             since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
             low = remaining - since - ticket.flying[kind] - inexact

@@ -1,24 +1,21 @@
-"""A limit on tokens, shared by every thread and process that spends from it.
+"""A limit on tokens, shared by every thread, process and machine that spends from it.
 
-With a ledger file the limit holds across pytest-xdist workers: each line is one change of the sum,
-appended under a lock, so a killed worker leaves a ledger that still adds up.
+Where the sum stands is a *ledger*: in memory, in a file that the processes of one machine share, or
+in what an own class keeps: a row of a database, a variable of a scheduler.
 """
 
-import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from pytest_regen.errors import BudgetError
+from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.turns.values import Usage
 
-__all__ = ["Budget", "TokenBudget"]
+__all__ = ["Budget", "TokenBudget", "TokenLedger"]
 
 
 class TokenBudget(Protocol):
-    """A limit on the tokens of calls, as ``Budget``."""
+    """A limit on the tokens of calls, as ``Budget``; called in any thread."""
 
     def reserve(self, estimate: int) -> int:
         """Take tokens before a call and return them, or raise ``BudgetError``."""
@@ -29,28 +26,59 @@ class TokenBudget(Protocol):
         ...
 
 
+@runtime_checkable
+class TokenLedger(Protocol):
+    """The sum of tokens spent, wherever it is kept; called in any thread.
+
+    Processes on several machines spend from one budget when each makes its ``Budget`` with a ledger
+    that reaches the same sum.
+    """
+
+    def add(self, tokens: int, limit: int | None) -> int:
+        """Add to the sum unless it would exceed ``limit``; return the sum as it was before.
+
+        Both in one step: of two callers that want the last tokens one gets them.
+
+        Args:
+            tokens: what to add; negative to give back, 0 to look.
+            limit: tokens; ``None`` to add them whatever the sum.
+        """
+        ...
+
+
 class Budget:
     """Tokens that may still be spent.
 
     A call reserves its estimate before it is made and settles with what it really used, so two
-    workers can never both take the last of the budget.
+    workers can never both take the last of the budget. A process that is killed leaves what it had
+    reserved in the sum.
 
     Args:
         limit: tokens, input, output and cache together; ``None`` for no limit.
-        ledger: file shared by all processes; ``None`` keeps the sum in this process.
+        ledger: where the sum is kept: a file shared by all processes of a machine, or an object
+            that reaches further; ``None`` keeps it in this process. Only a budget with a ledger
+            can be pickled.
     """
 
-    def __init__(self, limit: int | None = None, ledger: Path | None = None) -> None:
+    def __init__(
+        self, limit: int | None = None, ledger: "Path | TokenLedger | None" = None
+    ) -> None:
         self.limit = limit
-        self._ledger = ledger
-        self._changes: list[int] = []
-        self._lock = threading.Lock()
+        self._given = ledger.absolute() if isinstance(ledger, Path) else ledger
+        self._ledger = _File(ledger) if isinstance(ledger, Path) else ledger or _Memory()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._given is None:
+            raise TypeError(
+                "a budget without a ledger cannot be pickled: each process would have the whole of "
+                "it; give it a ledger, Budget(limit, ledger=Path(...))"
+            )
+        return type(self), (self.limit, self._given)
 
     @property
     def spent(self) -> int:
         """Tokens spent or reserved so far, by everyone."""
-        with self._exclusive():
-            return self._sum()
+        return self._ledger.add(0, None)
 
     def reserve(self, estimate: int) -> int:
         """Take ``estimate`` tokens before a call and return them, for ``settle``.
@@ -58,11 +86,9 @@ class Budget:
         Raises:
             BudgetError: they are not there; the call must not be made.
         """
-        with self._exclusive():
-            spent = self._sum()
-            if self.limit is not None and spent + estimate > self.limit:
-                raise self._refusal(spent, estimate)
-            self._append(estimate)
+        spent = self._ledger.add(estimate, self.limit)
+        if self.limit is not None and spent + estimate > self.limit:
+            raise self._refusal(spent, estimate)
         return estimate
 
     def settle(self, reserved: int, usage: Usage | None) -> None:
@@ -77,8 +103,7 @@ class Budget:
             known = usage.input_tokens is not None or usage.output_tokens is not None
             actual = usage.total_tokens if known else reserved
         if actual != reserved:
-            with self._exclusive():
-                self._append(actual - reserved)
+            self._ledger.add(actual - reserved, None)
 
     def _refusal(self, spent: int, estimate: int) -> BudgetError:
         return BudgetError(
@@ -90,29 +115,60 @@ class Budget:
             "pytest and --budget in commands, or narrow the run",
         )
 
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
+
+class _Memory:
+    """A sum of this process."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self._lock = threading.Lock()
+
+    def add(self, tokens: int, limit: int | None) -> int:
         with self._lock:
-            if self._ledger is None:
-                yield
-                return
-            from filelock import FileLock
+            before = self._sum
+            if limit is None or before + tokens <= limit:
+                self._sum += tokens
+        return before
 
-            with FileLock(f"{self._ledger}.lock"):
-                yield
 
-    def _sum(self) -> int:
-        if self._ledger is None:
-            return sum(self._changes)
-        if not self._ledger.exists():
-            return 0
-        lines = self._ledger.read_text("utf-8").split("\n")
-        # A line without its line end was cut by a kill; its call was never made.
-        return sum(int(json.loads(line)) for line in lines[:-1] if line)
+class _File:
+    """A sum of all processes of a machine: each line of a file is one change of it.
 
-    def _append(self, change: int) -> None:
-        if self._ledger is None:
-            self._changes.append(change)
-            return
-        with self._ledger.open("a", encoding="utf-8", newline="") as file:
-            file.write(f"{change}\n")
+    Appended under a lock, so a killed worker leaves a ledger that still adds up. Only lines that
+    are new since the last look are read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._lock = threading.Lock()
+        self._sum = self._read = 0
+        """What the first bytes of the file add up to, and how many those are."""
+
+    def add(self, tokens: int, limit: int | None) -> int:
+        from filelock import FileLock
+
+        with self._lock, FileLock(f"{self._path}.lock"), self._path.open("a+b") as file:
+            size = file.seek(0, 2)
+            if size < self._read:
+                self._sum = self._read = 0  # It was begun anew.
+            file.seek(self._read)
+            *lines, rest = file.read().split(b"\n")
+            self._sum += sum(map(self._change, lines))
+            self._read = size - len(rest)
+            before = self._sum
+            if tokens and (limit is None or before + tokens <= limit):
+                # What has no line end was cut by a kill; its call was never made.
+                file.truncate(self._read)
+                self._read += file.write(b"%d\n" % tokens)
+                self._sum += tokens
+        return before
+
+    def _change(self, line: bytes) -> int:
+        try:
+            return int(line or b"0")
+        except ValueError:
+            raise UsageError(
+                f"{self._path} is not the ledger of a budget: {line[:40]!r} is no number",
+                why="each of its lines is a number of tokens",
+                hint="name a file that nothing else writes, or remove it to begin anew",
+            ) from None

@@ -161,9 +161,14 @@ class TurnExchange:
         """
         return self.run(_single(request))
 
-    async def asend(self, request: TurnRequest) -> Reply:
-        """Return the reply without blocking the event loop; raises as ``send`` does."""
-        return await self.arun(_single(request))
+    async def asend(
+        self, request: TurnRequest, *, expected: int | None = None, log: Log | None = None
+    ) -> Reply:
+        """Return the reply without blocking the event loop; raises as ``send`` does.
+
+        ``expected`` and ``log`` are those of ``around``.
+        """
+        return await self.arun(_single(request), expected=expected, log=log)
 
     def run(self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None) -> R:
         """Make the calls of ``steps`` and return their result; arguments as of ``around``."""

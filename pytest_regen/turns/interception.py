@@ -1,13 +1,15 @@
 """The cassettes in use, and the seam where they step between a provider and the network.
 
 ``turns`` knows no cassettes. A cassette in use registers here for the whole process, because a
-turn may be made in any thread; the innermost one answers. HTTP clients, once they are patched,
-ask the same cassettes.
+turn may be made in any thread; the innermost one answers. Where turns with cassettes of their own
+are made at the same time, each cassette registers for its task or thread alone. HTTP clients, once
+they are patched, ask the same cassettes.
 """
 
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
 from pytest_regen.errors import CassetteError
@@ -16,6 +18,7 @@ from pytest_regen.turns.values import Reply
 __all__ = [
     "CassetteMiss",
     "TurnInterceptor",
+    "client_interceptor",
     "client_interceptors",
     "current_interceptor",
     "intercepting",
@@ -61,6 +64,7 @@ class TurnInterceptor(Protocol):
 class _Use(NamedTuple):
     interceptor: TurnInterceptor
     serves_clients: bool
+    is_apart: bool
 
 
 class _Active:
@@ -74,31 +78,74 @@ class _Active:
 
 _active = _Active()
 
+_here: ContextVar[tuple[object, ...]] = ContextVar("pytest_regen_cassettes", default=())
+"""Tokens of the uses that this task or thread, or one that began it, made for itself alone."""
+
 
 def current_interceptor() -> TurnInterceptor | None:
-    """Return the cassette that was put to use last, if any."""
-    uses = tuple(_active.uses.values())
-    return uses[-1].interceptor if uses else None
+    """Return the cassette that answers a turn made here: the one put to use last, if any.
+
+    Raises:
+        CassetteError: several are in use, each for a task or thread alone, and none for this one.
+    """
+    return _innermost(tuple(_active.uses.items()))
+
+
+def client_interceptor() -> TurnInterceptor | None:
+    """Return the cassette that a request of an HTTP client made here asks, if any.
+
+    Raises:
+        CassetteMiss: several are in use, each for a task or thread alone, and none for this one.
+    """
+    uses = tuple((token, use) for token, use in _active.uses.items() if use.serves_clients)
+    try:
+        return _innermost(uses)
+    except CassetteError as error:
+        raise CassetteMiss(error) from None
 
 
 def client_interceptors() -> tuple[TurnInterceptor, ...]:
-    """Return the cassettes that HTTP clients ask, the innermost last."""
+    """Return the cassettes that HTTP clients ask, wherever they are, the innermost last."""
     return tuple(use.interceptor for use in _active.uses.values() if use.serves_clients)
 
 
+def _innermost(uses: tuple[tuple[object, _Use], ...]) -> TurnInterceptor | None:
+    here = _here.get()
+    own = [use for token, use in uses if token in here]
+    shared = [use for _, use in uses if not use.is_apart]
+    others = {id(use.interceptor) for token, use in uses if use.is_apart and token not in here}
+    if not own and not shared and len(others) > 1:
+        raise CassetteError(
+            f"a request was made in a thread of its own while {len(others)} cassettes are in use",
+            why="each of them serves the requests of one turn, and this one belongs to none",
+            hint="take one turn at a time, --regen-jobs 1 in pytest; or let the provider send in "
+            "the thread or task in which it is asked",
+        )
+    # A thread that a provider began for itself: where one cassette is in use, it is meant.
+    found = own or shared or [use for _, use in uses]
+    return found[-1].interceptor if found else None
+
+
 @contextmanager
-def intercepting(interceptor: TurnInterceptor, *, serves_clients: bool = False) -> Iterator[None]:
+def intercepting(
+    interceptor: TurnInterceptor, *, serves_clients: bool = False, is_apart: bool = False
+) -> Iterator[None]:
     """Let ``interceptor`` answer every turn of the process for as long as the block runs.
 
     Args:
         interceptor: the cassette.
         serves_clients: whether patched HTTP clients ask it, too.
+        is_apart: whether it answers only turns that are made in this task or thread, or in those
+            that begin here.
     """
     token = object()
     with _active.lock:
-        _active.uses = {**_active.uses, token: _Use(interceptor, serves_clients)}
+        _active.uses = {**_active.uses, token: _Use(interceptor, serves_clients, is_apart)}
+    reset = _here.set((*_here.get(), token)) if is_apart else None
     try:
         yield
     finally:
+        if reset is not None:
+            _here.reset(reset)
         with _active.lock:
             _active.uses = {key: use for key, use in _active.uses.items() if key is not token}

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from pytest_regen.errors import HandEditError, RegenError
 from pytest_regen.regeneration.asking import ends_the_run
-from pytest_regen.regeneration.flow import Check, Work, source_diff, work
+from pytest_regen.regeneration.flow import Check, Work, source_diff, work, work_steps
 from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate, fixable_issues
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.values import Feedback, HealResult, TurnSettings
 from pytest_regen.turns.values import Usage
 from pytest_regen.units.naming import adopt_command, rebuild_command
@@ -17,6 +18,7 @@ from pytest_regen.units.work import rebuild_units, refuse_unknown
 __all__ = [
     "UnitsResult",
     "ask_for_unit",
+    "ask_for_unit_steps",
     "generate_units",
     "heal_units",
     "needs_answer",
@@ -205,22 +207,47 @@ def ask_for_unit(
     Raises:
         KindError: a method of the kind raised.
     """
+    steps = ask_for_unit_steps(
+        file,
+        name,
+        settings=settings,
+        rounds=rounds,
+        feedback=feedback,
+        check=check,
+        is_stale=is_stale,
+    )
+    done = drive_flow(steps, settings)
+    (result,) = done.results
+    return replace(result, diff=done.diff)
+
+
+def ask_for_unit_steps(
+    file: UnitFile,
+    name: str,
+    *,
+    settings: TurnSettings,
+    rounds: int = 1,
+    feedback: Sequence[Feedback] = (),
+    check: Check | None = None,
+    is_stale: bool = False,
+) -> "Flow[Work[FileUnits]]":
+    """Return what ``ask_for_unit`` does as steps, to be driven beside others."""
     view = file.open()
     policy: Policy = Heal()
     if is_stale:
         policy = Regenerate({name: {1: (*fixable_issues(view.issues(name)), *feedback)}})
-    done = work(
-        file,
-        policy,
-        settings,
-        names=[name],
-        rounds=rounds,
-        feedback=feedback,
-        check=check,
-        view=view,
+    return (
+        yield from work_steps(
+            file,
+            policy,
+            settings,
+            names=[name],
+            rounds=rounds,
+            feedback=feedback,
+            check=check,
+            view=view,
+        )
     )
-    (result,) = done.results
-    return replace(result, diff=done.diff)
 
 
 def _chosen(units: FileUnits, names: Sequence[str] | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import KindError, SourceError, StoreCorruptError, UsageError
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import (
     Answer,
@@ -193,6 +194,34 @@ class UnitFile:
                 entry=Asked(prompt, inputs),
             )
         ]
+
+    def sizes(
+        self, view: FileUnits, names: Iterable[str], model: str | None
+    ) -> Iterator[tuple[str, AskSize]]:
+        """Yield about how large the request for each of these units is, and its reply.
+
+        A unit that was never written is taken to be as long as the recorded ones are on average.
+
+        Args:
+            view: what the file holds.
+            names: of the units.
+            model: asked in place of the one that wrote each.
+        """
+        known = [estimate_tokens(entry.output) for entry in view.ledger.entries.values()]
+        usual = sum(known) // len(known) if known else 0
+        other = model or _model_of(view, "")
+        for name in names:
+            prompt, entry = view.prompt(name), view.entry(name)
+            expected = usual or max(_LEAST_TOKENS, estimate_tokens(prompt))
+            yield (
+                name,
+                AskSize(
+                    (model or _model_of(view, name)) if entry else other,
+                    self.kind.system,
+                    estimate_tokens(self.kind.system + prompt),
+                    estimate_tokens(entry.output) if entry and entry.output else expected,
+                ),
+            )
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Do nothing: a text is put into its file and checked in no time."""

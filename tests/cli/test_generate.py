@@ -51,7 +51,7 @@ def test_a_dry_run_tells_ir_prompts_and_defects(document: Path, here: Path) -> N
     ran = command("generate", document, KITES, "--dry-run", "--json")
 
     assert ran.code == 0
-    assert set(ran.json) == {"ir", "prompts", "defects"}
+    assert set(ran.json) == {"ir", "prompts", "defects", "estimate"}
     assert [type_["name"] for type_ in ran.json["ir"]["types"]] == ["KiteDataObject", "Maker"]
     first = ran.json["prompts"][0]
     assert first["fields"] == ["id", "span", "maker"]

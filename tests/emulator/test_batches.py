@@ -8,7 +8,8 @@ from emulator_requests import api, body, dumped, said, send, text, user
 
 from pytest_regen.emulator.api import MessagesApi
 from pytest_regen.emulator.limits import Clock, RateLimits
-from pytest_regen.emulator.values import Fault
+from pytest_regen.emulator.script import Script
+from pytest_regen.emulator.values import BatchStep, Fault
 
 ROOT = "/v1/messages/batches"
 
@@ -148,6 +149,56 @@ def test_a_batch_of_a_day_expires() -> None:
     clock.advance(24 * 3600)
 
     assert get(core, f"/{batch['id']}")["request_counts"]["expired"] == 1
+
+
+def test_one_request_of_a_batch_can_expire() -> None:
+    """A fault of that kind is a result without an error; in a call it is an error."""
+    clock = Clock(0.0)
+    core = api(Fault(kind="expire"), clock=clock)
+    batch = create(core, body())
+    clock.advance(60)
+
+    assert results(core, batch) == [{"custom_id": "r0", "result": {"type": "expired"}}]
+    assert send(core, body()).status == 529
+
+
+def test_a_batch_can_take_a_time_of_its_own() -> None:
+    """Steps tell it, one after the other; the last one repeats."""
+    clock = Clock(0.0)
+    steps = Script(batches=[BatchStep(seconds=5), BatchStep(seconds=9)])
+    core = api(clock=clock, next_batch=steps.next_batch)
+    made = [create(core, body(max_tokens=n)) for n in (1, 2, 3)]
+    clock.advance(6)
+
+    states = [get(core, f"/{batch['id']}")["processing_status"] for batch in made]
+
+    assert states == ["ended", "in_progress", "in_progress"]
+
+
+def test_a_batch_can_be_there_although_nobody_was_told() -> None:
+    """The connection is closed instead of the answer; where it is refused there is no batch."""
+    steps = Script(
+        batches=[BatchStep(fault=Fault(kind=kind)) for kind in ("drop", "cut", "status")]
+    )
+    core = api(next_batch=steps.next_batch)
+    requests = {"requests": [{"custom_id": "a", "params": body()}]}
+
+    dropped, cut, refused = (send(core, requests, path=ROOT) for _ in range(3))
+
+    assert [dropped.end, cut.end, refused.status] == ["drop", "cut", 529]
+    assert len(get(core, "")["data"]) == 2
+
+
+def test_a_batch_can_be_listed_late() -> None:
+    """The API may still be busy with the call that creates it."""
+    clock = Clock(0.0)
+    core = api(clock=clock, next_batch=lambda: BatchStep(unlisted=5))
+    batch = create(core, body())
+    early = get(core, "")["data"], send(core, method="GET", path=f"{ROOT}/{batch['id']}").status
+    clock.advance(5)
+
+    assert early == ([], 404)
+    assert [listed["id"] for listed in get(core, "")["data"]] == [batch["id"]]
 
 
 def test_a_running_batch_cannot_be_deleted() -> None:

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from emulator_requests import body, said, send, text, user
 
-from pytest_regen.emulator import EmulatedReply, Fault, Match, Rule, Script, Step, load_script
+from pytest_regen.emulator import (
+    BatchStep,
+    EmulatedReply,
+    Fault,
+    Match,
+    Rule,
+    Script,
+    Step,
+    load_script,
+)
 from pytest_regen.emulator.api import MessagesApi
 from pytest_regen.emulator.limits import Clock
 from pytest_regen.errors import UsageError
@@ -182,6 +191,8 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ("version: 1\nrules: [{replies: [{text: x, chunks: [y]}]}]", "must join to the text"),
         ("version: 1\nrules: [{replies: [{text: x, chunks: [1]}]}]", "a list of pieces"),
         ("version: 1\nrules: [{replies: [{text: x, tools: [{input: {}}]}]}]", "needs a name"),
+        ("version: 1\nrules: [{replies: [x]}]\nbatches: [{secs: 1}]", "batches[0].secs is unknown"),
+        ("version: 1\nrules: [{replies: [x]}]\nbatches: [{fault: 200}]", "batches[0].fault is"),
         ("version: 1\nrules: !!python/object:os.system {}", "is no YAML"),
     ],
 )
@@ -198,6 +209,22 @@ def test_a_wrong_script_is_refused_by_place(tmp_path: Path, content: str, compla
     shortest = caught.value.hint.partition("the shortest script is ")[2]
     path.write_text(shortest, "utf-8")
     assert load_script(path).rules[0].steps == [Step(EmulatedReply("Hello."))]
+
+
+def test_calls_that_create_batches_walk_through_steps_of_their_own(tmp_path: Path) -> None:
+    """Each step counts as often as it says, and the last one stays."""
+    path = tmp_path / "replies.yaml"
+    path.write_text(
+        "version: 1\nrules: [{replies: [x]}]\n"
+        "batches: [{fault: {kind: drop}, times: 2, unlisted: 1}, {seconds: 3}]",
+        "utf-8",
+    )
+    script = load_script(path)
+
+    first, second, third, fourth = (script.next_batch() for _ in range(4))
+
+    assert first == second == BatchStep(fault=Fault(kind="drop"), unlisted=1, times=2)
+    assert third == fourth == BatchStep(seconds=3)
 
 
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:

@@ -254,3 +254,32 @@ def test_starting_imports_no_sdk() -> None:
     ).stdout
 
     assert shown.strip() == ""
+
+
+def test_requests_in_flight_together_can_be_told_from_when_they_came_and_were_answered() -> None:
+    """``answering`` is told of a request when its delay is over, and before the reply is sent."""
+    told: list[tuple[float, float, int]] = []
+    both = threading.Barrier(2)
+
+    def reply_together(_: object) -> EmulatedReply:
+        both.wait(10)
+        return EmulatedReply("Hello.", delay=0.05)
+
+    with Emulator(reply_together) as emulator:
+        emulator.answering = lambda request, status: told.append((request.at, time.time(), status))
+        port = int(emulator.base_url.rpartition(":")[2])
+        connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(2)]
+        threads = [
+            threading.Thread(target=post, args=(connection, dumped(body())))
+            for connection in connections
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for connection in connections:
+            connection.close()
+
+    assert [status for _, _, status in told] == [200, 200]
+    assert all(answered - came >= 0.05 for came, answered, _ in told)
+    assert max(came for came, _, _ in told) < min(answered for _, answered, _ in told)

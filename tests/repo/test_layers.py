@@ -32,6 +32,7 @@ LEVELS = {
     "extras": 1,
     "files": 0,
     "commit": 1,
+    "journal": 1,
     "network": 1,
     "credentials": 1,
     "turns": 2,
@@ -83,8 +84,10 @@ DOORS = {
     "filelock": (
         "commit",
         "stores",
+        "turns.batch_files",
         "turns.budget",
         "turns.limits",
+        "turns.replies",
         "cassettes",
         "units",
         "validation.behaviour",

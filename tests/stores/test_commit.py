@@ -14,13 +14,18 @@ from commit_work import (
     CANDIDATE,
     CHANGED,
     FILES,
+    NEW,
     UNTRIED,
+    VERSION_1,
     files_of,
+    make_root,
     put_back,
     recover,
+    recover_root,
     write,
 )
 from killing import Killed, kill_at_every_effect
+from power import states_after_power_loss
 
 from pytest_regen.commit import Contents, View
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
@@ -112,6 +117,115 @@ def test_a_kill_at_any_effect_leaves_before_or_after(
     assert len(kills) > 10
     for killed in kills:
         check_survival(killed, *outcomes)
+
+
+def made_or_not(folder: Path) -> bool:
+    """Return whether the root that ``make_root`` makes is there; it is whole then."""
+    root = folder / "root"
+    found = {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+    assert found in ({}, NEW)
+    return bool(found)
+
+
+def check_root(folder: Path, effect: str) -> None:
+    """Assert that a root is whole or not there, and that a writer leaves nothing but that."""
+    is_made = made_or_not(folder)
+    recover_root(folder)
+    assert made_or_not(folder) == is_made, effect
+    assert {path.name for path in folder.iterdir()} <= {"root", ".regen"}, effect
+
+
+def test_a_new_root_is_there_with_all_its_files_or_not_at_all(tmp_path: Path) -> None:
+    """Wherever its writer is killed; what that one left goes with the next writer."""
+    (tmp_path / "folder").mkdir()
+
+    kills = kill_at_every_effect(
+        "commit_work:make_root", tmp_path / "folder", tmp_path / "copies", step=3
+    )
+
+    assert {made_or_not(killed.folder) for killed in kills} == {False, True}
+    for killed in kills:
+        check_root(killed.folder, killed.effect)
+
+
+def check_power_loss(root: Path, space: Path, samples: int) -> None:
+    """Assert that a change, and a new root, survive whatever part of it the disk has."""
+    (space / "empty" / "folder").mkdir(parents=True)
+    count = 0
+    for effect, left in states_after_power_loss(write, root, space / "written", samples):
+        check_survival(Killed(left, effect), {}, CHANGED)
+        count += 1
+    work = states_after_power_loss(make_root, space / "empty/folder", space / "made", samples)
+    for effect, left in work:
+        check_root(left, effect)
+        count += 1
+    assert count > 50 * samples
+
+
+def test_a_disk_without_power_has_before_or_after(root: Path, tmp_path: Path) -> None:
+    """Of what was not waited for it may have any part: it reads as one of the two."""
+    check_power_loss(root, tmp_path / "space", 2)
+
+
+@pytest.mark.sweep
+def test_a_disk_without_power_has_before_or_after_in_many_samples(
+    root: Path, tmp_path: Path
+) -> None:
+    """The same, with 60 samples for each effect."""
+    check_power_loss(root, tmp_path / "space", 60)
+
+
+def left_by_version_1(root: Path) -> None:
+    """Leave the change as the version before did, one of its files moved already."""
+    (root / ".regen/journal").mkdir()
+    for name, data in VERSION_1.items():
+        (root / ".regen/journal" / name).write_bytes(data)
+    (root / ".regen/journal/0").replace(root / ".regen/units/de/berth.json")
+
+
+def test_a_change_of_the_version_before_is_read_through_and_completed(root: Path) -> None:
+    """Its contents lie beside the manifest; one that is missing was moved already."""
+    left_by_version_1(root)
+    assert seen(root) == state(CHANGED)
+
+    recover(root)
+
+    assert on_disk(root) == state(CHANGED)
+    assert not (root / ".regen/journal").exists()
+
+
+def test_an_edit_after_a_kill_of_the_version_before_stays(root: Path) -> None:
+    """Of the user's file in its place; of one that was moved already, too."""
+    left_by_version_1(root)
+    (root / "locales/de.json").write_bytes(b"by hand\n")
+    (root / ".regen/units/de/berth.json").write_bytes(b"by hand\n")
+
+    recover(root)
+
+    by_hand = {"locales/de.json": b"by hand\n", ".regen/units/de/berth.json": b"by hand\n"}
+    assert on_disk(root) == state({**CHANGED, **by_hand})
+
+
+def test_a_commit_waits_for_the_disk_once_for_each_file_and_a_few_times_more(root: Path) -> None:
+    """The journal, its place, each file, each folder in which a name changes."""
+    synced: list[str] = []
+
+    def observe(effect: str, path: Path) -> None:
+        if effect == "before fsync":
+            synced.append(path.name)
+
+    with observe_effects(observe):
+        write(root)
+
+    assert synced == [
+        *["manifest", "journal", ".regen", "root"],
+        *["0", "1", "2"],
+        *[".regen", "systems", "units", "de", "locales"],
+    ]
 
 
 def test_names_that_are_about_to_change_are_listed(root: Path) -> None:

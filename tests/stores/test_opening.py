@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_store import IR_OF_STORE, PROMPTS, filled_store, page
+from small_store import IR_OF_STORE, PROMPTS, filled_store, page, source_of
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.errors import StoreWriteError, UnknownTypeError
+from pytest_regen.files import observe_effects
 from pytest_regen.sources import extract_type_block, list_type_names
 from pytest_regen.stores import RegenStore, check_staleness
 
@@ -42,6 +43,55 @@ def test_a_store_is_not_created_over_another(store: RegenStore) -> None:
         RegenStore.create(store.path, ir=IR_OF_STORE, prompts=PROMPTS, source_file="X.cs")
 
     assert RegenStore.open(store.path).pages == store.pages
+
+
+def planned(path: Path) -> RegenStore:
+    """Return a store that is not there yet."""
+    return RegenStore.from_plan(
+        path,
+        ir=IR_OF_STORE,
+        prompts=PROMPTS,
+        pages=(),
+        source="",
+        source_file="ProjectDataObject.cs",
+        namespace="Projects",
+        profile="default",
+    )
+
+
+def test_a_new_store_is_made_together_with_its_first_pages(tmp_path: Path) -> None:
+    """In one step, which waits for the disk seven times: once for each of five files."""
+    (tmp_path / "generated").mkdir()
+    plan = planned(tmp_path / "generated" / "GET_v1_projects")
+    pages = [page(entry.type_name, entry.page) for entry in PROMPTS]
+    effects: list[str] = []
+
+    with RegenStore.create_or_update(plan, schema="# Schema\n") as tx:
+        assert tx.store is plan
+        with observe_effects(lambda effect, _: effects.append(effect)):
+            tx.write(pages=pages, source=source_of({one.key: one for one in pages}))
+        assert tx.store.missing_pages == ()
+
+    store = RegenStore.open(plan.path)
+    assert [one.output for one in store.pages.values()] == [one.output for one in pages]
+    assert (store.path / "schema.md").read_text("utf-8") == "# Schema\n"
+    assert effects.count("before fsync") == 7
+    assert [path.name for path in store.path.parent.iterdir() if path.name != ".regen"] == [
+        "GET_v1_projects"
+    ]
+
+
+def test_a_store_that_was_made_meanwhile_is_updated(store: RegenStore) -> None:
+    """What another process has put there stays."""
+    new = page("Owner", 1, "// new")
+    with RegenStore.create_or_update(planned(store.path), schema="# Another\n") as tx:
+        assert tx.store.pages == store.pages
+        tx.write(pages=[new], source=source_of({**store.pages, new.key: new}))
+
+    after = RegenStore.open(store.path)
+    assert after.pages[new.key].output == "// new"
+    assert after.pages.keys() == store.pages.keys()
+    assert (store.path / "schema.md").read_text("utf-8") != "# Another\n"
 
 
 def test_types_and_pages_come_in_the_order_of_the_prompts(store: RegenStore) -> None:

@@ -45,8 +45,9 @@ from pytest_regen.regeneration import (
     heal_type,
     partial_regenerate,
 )
-from pytest_regen.regeneration.asking import ask_once
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.store_place import ask_for_page
+from pytest_regen.regeneration.values import Answer, Ask
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import AnthropicProvider, Budget
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -249,6 +250,12 @@ def test_a_truncated_reply_is_asked_with_more_room_then_continued(faulty: RegenS
     assert len(third["messages"]) == 3
 
 
+def asking(ask: Ask) -> Flow[Answer]:
+    """Ask for one page."""
+    ((answer,),) = yield [[ask]]
+    return answer
+
+
 def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
     """Wherever the limits cut, in a word or between blanks, the pieces make the whole page."""
     entry = good.prompts[0]
@@ -265,7 +272,7 @@ def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
 
         settings = TurnSettings(ReplyProvider(reply))
         ask = ask_for_page(entry, (), settings, model="model-a", store=good)
-        answer = ask_once(ask, settings)
+        answer = drive_flow(asking(ask), settings)
         if answer.output != whole:
             wrong.append(place)
     assert not wrong

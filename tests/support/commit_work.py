@@ -1,6 +1,7 @@
 """What children do to a folder of files that change together (see killing.py)."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ from pytest_regen.commit import AtomicFiles, Contents, View
 __all__ = [
     "CHANGED",
     "FILES",
+    "NEW",
     "UNTRIED",
+    "VERSION_1",
     "files_of",
     "hold_trial",
+    "make_root",
     "put_back",
     "recover",
+    "recover_root",
     "try_and_accept",
     "try_and_reject",
     "write",
@@ -31,6 +36,46 @@ CHANGED: Contents = {
     "locales/de.json": b"new text\n",
     ".regen/units/gone.json": None,
 }
+NEW = {"pages.json": b"new pages\n", "history/old.json": b"\xff\x00", "empty": b""}
+"""What a root is made with."""
+
+VERSION_1 = {
+    ".gitignore": b"*\n",
+    "0": b"new entry\n",
+    "1": b"new system\n",
+    "2": b"new text\n",
+    "commit.json": b"""{
+  "version": 1,
+  "changes": [
+    {
+      "name": ".regen/units/de/berth.json",
+      "staged": "0",
+      "before": "28d0e87a7f551e2df1eecce29ea5e6fe3971b1b3def94a68d6ccd94a15cea7ad",
+      "after": "ffd9c8c6dfef47a7bc906f53ce97058e9140b01630a1206a1d1b46f6515b5226"
+    },
+    {
+      "name": ".regen/systems/abc.txt",
+      "staged": "1",
+      "before": null,
+      "after": "a80d83af1783a00e81eac1a225354b2ef8dadfaadf83c0771dc8e952cc6a81a7"
+    },
+    {
+      "name": "locales/de.json",
+      "staged": "2",
+      "before": "761ca39634e5caa7a20a8ff174b8c1adcb31b16f22a78fa58c4d501ff932b051",
+      "after": "692953f85a5bc851dfb7f41bcf7b4f0ae9f96a7e6147541b648a8d7eaed0272d"
+    },
+    {
+      "name": ".regen/units/gone.json",
+      "staged": null,
+      "before": "28d0e87a7f551e2df1eecce29ea5e6fe3971b1b3def94a68d6ccd94a15cea7ad",
+      "after": null
+    }
+  ]
+}""",
+}
+"""The journal of ``CHANGED`` as the version before this one left it when it was killed."""
+
 CANDIDATE = b"candidate\n"
 UNTRIED: Contents = {".regen/units/de/berth.json": b"entry of the candidate\n"}
 
@@ -64,6 +109,19 @@ def write(root: Path) -> None:
     files = files_of(root)
     with files.locked():
         files.commit(CHANGED)
+
+
+def make_root(folder: Path) -> None:
+    """Make a root with three files, in a folder that is there."""
+    files = replace(files_of(folder / "root"), lock=folder / ".regen" / "root.lock")
+    with files.locked():
+        files.commit(NEW)
+
+
+def recover_root(folder: Path) -> None:
+    """Lock a root that may be there and do nothing."""
+    with replace(files_of(folder / "root"), lock=folder / ".regen" / "root.lock").locked():
+        pass
 
 
 def write_for_ever(root: Path) -> None:

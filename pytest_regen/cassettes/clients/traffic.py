@@ -22,7 +22,7 @@ from pytest_regen.cassettes.interactions import Interaction, StreamEnd
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.network import BlockedConnectionError, host_of
-from pytest_regen.turns.interception import client_interceptors
+from pytest_regen.turns.interception import client_interceptor
 
 __all__ = [
     "ActiveCassette",
@@ -68,10 +68,14 @@ class ActiveCassette(Protocol):
 
 
 def innermost(uri: str) -> ActiveCassette | None:
-    """Return the cassette that serves requests to an address: the one put to use last, if any."""
+    """Return the cassette that serves requests to an address: the one put to use last, if any.
+
+    Raises:
+        CassetteMiss: several are in use, and nobody can say which of them is meant.
+    """
     # Only a ``CassetteRun`` is put to use for clients, and it has both protocols.
-    runs = cast("tuple[ActiveCassette, ...]", client_interceptors())
-    return runs[-1] if runs and not runs[-1].passes(uri) else None
+    run = cast("ActiveCassette | None", client_interceptor())
+    return None if run is None or run.passes(uri) else run
 
 
 _STEP = 0.02

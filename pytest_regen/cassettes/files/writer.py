@@ -35,7 +35,7 @@ from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import too_deep
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
-from pytest_regen.files import refuse_obstacle
+from pytest_regen.files import refuse_obstacle, replace_file
 from pytest_regen.modes import RecordMode
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class CassetteWriter:
         self._path = behind_links(path)
         self._mode = mode
         self._file = file
-        self._metadata: dict[str, Any] = {}
+        self.metadata: dict[str, Any] = {}
+        """What the head of the partial file says."""
         self._recorded: list[StoredInteraction] = []
         self._partial: Path | None = None
         self._lock: BaseFileLock | None = None
@@ -92,6 +93,36 @@ class CassetteWriter:
             return unwritable(self._path, error)
         return None
 
+    def take_left(self) -> tuple[StoredInteraction, ...]:
+        """Return the answers that a run which was killed or failed has left; they are this run's.
+
+        Refusals, failures and truncated answers are dropped: they are asked for again.
+
+        Raises:
+            CassetteError: the folder cannot be written.
+        """
+        partial = partial_path(self._path)
+        if not partial.exists():
+            return ()
+        lock = _acquire(partial)
+        if lock is None:
+            return ()  # Its run is alive.
+        file = _read_partial(partial)
+        found = file.interactions if file else ()
+        kept = [stored for stored in found if _is_answered(stored.interaction)]
+        if file is None or not kept:
+            _release(lock)
+            return ()
+        self._lock, self._partial, self._recorded = lock, partial, kept
+        self.metadata = dict(file.metadata)
+        # Also without what a kill left unfinished: more is appended.
+        texts = "".join(stored.text for stored in kept)
+        try:
+            replace_file(partial, header_text(self.metadata) + texts)
+        except OSError as error:
+            raise unwritable(self._path, error) from None
+        return tuple(kept)
+
     def append(self, interaction: Interaction, source: str, model: str = "") -> None:
         """Append a recording to the partial file.
 
@@ -108,16 +139,16 @@ class CassetteWriter:
         check_text(self._path, text if rest is interaction else _text_of(rest))
         try:
             if self._partial is None:
-                self._metadata = _metadata(source, model)
+                self.metadata = _metadata(source, model)
                 self._partial = self._claim_partial()
                 self._partial.write_bytes(b"")
             # Head and first recording together: a cassette without any does not load.
-            head = "" if self._recorded else header_text(self._metadata)
+            head = "" if self._recorded else header_text(self.metadata)
             append_or_nothing(self._partial, (head + text).encode())
         except (OSError, ValueError) as error:
             raise unwritable(self._path, error) from None
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
-        self._metadata = _merge_metadata(self._metadata, _metadata(source, model))
+        self.metadata = _merge_metadata(self.metadata, _metadata(source, model))
 
     def promote(self, drop: Iterable[str] = ()) -> None:
         """Make the cassette hold what was recorded, in one step.
@@ -161,7 +192,7 @@ class CassetteWriter:
     def _promote(self, partial: Path, drop: Counter[str]) -> None:
         old = self._current()
         kept = _without_last(self._interactions_to_keep(old), drop)
-        metadata = _merge_metadata(old.metadata if kept and old else {}, self._metadata)
+        metadata = _merge_metadata(old.metadata if kept and old else {}, self.metadata)
         appends = old is not None and kept == old.interactions and self._can_append(old, metadata)
         day = str(metadata["recorded_at"])
         if old is not None and (appends or kept):

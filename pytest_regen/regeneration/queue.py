@@ -1,0 +1,560 @@
+"""One queue for all that a run asks, and the driver of the flows that ask it.
+
+A *flow* is the work on one place as steps (``turns/steps.py``): a generator that yields batches of
+asks and is sent what has arrived. ``drive_flows`` drives any number of them in the caller's thread,
+where stores are planned, validated and written; an ``AskQueue`` asks in an event loop of its own.
+"""
+
+import contextvars
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from pytest_regen.errors import RegenError
+from pytest_regen.regeneration.asking import (
+    Turns,
+    answer_at_once,
+    ask_model,
+    ends_all,
+    read_answer,
+)
+from pytest_regen.regeneration.values import Answer, Ask, Known, RunState, TurnSettings
+from pytest_regen.turns.background import background_loop
+from pytest_regen.turns.values import Usage
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["AskQueue", "Batch", "Flow", "drive_flow", "drive_flows", "jobs_of"]
+
+R = TypeVar("R")
+
+Batch = Sequence[Ask]
+"""Asks of one piece whose answers are kept or rejected together; a failure ends the rest of it."""
+
+Flow = Generator[Sequence[Batch], Sequence[tuple[Answer, ...]], R]
+"""Yields the batches to ask next, maybe none, and is sent the answers of batches that ended.
+
+Each batch that was yielded is answered once, in any order: by the answers to those of its asks that
+were sent, in their order. They are none where something ended the run before. What is returned is
+the result of the work.
+"""
+
+_GROUP: Final = 32
+"""Answers that are enough for one commit."""
+_PATIENCE: Final = 2.0
+"""Seconds that an answer waits for others, to be committed with them."""
+_TICK: Final = 1.0
+"""Seconds after which a wait is begun anew: on Windows nothing interrupts it, and people watch."""
+
+
+def jobs_of(settings: TurnSettings) -> int:
+    """Return how many pages are asked at the same time; the batch engine takes thousands."""
+    if getattr(settings.provider, "is_batch", False):
+        jobs: int = getattr(settings.provider, "jobs", settings.jobs)
+        return max(1, jobs)
+    return max(1, settings.jobs)
+
+
+def drive_flow(flow: Flow[R], settings: TurnSettings) -> R:
+    """Drive one flow to its end and return its result; raises what it raises."""
+    ((_, result),) = _Driver([("", flow)], settings, 1).run()
+    if isinstance(result, RegenError):
+        raise result
+    return result
+
+
+def drive_flows(
+    flows: Iterable[tuple[str, Flow[R]]], settings: TurnSettings, *, total: int | None = None
+) -> Iterator[tuple[str, R | RegenError]]:
+    """Drive flows at the same time; yield the name of each with its result, as they finish.
+
+    The next flow begins only while fewer asks wait than may be under way, so that few are open at a
+    time. With one job flows follow one another. After a failure that would meet every request
+    nothing more is sent, and flows that got no answer are left out.
+
+    Args:
+        flows: names and flows; one is taken when it begins.
+        settings: with what, and within which limits, pages are asked; the flows have the same.
+        total: how many flows there are, where that is known; for ``settings.watch``.
+
+    Raises:
+        Exception: what a flow raised that is no ``RegenError``, an interruption for one. What has
+            arrived by then is handed to the flows; what is under way is not waited for.
+    """
+    yield from _Driver(flows, settings, total).run()
+
+
+# What is asked, in the event loop
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A batch on its way."""
+
+    id: int
+    rank: int
+    """Of the flow: those that began first go first, so that they end, and their plans with them."""
+    asks: Sequence[Ask]
+    sent: dict[int, Turns | None] = field(default_factory=dict)
+    """Number of each ask that was sent, and what came back if it ended."""
+    is_stopped: bool = False
+    """Whether nothing more of it is to be sent."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything that was sent has ended, and nothing more will be."""
+        is_all_sent = self.is_stopped or len(self.sent) == len(self.asks)
+        return is_all_sent and None not in self.sent.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A batch that ended."""
+
+    id: int
+    turns: tuple[Turns, ...]
+    """Of those asks that were sent, in their order."""
+
+
+_Prompt = tuple[str, str]
+"""A model and a system prompt."""
+
+
+class AskQueue:
+    """Asks a model for pages of any number of places, so many at the same time.
+
+    A cache entry becomes readable only once the first response has begun, so that cold parallel
+    requests would each pay for writing it: of each system prompt the first ask goes alone, while
+    those of others go on.
+
+    ``put``, ``take`` and ``close`` are for the thread of the caller; the rest runs in the loop.
+    """
+
+    def __init__(self, settings: TurnSettings) -> None:
+        self._jobs = jobs_of(settings)
+        is_batch = getattr(settings.provider, "is_batch", False)
+        self._warms = self._jobs > 1 and not is_batch
+        self._settings = settings
+        self._exchange = settings.exchange()
+        self._journal = settings.journal
+        self._context = contextvars.copy_context()
+        self._loop = background_loop()
+        self._arrived: SimpleQueue[Arrival] = SimpleQueue()
+        self._ready: list[tuple[int, int, int]] = []
+        """A heap: rank and id of a batch, and the number of an ask in it."""
+        self._batches: dict[int, _Asked] = {}
+        self._warm: set[_Prompt] = set()
+        self._held: dict[_Prompt, list[tuple[int, int, int]]] = {}
+        """Asks that wait for the first one of their system prompt."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.failure: RegenError | None = None
+        """What would have met every request; nothing is sent any more."""
+
+    @property
+    def in_flight(self) -> int:
+        """How many pages are being asked."""
+        return len(self._tasks)
+
+    # In the caller's thread
+
+    def put(self, id_: int, rank: int, asks: Sequence[Ask]) -> None:
+        """Ask for a batch; it comes back as an arrival with this id."""
+        self._call(self._begin, _Asked(id_, rank, asks))
+
+    def take(self, timeout: float) -> list[Arrival]:
+        """Return the batches that ended since the last call; wait for one if there is none."""
+        found: list[Arrival] = []
+        with suppress(Empty):
+            found.append(self._arrived.get(timeout=timeout) if timeout else self._get_now())
+            while True:
+                found.append(self._get_now())
+        return found
+
+    def _get_now(self) -> Arrival:
+        return self._arrived.get_nowait()
+
+    def close(self) -> None:
+        """Cancel all; nothing is waited for."""
+        self._call(self._cancel)
+
+    def _call(self, function: Any, *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(function, *arguments, context=self._context)
+
+    # In the event loop
+
+    def _begin(self, batch: _Asked) -> None:
+        self._batches[batch.id] = batch
+        if self.failure is not None:
+            self._stop(batch)
+            return
+        for number in range(len(batch.asks)):
+            heappush(self._ready, (batch.rank, batch.id, number))
+        self._send()
+
+    def _send(self) -> None:
+        """Send what is next, as far as there are slots."""
+        while self._ready and len(self._tasks) < self._jobs:
+            place = heappop(self._ready)
+            batch = self._batches.get(place[1])
+            if batch is None or batch.is_stopped:
+                continue
+            request = batch.asks[place[2]].request
+            prompt = request.model, request.system
+            if self._warms and request.cache is not None and prompt not in self._warm:
+                if prompt in self._held:
+                    self._held[prompt].append(place)
+                    continue
+                self._held[prompt] = []
+            batch.sent[place[2]] = None
+            task = self._loop.create_task(
+                self._ask(batch, place[2], prompt), context=self._context.copy()
+            )
+            self._tasks.add(task)
+
+    async def _ask(self, batch: _Asked, number: int, prompt: _Prompt) -> None:
+        import asyncio
+
+        ask, exchange = batch.asks[number], self._exchange
+        if ask.provider is not None:
+            exchange = self._settings.exchange(ask.provider)
+        turns = await ask_model(ask, exchange, self._journal)
+        # The slot is free before anything is read from the reply or stored.
+        self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        batch.sent[number] = turns
+        self._warm.add(prompt)
+        for place in self._held.pop(prompt, ()):
+            heappush(self._ready, place)
+        if turns.error is not None or turns.failure is not None:
+            batch.is_stopped = True
+        if batch.is_over:
+            self._end(batch)
+        if self.failure is None and ends_all(turns):
+            self.failure = turns.failure
+            self._ready.clear()
+            self._held.clear()
+            for other in list(self._batches.values()):
+                self._stop(other)
+        self._send()
+
+    def _stop(self, batch: _Asked) -> None:
+        """Send nothing more of a batch."""
+        batch.is_stopped = True
+        if batch.is_over:
+            self._end(batch)
+
+    def _end(self, batch: _Asked) -> None:
+        del self._batches[batch.id]
+        ended = [turns for _, turns in sorted(batch.sent.items()) if turns is not None]
+        self._arrived.put(Arrival(batch.id, tuple(ended)))
+
+    def _cancel(self) -> None:
+        self._ready.clear()
+        self._held.clear()
+        self._batches.clear()
+        for task in self._tasks:
+            task.cancel()
+
+
+# What is driven, in the caller's thread
+
+
+@dataclass(slots=True)
+class _Open(Generic[R]):
+    """A flow that has begun and not ended."""
+
+    name: str
+    rank: int
+    flow: Flow[R]
+    is_started: bool = False
+    owed: dict[int, list[Ask | Answer]] = field(default_factory=dict)
+    """By id of the batch: what the queue was asked, with answers in the places of what is known."""
+    parked: dict[int, Batch] = field(default_factory=dict)
+    """What waits for the answer of another flow."""
+    unsent: dict[int, Batch] = field(default_factory=dict)
+    """What is not sent because the run ended."""
+    arrived: dict[int, list[Turns | Answer]] = field(default_factory=dict)
+    """What came back and is not handed over yet."""
+    since: float = 0.0
+    """When the oldest of it came."""
+    is_answered: bool = False
+    has_failed: bool = False
+    """Whether what ended the run was met by a request of its own."""
+
+    def is_ripe(self, now: float) -> bool:
+        """Return whether it is time to hand over what has arrived."""
+        if not self.owed and not self.parked:
+            return True
+        pages = sum(map(len, self.arrived.values()))
+        return pages >= _GROUP or (pages > 0 and now - self.since >= _PATIENCE)
+
+    def arrive(self, id_: int, outcome: list[Turns | Answer]) -> None:
+        """Note what came back for a batch."""
+        if not self.arrived:
+            self.since = time.monotonic()
+        self.arrived[id_] = outcome
+        self.is_answered = True
+
+    def give_up(self, failure: RegenError) -> None:
+        """Put what was not sent among what has arrived; the first such ask says why."""
+        for id_, batch in self.unsent.items():
+            lost: list[Turns | Answer] = (
+                [] if self.has_failed else [Answer(batch[0], failure=failure)]
+            )
+            self.arrived[id_] = lost
+            self.has_failed = True
+        self.unsent.clear()
+
+
+class _Driver(Generic[R]):
+    """Flows that are driven at the same time."""
+
+    def __init__(
+        self, flows: Iterable[tuple[str, Flow[R]]], settings: TurnSettings, total: int | None
+    ) -> None:
+        self._flows = iter(flows)
+        self._settings = settings
+        self._jobs = jobs_of(settings)
+        self._queue: AskQueue | None = None
+        """Made by the first ask that needs a model."""
+        self._open: dict[int, _Open[R]] = {}
+        """By rank: in the order they began."""
+        self._owners: dict[int, _Open[R]] = {}
+        """The flow of each batch that the queue was asked for."""
+        self._is_exhausted = False
+        self._last_rank = self._last_batch = self._owed = 0
+        self._report = _Report(settings, total)
+
+    def run(self) -> Iterator[tuple[str, R | RegenError]]:
+        """Yield what each flow ends with."""
+        try:
+            while True:
+                self._collect(0)
+                if is_beginning := self._may_begin():
+                    yield from self._begin()
+                if ripe := self._ripe():
+                    yield from self._advance(ripe)
+                elif not is_beginning:
+                    if not self._open:
+                        return
+                    self._collect(self._seconds())
+        except BaseException:
+            self._save()
+            raise
+        finally:
+            if self._queue is not None:
+                self._queue.close()
+            for one in self._open.values():
+                one.flow.close()
+
+    def _may_begin(self) -> bool:
+        if self._is_exhausted or (self._queue is not None and self._queue.failure):
+            return False
+        if self._jobs == 1:
+            return not self._open
+        waiting = self._owed - (self._queue.in_flight if self._queue else 0)
+        # Flows that only wait for others take no slot; but each has a plan in memory.
+        return waiting < self._jobs and len(self._open) < 2 * self._jobs + _GROUP
+
+    def _begin(self) -> Iterator[tuple[str, R | RegenError]]:
+        try:
+            name, flow = next(self._flows)
+        except StopIteration:
+            self._is_exhausted = True
+            return
+        self._last_rank += 1
+        begun = self._open[self._last_rank] = _Open(name, self._last_rank, flow)
+        yield from self._resume(begun, ())
+
+    def _ripe(self) -> _Open[R] | None:
+        now = time.monotonic()
+        return next((one for one in self._open.values() if one.is_ripe(now)), None)
+
+    def _seconds(self) -> float:
+        """Return how long it may take until a flow is ripe, if nothing arrives."""
+        began = [one.since for one in self._open.values() if one.arrived]
+        left = min(began) + _PATIENCE - time.monotonic() if began else _TICK
+        return min(max(left, 0.0), _TICK)
+
+    def _advance(self, one: _Open[R]) -> Iterator[tuple[str, R | RegenError]]:
+        """Hand a flow what has arrived for it."""
+        if one.unsent and self._queue is not None and self._queue.failure is not None:
+            if not one.is_answered:
+                # Nothing was asked and nothing written: as if it had not begun.
+                del self._open[one.rank]
+                one.flow.close()
+                return
+            if not one.owed:
+                one.give_up(self._queue.failure)
+        yield from self._resume(one, *self._read(one))
+
+    def _read(self, one: _Open[R]) -> tuple[list[tuple[Answer, ...]], BaseException | None]:
+        """Return what has arrived for a flow, in the order asked, and what is to end its work."""
+        answers: list[tuple[Answer, ...]] = []
+        arrived, one.arrived = sorted(one.arrived.items()), {}
+        for _, outcome in arrived:
+            try:
+                answers.append(
+                    tuple(
+                        found if isinstance(found, Answer) else read_answer(found, self._settings)
+                        for found in outcome
+                    )
+                )
+            except BaseException as error:  # noqa: BLE001 - thrown into the flow
+                return answers, error
+        return answers, None
+
+    def _resume(
+        self,
+        one: _Open[R],
+        answers: Sequence[tuple[Answer, ...]],
+        error: BaseException | None = None,
+    ) -> Iterator[tuple[str, R | RegenError]]:
+        """Let a flow go on until it wants the next answers; yield its result if it ended."""
+        result: R | RegenError
+        try:
+            if error is not None:
+                if answers:
+                    one.flow.send(answers)  # Stored before the work ends.
+                one.flow.throw(error)
+            batches = one.flow.send(answers) if one.is_started else next(one.flow)
+            one.is_started = True
+            try:
+                self._put(one, batches)
+            except RegenError as refused:
+                one.flow.throw(refused)
+        except StopIteration as end:
+            result = cast("R", end.value)
+        except RegenError as failure:
+            result = failure
+        else:
+            self._report.tell(self._queue)
+            return
+        del self._open[one.rank]
+        self._report.places_done += 1
+        self._report.tell(self._queue)
+        self._unpark()
+        yield one.name, result
+
+    def _put(self, one: _Open[R], batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            self._last_batch += 1
+            self._report.pages_known += len(batch)
+            self._place(one, self._last_batch, batch)
+
+    def _place(self, one: _Open[R], id_: int, batch: Batch) -> None:
+        """Answer a batch at once, ask it of the queue, or let it wait for another flow.
+
+        Raises:
+            NoTemplateError: the template was chosen, and only a model can write this.
+        """
+        asks: list[Ask] = []
+        for ask in batch:
+            found = ask.claim() if ask.claim is not None and ask.known is None else "ask"
+            if found == "wait":
+                one.parked[id_] = batch
+                return
+            asks.append(replace(ask, known=found) if isinstance(found, Known) else ask)
+        outcome = [answer_at_once(ask, self._settings) or ask for ask in asks]
+        unknown = [ask for ask in outcome if isinstance(ask, Ask)]
+        self._report.pages_done += len(asks) - len(unknown)
+        if not unknown:
+            one.arrive(id_, [answer for answer in outcome if isinstance(answer, Answer)])
+            return
+        if self._queue is None:
+            self._queue = AskQueue(self._settings)
+        one.owed[id_] = outcome
+        self._owners[id_] = one
+        self._owed += len(unknown)
+        self._queue.put(id_, one.rank, unknown)
+
+    def _unpark(self) -> None:
+        """Look again at what waits for another flow, for one has ended."""
+        for one in list(self._open.values()):
+            for id_, batch in list(one.parked.items()):
+                del one.parked[id_]
+                self._place(one, id_, batch)
+
+    def _collect(self, timeout: float) -> None:
+        """Take in what has arrived; wait for it at most so long."""
+        queue = self._queue
+        if queue is None:
+            return
+        for arrival in queue.take(timeout):
+            one = self._owners.pop(arrival.id)
+            asked = one.owed.pop(arrival.id)
+            self._owed -= sum(isinstance(each, Ask) for each in asked)
+            self._report.add(arrival)
+            if queue.failure is not None:
+                one.has_failed |= any(turns.failure is queue.failure for turns in arrival.turns)
+            sent = {id(turns.ask): turns for turns in arrival.turns}
+            outcome = [
+                each if isinstance(each, Answer) else sent[id(each)]
+                for each in asked
+                if isinstance(each, Answer) or id(each) in sent
+            ]
+            if arrival.turns:
+                one.arrive(arrival.id, outcome)
+            else:
+                one.unsent[arrival.id] = [each for each in asked if isinstance(each, Ask)]
+        if queue.failure is not None:
+            for one in self._open.values():
+                one.unsent |= one.parked
+                one.parked.clear()
+        self._report.tell(queue)
+
+    def _save(self) -> None:
+        """Hand over what has arrived before the work is broken off; what is paid for is stored."""
+        self._collect(0)
+        for one in self._open.values():
+            answers, _ = self._read(one)
+            if answers:
+                with suppress(Exception):  # Why the work is broken off is what the caller is told.
+                    one.flow.send(answers)
+
+
+class _Report:
+    """What a run tells of itself."""
+
+    def __init__(self, settings: TurnSettings, total: int | None) -> None:
+        self._settings = settings
+        self._total = total
+        self._began = time.monotonic()
+        self._usage: dict[str, Usage] = {}
+        self.places_done = self.pages_done = self.pages_known = 0
+        self._pages_failed = self._calls = 0
+
+    def add(self, arrival: Arrival) -> None:
+        """Count what came back."""
+        for turns in arrival.turns:
+            self.pages_done += turns.whole is not None
+            self._pages_failed += turns.whole is None
+            self._calls += turns.tally.calls
+            model = turns.ask.request.model
+            self._usage[model] = self._usage.get(model, Usage()) + turns.tally.usage
+
+    def tell(self, queue: AskQueue | None) -> None:
+        """Tell whoever watches how far the run is."""
+        watch = self._settings.watch
+        if watch is None:
+            return
+        rate = getattr(self._settings.provider, "rate", None)
+        watch(
+            RunState(
+                self.places_done,
+                self._total,
+                self.pages_done,
+                self.pages_known,
+                self._pages_failed,
+                queue.in_flight if queue else 0,
+                self._calls,
+                dict(self._usage),
+                getattr(rate, "limit", None),
+                getattr(rate, "waiting", 0),
+                time.monotonic() - self._began,
+            )
+        )

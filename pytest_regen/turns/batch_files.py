@@ -1,0 +1,324 @@
+"""Batches on disk: what was submitted and is not stored yet, so that nothing is submitted twice.
+
+One file of JSON lines per batch, ``.regen/batches/<prefix>.jsonl``. Its first line, the *intent*,
+is on the disk before the API hears of the batch: digests of the requests, and the random prefix
+that their custom ids begin with. The id that the API answers with is added to it. So a run that finds
+the file knows which of its requests wait at the API already; where the id is missing, because the
+run before was killed in between, the list of batches at the API tells. Requests whose replies are
+stored are noted, too, and the file goes with the last of them, or when the API keeps no results
+any more.
+
+A lock per file is held from the intent to the id, one for the folder while requests are looked up
+and an intent is written: of any number of processes, one submits a request, and all others wait for
+its batch. No prompt, reply or key stands in a file.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pytest_regen import files
+from pytest_regen.strict_json import json_or_none
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+__all__ = ["BatchFile", "BatchFolder", "Origin"]
+
+KEPT: Final = 29 * 86_400.0
+"""Seconds for which the API keeps results, from the creation of a batch."""
+
+_MOST: Final = 100_000
+"""Requests the API takes in one batch."""
+
+_LARGEST: Final = 32 << 20
+"""Bytes of a file; far more than the digests of a full batch take."""
+
+_LATEST: Final = 1e11
+"""Seconds since the epoch; a later time is a joke."""
+
+_PREFIX = re.compile(r"[0-9a-f]{16}")
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a batch is: other addresses and workspaces have other batches."""
+
+    address: str
+    """The base URL, without a password."""
+    key: str
+    """Digest of the key."""
+
+    @classmethod
+    def of(cls, address: str, key: str) -> Self:
+        """Return the origin of batches submitted with a key, which is kept as a digest only."""
+        digest = hashlib.sha256(f"pytest-regen batches {key}".encode("utf-8", "surrogatepass"))
+        return cls(address, digest.hexdigest()[:16])
+
+
+@dataclass(slots=True, eq=False)
+class BatchFile:
+    """What is known of one batch."""
+
+    path: Path
+    origin: Origin
+    created: float
+    """When it was to be created, in seconds since the epoch by this machine's clock."""
+    before: str
+    """Id of the newest batch that the API knew then; empty if there was none."""
+    digests: tuple[str, ...]
+    """Of the requests, in the order of their custom ids."""
+    id: str = ""
+    """As the API calls it; empty until that is known."""
+    settled: set[int] = field(default_factory=set)
+    """Numbers of requests that no run need wait for: stored, or to be asked again elsewhere."""
+    _lock: "BaseFileLock | None" = field(default=None, repr=False)
+
+    @property
+    def prefix(self) -> str:
+        """What the custom ids begin with."""
+        return self.path.stem
+
+    def custom_id(self, number: int) -> str:
+        """Return the custom id of a request."""
+        return f"{self.prefix}-{number}"
+
+    def number_of(self, custom_id: object) -> int | None:
+        """Return the number of the request of that custom id; ``None`` for another batch's."""
+        prefix, _, number = str(custom_id).rpartition("-")
+        if prefix != self.prefix or not number.isascii() or not number.isdigit():
+            return None
+        return int(number) if len(number) < len("1000000") else None
+
+    def note_id(self, id_: str) -> None:
+        """Note what the API calls the batch, and wait until the disk has it.
+
+        Where that fails, the list of batches at the API tells the next run.
+        """
+        self.id = id_
+        with suppress(OSError):
+            self._append({"id": id_}, durably=True)
+
+    def settle(self, numbers: Iterable[int]) -> None:
+        """Note that no run need wait for these requests; without any left the file is removed."""
+        new = set(numbers) - self.settled
+        self.settled |= new
+        if len(self.settled) >= len(self.digests):
+            self.remove()
+        elif new:
+            # Lost with the machine, a note would cost one more look at the results.
+            with suppress(OSError):
+                self._append({"settled": sorted(new)}, durably=False)
+
+    def remove(self) -> None:
+        """Remove the file; one that is gone already is fine."""
+        for path in (self.path, _lock_path(self.path)):
+            with suppress(OSError):
+                files.unlink(path)
+
+    def refresh(self) -> bool:
+        """Read what others have added; return whether the file is still there."""
+        known = _read(self.path)
+        if known is None:
+            return False
+        self.id, self.settled = known.id or self.id, self.settled | known.settled
+        return True
+
+    def claim(self) -> bool:
+        """Return whether this process alone may submit the batch, or find out whether it was.
+
+        Until ``release``, or the end of the process.
+        """
+        from filelock import Timeout
+
+        lock = _lock_of(self.path)
+        try:
+            lock.acquire(blocking=False)
+        except (Timeout, OSError):
+            return False
+        self._lock = lock
+        return True
+
+    def release(self) -> None:
+        """Let other processes claim the batch."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    @property
+    def tried(self) -> float:
+        """When it was last to be created, in seconds since the epoch."""
+        with suppress(OSError):
+            return max(self.created, self.path.stat().st_mtime)
+        return self.created
+
+    def note_try(self) -> None:
+        """Note that it is to be created now."""
+        with suppress(OSError):
+            os.utime(self.path)
+
+    def _append(self, entry: Mapping[str, Any], *, durably: bool) -> None:
+        # On a line of its own, whatever a killed process left of the one before.
+        data = f"\n{json.dumps(entry)}\n".encode()
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            files.append(descriptor, self.path, data)
+            if durably:
+                files.fsync(descriptor, self.path)
+        finally:
+            os.close(descriptor)
+
+
+class BatchFolder:
+    """The files of a project's batches.
+
+    Args:
+        path: where they lie; made with the first one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from looking up and noting batches meanwhile.
+
+        Raises:
+            OSError: the folder cannot be written, or leads elsewhere.
+        """
+        if self.path.is_symlink() or self.path.parent.is_symlink():
+            raise OSError("it is a link that leads elsewhere")
+        files.make_ignored_folder(self.path)
+        with _lock_of(self.path / "folder"):
+            yield
+
+    def read(self, address: str) -> list[BatchFile]:
+        """Return the batches at an address that some run may wait for, the newest first.
+
+        Files that are no such thing, or hold half an intent, are passed over. Batches whose results
+        the API keeps no more are forgotten.
+        """
+        try:
+            found = [path for path in self.path.iterdir() if path.suffix == ".jsonl"]
+        except OSError:
+            return []
+        known = []
+        for path in found:
+            batch = _read(path)
+            if batch is None:
+                _forget_if_old(path)
+            elif abs(time.time() - batch.created) > KEPT:
+                batch.remove()
+            elif batch.origin.address == address:
+                known.append(batch)
+        return sorted(known, key=lambda batch: (batch.created, batch.prefix), reverse=True)
+
+    def note(self, origin: Origin, before: str, digests: Iterable[str]) -> BatchFile:
+        """Write an intent and return its batch, claimed.
+
+        Args:
+            origin: where it is to be created.
+            before: id of the newest batch that is there.
+            digests: of its requests.
+
+        Raises:
+            OSError: it cannot be written; nothing may be submitted then.
+        """
+        path = self.path / f"{secrets.token_hex(8)}.jsonl"
+        batch = BatchFile(path, origin, time.time(), before, tuple(digests))
+        intent = {
+            "version": 1,
+            "address": origin.address,
+            "key": origin.key,
+            "created": batch.created,
+            "before": before,
+            "requests": batch.digests,
+        }
+        batch.claim()
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            files.write_durably(path, f"{json.dumps(intent)}\n".encode())
+            files.fsync_folder(self.path)
+        except BaseException:
+            batch.remove()
+            batch.release()
+            raise
+        return batch
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_suffix(".lock")
+
+
+def _lock_of(path: Path) -> "BaseFileLock":
+    from filelock import FileLock
+
+    return FileLock(_lock_path(path), thread_local=False, mode=0o600)
+
+
+def _forget_if_old(path: Path) -> None:
+    """Remove what is left of a file that nobody can use any more."""
+    with suppress(OSError):
+        facts = path.lstat()
+        if _PREFIX.fullmatch(path.stem) and time.time() - facts.st_mtime > KEPT:
+            files.unlink(path)
+            files.unlink(_lock_path(path))
+
+
+def _read(path: Path) -> BatchFile | None:
+    """Return what a file says; ``None`` where it is no file of a batch, or its intent is torn."""
+    try:
+        facts = path.lstat()
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LARGEST:
+            return None
+        lines = path.read_bytes().split(b"\n")
+    except OSError:
+        return None
+    batch = _from_intent(path, json_or_none(lines[0]))
+    if batch is None:
+        return None
+    for line in lines[1:]:
+        entry = json_or_none(line) if line else None
+        if isinstance(entry, dict):
+            _add(batch, entry)
+    return batch
+
+
+def _from_intent(path: Path, intent: object) -> BatchFile | None:
+    if not _PREFIX.fullmatch(path.stem) or not isinstance(intent, dict):
+        return None
+    address, key, before = (intent.get(name) for name in ("address", "key", "before"))
+    created, digests = intent.get("created"), intent.get("requests")
+    if (
+        intent.get("version") != 1
+        or not (isinstance(address, str) and isinstance(key, str) and isinstance(before, str))
+        or not isinstance(created, int | float)
+        or not 0 <= created <= _LATEST
+        or not isinstance(digests, list)
+        or not 1 <= len(digests) <= _MOST
+        or not all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in digests)
+    ):
+        return None
+    return BatchFile(path, Origin(address, key), float(created), before, tuple(digests))
+
+
+def _add(batch: BatchFile, entry: Mapping[str, Any]) -> None:
+    id_, settled = entry.get("id"), entry.get("settled")
+    if isinstance(id_, str) and _ID.fullmatch(id_):
+        batch.id = id_
+    if isinstance(settled, list):
+        known = range(len(batch.digests))
+        batch.settled.update(
+            number for number in settled if type(number) is int and number in known
+        )

@@ -1,0 +1,878 @@
+"""Turns by the Message Batches API: at half the price, within an hour or a day.
+
+    requests → those in a batch already wait for it; the rest is noted on disk, then submitted
+    → polled → results, in any order, by custom id → replies
+
+What arrives within a quiet moment goes into one batch. A request that expired, failed or was
+cancelled there goes into another one. All of it happens in a thread with an event loop of its own,
+so that one provider serves any number of threads and event loops; ``batch_files`` remembers what
+was submitted, so that a run that was killed at any moment submits nothing twice.
+"""
+
+import asyncio
+import copy
+import hashlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from urllib.parse import urlsplit
+
+from pytest_regen.canonical import canonical_json
+from pytest_regen.errors import (
+    MissingExtraError,
+    ProviderError,
+    RejectedRequestError,
+    TransportError,
+    UsageError,
+)
+from pytest_regen.files import project_root
+from pytest_regen.turns.anthropic import AnthropicProvider, plain
+from pytest_regen.turns.batch_files import BatchFile, BatchFolder, Origin
+from pytest_regen.turns.interception import current_interceptor
+from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failure
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from types import TracebackType
+
+__all__ = ["POLL_VARIABLE", "BatchProvider"]
+
+R = TypeVar("R")
+
+POLL_VARIABLE: Final = "PYTEST_REGEN_BATCH_POLL"
+"""The environment variable that sets ``poll``."""
+
+_POLL: Final = 5.0
+_LARGEST: Final = 100 << 20
+"""Bytes of one batch: well below the 256 MB that the API takes."""
+_QUIET: Final = 0.2
+"""Parts of ``poll`` for which nothing more arrives before a batch is submitted."""
+_PATIENCE: Final = 12.0
+"""Parts of ``poll``: the longest pause, and how long an arrival waits for others."""
+_GROWTH: Final = 1.5
+"""From one pause to the next."""
+_BATCHES: Final = 3
+"""Batches that one request is submitted in."""
+_FAILURES: Final = 20
+"""Calls in a row that may fail while a batch is under way; with pauses, some 20 minutes."""
+_READINGS: Final = 3
+"""Times that results are read where some are missing."""
+_TOO_LARGE: Final = 413
+_NOT_FOUND: Final = 404
+_PAGE: Final = 100
+"""Batches listed per call."""
+_HOUR: Final = 3_600.0
+_DAY: Final = 86_400.0
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    """A request that waits for its reply."""
+
+    params: Mapping[str, Any]
+    digest: str
+    size: int
+    """In bytes."""
+    reply: "asyncio.Future[Reply]"
+    batches: int = 0
+    """How many of this run's it was in."""
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """A batch that this run waits for."""
+
+    file: BatchFile
+    is_own: bool
+    """Whether this run submits it; else it was there when its requests arrived."""
+    items: dict[int, _Item] = field(default_factory=dict)
+    """By number; those that this run waits for."""
+
+    said: str = ""
+    """What was told of it last."""
+
+    @property
+    def model(self) -> str:
+        """The model asked, for messages; one of them where there are several."""
+        return next((str(item.params["model"]) for item in self.items.values()), "")
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"batch {self.file.id or self.file.prefix}"
+
+
+class _NoBatch(Exception):  # noqa: N818 - not raised past this module
+    """There is no such batch, or no results of it any more."""
+
+
+class _TooLarge(Exception):  # noqa: N818 - not raised past this module
+    """The API takes no batch of that size."""
+
+
+class BatchProvider(AnthropicProvider):
+    """Sends turns to the Message Batches API, many in one batch.
+
+    Send as many as there are at once, from threads or with ``asyncio.gather``: each waits for its
+    reply, which takes from a minute to a day. End with ``close()`` once the replies are kept; leave
+    a ``with`` block by an exception, or the process by a kill, and the next provider that is asked
+    the same in the same folder waits for the batch that is there, even in another process. One
+    provider never gives one reply to two requests.
+
+    Args:
+        model: model asked where a request names none.
+        folder: where batches are noted; by default ``.regen/batches`` of the project around the
+            working directory.
+        api_key: as for ``AnthropicProvider``.
+        base_url: as there.
+        max_retries: as there, for all calls but the one that creates a batch.
+        timeout: as there.
+        poll: seconds until a batch is looked at first; pauses grow to twelve times that. A batch is
+            submitted when a fifth of it passed without another request. By default
+            ``PYTEST_REGEN_BATCH_POLL``, or 5.
+        tell: called with one line when something is known of a batch, in another thread.
+    """
+
+    is_batch = True
+    """Requests need no cache to be warmed, and no slots."""
+    jobs = 10_000
+    """How many requests may wait at the same time."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        folder: Path | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        max_retries: int = 2,
+        timeout: float = 600.0,
+        poll: float | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(
+            model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
+        )
+        self._poll = _seconds(poll)
+        self._folder = BatchFolder(folder or project_root(Path.cwd()) / ".regen" / "batches")
+        self._tell = tell or (lambda _: None)
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # All below belong to the thread of the loop.
+        self._arrived: deque[_Item] = deque()
+        self._arrival = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gathering = False
+        self._is_reached = False
+        self._under_way: dict[str, _Batch] = {}
+        self._taken: set[tuple[str, int]] = set()
+        self._delivered: dict[str, deque[tuple[BatchFile, int]]] = {}
+        self._stored_elsewhere: set[str] = set()
+
+    def __enter__(self) -> Self:
+        """Return the provider; it is closed at the end of the block, or stopped by an exception."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: "TracebackType | None",
+    ) -> None:
+        """Close or stop the provider."""
+        if kind is None:
+            self.close()
+        else:
+            self.stop()
+
+    @property
+    def batches(self) -> int:
+        """How many batches are waited for."""
+        return len(self._under_way)
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the model's reply, once its batch has ended; a refusal is a reply, too.
+
+        Raises:
+            MissingKeyError: no key is set and the turn is not replayed.
+            MissingExtraError: the SDK is not installed, or knows no batches.
+            RejectedRequestError: the API refused this request, or batches as such.
+            TransportError: there is no reply after three batches, or the API cannot be reached.
+            CassetteMissError: a cassette in use has no answer.
+        """
+        found = self._begin(request)
+        return found if isinstance(found, Reply) else found.result()
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return the model's reply without blocking the event loop; raises as ``send`` does."""
+        found = self._begin(request)
+        return found if isinstance(found, Reply) else await asyncio.wrap_future(found)
+
+    def stored(self, requests: Iterable[TurnRequest]) -> None:
+        """Note that what became of these requests is kept, so that no run waits for them again."""
+        digests = [_digest(_params(self._body(request)))[0] for request in requests]
+        with self._guard:
+            loop = self._loop
+            if loop is not None:
+                loop.call_soon_threadsafe(self._settle, digests)
+            else:
+                self._stored_elsewhere.update(digests)
+
+    def close(self) -> None:
+        """End a run whose replies are all kept: no later one takes them for left behind."""
+        with self._guard:
+            loop = self._loop
+            if loop is not None:
+                loop.call_soon_threadsafe(self._settle_all)
+        self.stop()
+        if self._stored_elsewhere:
+            self._settle_elsewhere()
+
+    def stop(self) -> None:
+        """End at once. Batches under way go on at the API, and the next run waits for them."""
+        with self._guard:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            self._taken.clear()
+            self._delivered.clear()
+        super().close()
+
+    # Arrivals
+
+    def _begin(self, request: TurnRequest) -> "Reply | Future[Reply]":
+        """Return a recorded reply, or what will hold the one out of a batch."""
+        body, interceptor = self._body(request), current_interceptor()
+        replayed = self._replay(body, interceptor)
+        if replayed is not None:
+            return replayed
+        self._key_for(None)
+        params = _params(body)
+        digest, size = _digest(params)
+        with self._guard:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=_run, args=(self._loop,), name="pytest-regen-batches", daemon=True
+                )
+                self._thread.start()
+            return asyncio.run_coroutine_threadsafe(self._wait(params, digest, size), self._loop)
+
+    async def _wait(self, params: Mapping[str, Any], digest: str, size: int) -> Reply:
+        item = _Item(params, digest, size, asyncio.get_running_loop().create_future())
+        self._arrive([item])
+        return await item.reply
+
+    def _arrive(self, items: Iterable[_Item]) -> None:
+        self._arrived.extend(item for item in items if not item.reply.done())
+        self._arrival = time.monotonic()
+        if self._arrived and not self._gathering:
+            self._gathering = True
+            self._start(self._gather())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _gather(self) -> None:
+        """Submit what has arrived, in groups of all that comes within a quiet moment."""
+        try:
+            while self._arrived:
+                began = time.monotonic()
+                while not self._is_full() and time.monotonic() - began < self._longest:
+                    rest = self._arrival + self._quiet - time.monotonic()
+                    if rest <= 0:
+                        break
+                    await asyncio.sleep(rest)
+                await self._place(list(self._next_group()))
+        finally:
+            self._gathering = False
+
+    def _is_full(self) -> bool:
+        return (
+            len(self._arrived) >= self.jobs or sum(item.size for item in self._arrived) >= _LARGEST
+        )
+
+    def _next_group(self) -> Iterator[_Item]:
+        count = size = 0
+        while self._arrived and count < self.jobs:
+            if count and size + self._arrived[0].size > _LARGEST:
+                return
+            item = self._arrived.popleft()
+            if not item.reply.done():  # Nobody waits for it any more.
+                count, size = count + 1, size + item.size
+                yield item
+
+    async def _place(self, items: Sequence[_Item]) -> None:
+        """Let items wait for batches that hold them already, and submit the others as one."""
+        if not items:
+            return
+        try:
+            # Who has reached the API once waits for it; else the address may be wrong.
+            before = await (
+                self._patiently(self._newest, items[0].params["model"])
+                if self._is_reached
+                else self._newest()
+            )
+            with _on_disk(self._folder.path), self._folder.alone():
+                origin = Origin.of(self._public_address, self._key_for(None))
+                rest = self._join(items, origin)
+                digests = [item.digest for item in rest]
+                file = self._folder.note(origin, before, digests) if rest else None
+        except Exception as error:  # noqa: BLE001 - raised where each of them is waited for
+            self._fail(items, error)
+            return
+        if file is not None:
+            batch = self._begin_batch(file, is_own=True)
+            for number, item in enumerate(rest):
+                item.batches += 1
+                self._put(item, batch, number)
+
+    def _join(self, items: Sequence[_Item], origin: Origin) -> list[_Item]:
+        """Let items wait for batches that hold them; return those that none holds."""
+        places: dict[str, deque[tuple[BatchFile, int]]] = {}
+        for file in self._folder.read(origin.address):
+            for number, digest in enumerate(file.digests):
+                if number not in file.settled and (file.prefix, number) not in self._taken:
+                    places.setdefault(digest, deque()).append((file, number))
+        rest = []
+        for item in items:
+            if places.get(item.digest):
+                file, number = places[item.digest].popleft()
+                batch = self._under_way.get(file.prefix) or self._begin_batch(file, is_own=False)
+                self._put(item, batch, number)
+            else:
+                rest.append(item)
+        return rest
+
+    def _put(self, item: _Item, batch: _Batch, number: int) -> None:
+        self._taken.add((batch.file.prefix, number))
+        batch.items[number] = item
+
+    def _begin_batch(self, file: BatchFile, *, is_own: bool) -> _Batch:
+        batch = self._under_way[file.prefix] = _Batch(file, is_own)
+        self._start(self._work(batch))
+        return batch
+
+    def _has_items(self, batch: _Batch) -> bool:
+        """Return whether anybody waits for a batch; let go of what nobody waits for any more."""
+        for number in [n for n, item in batch.items.items() if item.reply.done()]:
+            self._let_go(batch, number)
+        return bool(batch.items)
+
+    def _let_go(self, batch: _Batch, number: int) -> _Item:
+        """Take an item out of a batch, where the same request may wait for its reply again."""
+        self._taken.discard((batch.file.prefix, number))
+        return batch.items.pop(number)
+
+    # One batch
+
+    async def _work(self, batch: _Batch) -> None:
+        """Create or find a batch, wait until it has ended, and hand out its results."""
+        try:
+            await (self._create(batch) if batch.is_own else self._locate(batch))
+            while self._has_items(batch):
+                await self._read(batch, await self._wait_for_end(batch))
+        except _NoBatch:
+            batch.file.remove()
+            why = _gave_up(f"{batch.name} is gone", "it was deleted, or is too old to have results")
+            self._ask_again(batch, dict.fromkeys(batch.items, why))
+        except _TooLarge:
+            self._halve(batch)
+        except Exception as error:  # noqa: BLE001 - raised where each of its items is waited for
+            self._fail([self._let_go(batch, number) for number in list(batch.items)], error)
+        finally:
+            batch.file.release()
+            del self._under_way[batch.file.prefix]
+
+    async def _create(self, batch: _Batch) -> None:
+        """Create a batch whose intent is on the disk, once, and note its id.
+
+        The call is never simply sent again: where its answer does not come, there may be a batch.
+        """
+        file, pauses = batch.file, self._pauses()
+        requests = [
+            {"custom_id": file.custom_id(number), "params": item.params}
+            for number, item in batch.items.items()
+        ]
+        for failures in range(_FAILURES):
+            file.note_try()
+            error = await self._post(batch, requests, pauses)
+            if error is None:
+                break
+            if failures + 1 == _FAILURES:
+                raise error
+            found = await self._find(batch)
+            if found is not None:
+                file.note_id(found)
+                break
+        file.release()
+        self._say(batch, f"{len(batch.items):,} requests submitted")
+
+    async def _post(
+        self, batch: _Batch, requests: Sequence[Mapping[str, Any]], pauses: Iterator[float]
+    ) -> Exception | None:
+        """Create a batch; return why it is not known whether there is one now.
+
+        Raises:
+            RejectedRequestError: there is none, and the next call would not make one either.
+            _TooLarge: there is none, because it would have been too large.
+        """
+        while True:
+            try:
+                batches = await self._batches(max_retries=0)
+                made = plain(await batches.create(requests=requests))
+                batch.file.note_id(_id_of(made))
+            except Exception as error:
+                status = getattr(error, "status_code", None)
+                failure, _ = self._failure(error, batch.model)
+                if isinstance(failure, TransportError) and status != RATE_LIMITED:
+                    return error
+                if not isinstance(failure, TransportError):
+                    batch.file.remove()
+                    if status == _TOO_LARGE and len(requests) > 1:
+                        raise _TooLarge from error
+                    raise
+                # The queue of batches is full, or calls come too fast: that passes by itself.
+                self._say(batch, f"waits to be submitted: {failure.why or failure.what}")
+                await asyncio.sleep(max(next(pauses), _asked_pause(error)))
+            else:
+                return None
+
+    def _halve(self, batch: _Batch) -> None:
+        """Submit the items of a batch that is too large in two."""
+        items = list(batch.items.values())
+        for item in items:
+            item.batches -= 1
+        middle = (len(items) + 1) // 2
+        for half in (items[:middle], items[middle:]):
+            self._start(self._place(half))
+
+    async def _locate(self, batch: _Batch) -> None:
+        """Find out what became of a batch that another run noted.
+
+        Raises:
+            _NoBatch: it was never created.
+        """
+        file = batch.file
+        while True:
+            is_claimed = not file.id and file.claim()
+            # Read again under the claim: the run that had it may just have noted the id.
+            if not file.refresh() and not file.id:
+                raise _NoBatch
+            if not file.id and is_claimed:
+                found = await self._find(batch)
+                if found is None:
+                    raise _NoBatch
+                file.note_id(found)
+            if file.id:
+                break
+            await asyncio.sleep(self._quiet)
+        file.release()
+        count, total = len(batch.items), len(file.digests)
+        self._say(batch, f"picked up; {count:,} of its {total:,} requests are waited for")
+
+    async def _find(self, batch: _Batch) -> str | None:
+        """Return the id of a batch whose creation was not answered; ``None`` if there is none.
+
+        It is one of those created since the intent, with as many requests. Which one, the custom
+        ids of its results say, and these are there once it has ended. None is a batch that is not
+        listed some time after the call: the API may have been busy with it.
+        """
+        file, pauses, began = batch.file, self._pauses(), time.time()
+        others: set[str] = set()
+        while True:
+            others |= {known.id for known in self._folder.read(file.origin.address)}
+            listed = await self._patiently(lambda: self._list_since(file), batch.model)
+            running = 0
+            for candidate in listed:
+                id_ = _id_of(candidate)
+                if id_ in others or _count_of(candidate) != len(file.digests):
+                    continue
+                if candidate.get("processing_status") != "ended":
+                    running += 1
+                    self._say(batch, f"may be {id_}, which shows when that has ended")
+                elif await self._patiently(partial(self._is_of, candidate, file), batch.model):
+                    return id_
+                else:
+                    others.add(id_)
+            now = time.time()
+            if not running and (now - began > self._longest or now - file.tried > _HOUR):
+                return None
+            await asyncio.sleep(next(pauses))
+
+    async def _list_since(self, file: BatchFile) -> list[dict[str, Any]]:
+        """Return the batches created since the intent, the newest first."""
+        found = []
+        batches = await self._batches()
+        async for listed in batches.list(limit=_PAGE):
+            known = plain(listed)
+            created = _timestamp(known.get("created_at"))
+            if known.get("id") == file.before or created < file.created - _DAY:
+                break
+            found.append(known)
+        return found
+
+    async def _is_of(self, candidate: Mapping[str, Any], file: BatchFile) -> bool:
+        """Return whether the results of a batch that has ended are those of an intent."""
+        if not candidate.get("results_url"):
+            return False
+        async with aclosing(self._results(candidate)) as results:
+            async for result in results:
+                return file.number_of(result.get("custom_id")) is not None
+        return False
+
+    async def _newest(self) -> str:
+        """Return the id of the newest batch; empty if there is none."""
+        page = await (await self._batches()).list(limit=1)
+        listed = [plain(batch) for batch in page.data]
+        self._is_reached = True
+        return _id_of(listed[0]) if listed else ""
+
+    async def _wait_for_end(self, batch: _Batch) -> dict[str, Any]:
+        """Return what the API says of a batch once it has ended.
+
+        Raises:
+            _NoBatch: there is no such batch.
+            RejectedRequestError: there is none for this key, and it was made with another one.
+        """
+        pauses = self._pauses()
+        while True:
+            try:
+                known = await self._patiently(lambda: self._retrieve(batch.file.id), batch.model)
+            except RejectedRequestError as error:
+                if error.status != _NOT_FOUND:
+                    raise
+                self._refuse_other_key(batch.file)
+                if time.time() - batch.file.tried > self._longest:
+                    raise _NoBatch from error
+            else:
+                done, total = _count_of(known, ended=True), _count_of(known)
+                self._say(batch, f"{done:,} of {total:,} done")
+                if known.get("processing_status") == "ended":
+                    return known
+            await asyncio.sleep(next(pauses))
+
+    async def _retrieve(self, id_: str) -> dict[str, Any]:
+        known: dict[str, Any] = plain(await (await self._batches()).retrieve(id_))
+        return known
+
+    def _refuse_other_key(self, file: BatchFile) -> None:
+        if file.origin == Origin.of(self._public_address, self._key_for(None)):
+            return
+        raise RejectedRequestError(
+            f"{self._address} does not know the batch {file.id} (HTTP {_NOT_FOUND})",
+            status=_NOT_FOUND,
+            why="it was submitted with another key, and requests of this run wait for it",
+            hint=f"set ANTHROPIC_API_KEY to that key; or remove {file.path}, and its requests are "
+            "submitted and paid again",
+        )
+
+    async def _read(self, batch: _Batch, known: Mapping[str, Any]) -> None:
+        """Hand out the results of a batch that has ended; what failed is asked again.
+
+        Raises:
+            _NoBatch: it has no results any more.
+        """
+        if not known.get("results_url"):
+            raise _NoBatch
+        wanted = dict(batch.items)
+        failed: dict[int, ProviderError] = {}
+        for _ in range(_READINGS):
+            count = await self._patiently(lambda: self._hand_out(batch, known, failed), batch.model)
+            missing = wanted.keys() & batch.items.keys() - failed.keys()
+            if not missing or count >= _count_of(known):
+                break
+        gone = _gave_up(f"{batch.name} has no result for a request", "its results leave it out")
+        self._ask_again(batch, {**dict.fromkeys(missing, gone), **failed})
+
+    async def _hand_out(
+        self, batch: _Batch, known: Mapping[str, Any], failed: dict[int, ProviderError]
+    ) -> int:
+        """Read results, and return how many there are; those without a reply go to ``failed``."""
+        count = 0
+        async with aclosing(self._results(known)) as results:
+            async for result in results:
+                count += 1
+                number = batch.file.number_of(result.get("custom_id"))
+                item = None if number is None else batch.items.get(number)
+                if number is None or item is None or item.reply.done():
+                    continue
+                outcome = self._outcome(batch, result.get("result"))
+                if isinstance(outcome, Reply):
+                    del batch.items[number]
+                    delivered = self._delivered.setdefault(item.digest, deque())
+                    delivered.append((batch.file, number))
+                    item.reply.set_result(outcome)
+                else:
+                    failed[number] = outcome
+        return count
+
+    async def _results(self, known: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the results of a batch."""
+        host = urlsplit(str(known["results_url"])).netloc
+        if host != urlsplit(self.base_url).netloc.rpartition("@")[2]:
+            raise _gave_up(
+                f"the results of {_id_of(known)} lie at {host}, not at {self._address}",
+                "the key is sent nowhere but to the address that was named for it",
+            )
+        stream = await (await self._batches()).results(_id_of(known))
+        try:
+            async for result in stream:
+                entry = plain(result)
+                if isinstance(entry, dict):
+                    yield entry
+        finally:
+            await stream.http_response.aclose()
+
+    def _outcome(self, batch: _Batch, result: object) -> Reply | ProviderError:
+        """Return what one result says: a reply, or why there is none."""
+        found = result if isinstance(result, dict) else {}
+        match found.get("type"):
+            case "succeeded":
+                try:
+                    return reply_from_body(found.get("message"))
+                except TransportError as error:
+                    return error
+            case "errored":
+                return status_failure(
+                    200, found.get("error"), model=batch.model, address=self._address
+                )
+            case "expired":
+                return _gave_up(f"a request expired in {batch.name}", "it took more than 24 hours")
+            case "canceled":
+                return _gave_up(f"{batch.name} was cancelled", "somebody did so at the API")
+            case other:
+                return _gave_up(f"{batch.name} has a result of the type {other!r}", "it is unknown")
+
+    def _ask_again(self, batch: _Batch, failed: Mapping[int, ProviderError]) -> None:
+        """Put requests that got no reply into another batch, or say that there is none.
+
+        What an earlier run was refused may be allowed by now, so that is asked again, too.
+        """
+        again = []
+        for number, failure in failed.items():
+            item = batch.items.pop(number)
+            is_final = isinstance(failure, RejectedRequestError) and batch.is_own
+            if is_final or item.batches >= _BATCHES:
+                self._fail([item], failure)
+            else:
+                again.append(item)
+        if failed:
+            # Nothing is paid for these, so it does not matter if they are forgotten now.
+            batch.file.settle(failed)
+        self._arrive(again)
+
+    def _fail(self, items: Iterable[_Item], error: Exception) -> None:
+        for item in items:
+            if not item.reply.done():
+                failure, cause = self._failure(error, str(item.params["model"]))
+                failure = copy.copy(failure)  # Each is raised with a traceback of its own.
+                failure.__cause__ = cause
+                item.reply.set_exception(failure)
+
+    # What is stored
+
+    def _settle(self, digests: Iterable[str]) -> None:
+        numbers: dict[BatchFile, list[int]] = {}
+        for digest in digests:
+            delivered = self._delivered.get(digest)
+            if delivered:
+                file, number = delivered.popleft()
+                numbers.setdefault(file, []).append(number)
+            else:
+                self._stored_elsewhere.add(digest)
+        for file, done in numbers.items():
+            file.settle(done)
+
+    def _settle_all(self) -> None:
+        self._settle([digest for digest, files in self._delivered.items() for _ in files])
+
+    def _settle_elsewhere(self) -> None:
+        """Note what was stored without this provider, from replies that an earlier run had kept."""
+        with suppress(OSError), self._folder.alone():
+            for file in self._folder.read(self._public_address):
+                file.settle(
+                    number
+                    for number, digest in enumerate(file.digests)
+                    if digest in self._stored_elsewhere
+                )
+
+    # Calls
+
+    async def _batches(self, *, max_retries: int | None = None) -> Any:
+        """Return the part of the client that is about batches.
+
+        Raises:
+            MissingExtraError: the SDK has none.
+        """
+        client = await self._async_client(self._key_for(None))
+        retries = self.max_retries if max_retries is None else max_retries
+        batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
+        if batches is None:
+            raise MissingExtraError(
+                "the installed release of the package anthropic knows no batches",
+                why="they are part of it from 0.42 on",
+                hint="pip install --upgrade 'pytest-regen[anthropic]'; or ask without a batch",
+                extra="anthropic",
+            )
+        return batches
+
+    async def _patiently(self, call: Callable[[], Awaitable[R]], model: str) -> R:
+        """Return what a call returns; while nothing but the connection fails, it is made again.
+
+        A batch goes on at the API whether it is looked at or not.
+
+        Raises:
+            ProviderError: it is refused, or failed too often in a row.
+        """
+        pauses = self._pauses()
+        for _ in range(_FAILURES):
+            try:
+                return await call()
+            except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
+                failure, cause = self._failure(error, model)
+                if not isinstance(failure, TransportError):
+                    raise failure from cause
+            await asyncio.sleep(next(pauses))
+        failure.hint = "the batch goes on at the API: run the same command again later"
+        raise failure from cause
+
+    def _pauses(self) -> Iterator[float]:
+        pause = self._poll
+        while True:
+            yield pause
+            pause = min(pause * _GROWTH, self._longest)
+
+    @property
+    def _quiet(self) -> float:
+        return _QUIET * self._poll
+
+    @property
+    def _longest(self) -> float:
+        return _PATIENCE * self._poll
+
+    @property
+    def _public_address(self) -> str:
+        url = urlsplit(self.base_url)
+        return f"{url.scheme}://{self._address}{url.path}"
+
+    def _say(self, batch: _Batch, words: str) -> None:
+        if batch.said != words:
+            batch.said = words
+            self._tell(f"{batch.name}: {words}")
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped; nothing is left in it."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def _seconds(poll: float | None) -> float:
+    given = os.environ.get(POLL_VARIABLE) if poll is None else poll
+    try:
+        seconds = float(given or _POLL) if poll is None else poll
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise UsageError(
+            f"poll is {given!r}",
+            why="it is the number of seconds until a batch is looked at first",
+            hint=f"pass a number above 0 as poll= or in {POLL_VARIABLE}",
+        )
+    return seconds
+
+
+def _params(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a body as it stands in a batch: nothing there is streamed."""
+    return {name: value for name, value in body.items() if name != "stream"}
+
+
+def _digest(params: Mapping[str, Any]) -> tuple[str, int]:
+    """Return what tells a request from others, and its size in bytes."""
+    data = canonical_json(params).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()[:32], len(data)
+
+
+def _id_of(known: object) -> str:
+    """Return the id of a batch."""
+    id_ = known.get("id") if isinstance(known, Mapping) else None
+    if not isinstance(id_, str) or not id_:
+        raise _gave_up("what the API calls a batch has no id", f"it says {known!r:.80}")
+    return id_
+
+
+def _count_of(known: Mapping[str, Any], *, ended: bool = False) -> int:
+    """Return how many requests a batch has, or how many of them have ended."""
+    counts = known.get("request_counts")
+    counts = counts if isinstance(counts, Mapping) else {}
+    return sum(
+        count
+        for name, count in counts.items()
+        if type(count) is int and not (ended and name == "processing")
+    )
+
+
+def _timestamp(value: object) -> float:
+    """Return an instant in seconds since the epoch; the latest one where it is none."""
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return moment.timestamp()
+    except (ValueError, OverflowError):
+        return float("inf")
+
+
+def _asked_pause(error: Exception) -> float:
+    """Return the seconds that an answer asks to wait for."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    asked = str(headers.get("retry-after", ""))
+    return min(float(asked), _DAY) if asked.isascii() and asked.isdigit() else 0.0
+
+
+def _gave_up(what: str, why: str) -> TransportError:
+    return TransportError(what, why=why, hint="run the command again; what was finished is kept")
+
+
+@contextmanager
+def _on_disk(folder: Path) -> Iterator[None]:
+    """Say that nothing was submitted where it cannot be noted."""
+    try:
+        yield
+    except OSError as error:
+        raise TransportError(
+            f"no batch was submitted: {folder} cannot be written",
+            why=f"{error.strerror or error}; what is submitted is noted there first, so that it is "
+            "never paid twice",
+            hint="make the folder writable, then run again; or ask without a batch",
+        ) from error

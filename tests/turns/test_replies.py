@@ -1,0 +1,280 @@
+"""A reply that was paid for is found again by the next run, whoever was killed when."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from killing import kill_at_every_effect, kill_at_random_moments, run_together
+from reply_work import ANSWERER, PAGES, reply_to
+from turn_values import turn
+
+from pytest_regen import cache
+from pytest_regen.files import observe_effects
+from pytest_regen.turns import AnthropicProvider, CallableProvider
+from pytest_regen.turns.replies import ReplyJournal, name_answerer
+from pytest_regen.turns.values import Message, Reply, Usage
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder of a project."""
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def replies_in(root: Path) -> list[Path]:
+    """Return the files of runs."""
+    return sorted((root / ".regen" / "replies").glob("*.jsonl"))
+
+
+def left_by_a_run(root: Path, *pages: int) -> None:
+    """Leave replies as a run does that ends before it stores them."""
+    with ReplyJournal.open(root) as journal:
+        for page in pages:
+            journal.add(turn(str(page)), ANSWERER, reply_to(page))
+
+
+def found_in(root: Path) -> list[int]:
+    """Return the pages that a run which begins now need not ask for; they stay as they are."""
+    with ReplyJournal.open(root) as journal:
+        found = [journal.find(turn(str(page)), ANSWERER) for page in range(PAGES)]
+    assert all(reply in (None, reply_to(page)) for page, reply in enumerate(found))
+    return [page for page, reply in enumerate(found) if reply]
+
+
+def test_a_reply_that_was_not_stored_is_found_by_the_next_run(root: Path) -> None:
+    """As it came, half characters and usage included; and by no ask after the first."""
+    left_by_a_run(root, 1)
+
+    with ReplyJournal.open(root) as journal:
+        assert journal.find(turn("1"), ANSWERER) == reply_to(1)
+        assert journal.find(turn("1"), ANSWERER) is None
+
+
+def test_what_is_stored_leaves_nothing(root: Path) -> None:
+    """The folder is empty once every page is stored, those of an earlier run too."""
+    left_by_a_run(root, 1)
+
+    with ReplyJournal.open(root) as journal:
+        journal.find(turn("1"), ANSWERER)
+        journal.add(turn("2"), ANSWERER, reply_to(2))
+        journal.stored([turn("1")])
+        journal.stored([turn("2"), turn("never asked")])
+
+    left = [path.name for path in (root / ".regen" / "replies").iterdir()]
+    assert left == [".gitignore"]
+
+
+def test_a_run_without_replies_makes_no_folder(root: Path) -> None:
+    """Nothing is written before there is something to keep."""
+    with ReplyJournal.open(root) as journal:
+        assert journal.find(turn("1"), ANSWERER) is None
+
+    assert not list(root.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "claude-other"},
+        {"system": "You are chatty."},
+        {"max_tokens": 201},
+        {"cache": "5m"},
+        {"response_schema": {"type": "object"}},
+        {"messages": (Message("assistant", "1"),)},
+        {"messages": (Message("user", "1", "1h"),)},
+        {"messages": (Message("user", "1"), Message("user", "1"))},
+    ],
+    ids=str,
+)
+def test_another_request_has_another_reply(change: Mapping[str, Any], root: Path) -> None:
+    """Whatever of it is different."""
+    left_by_a_run(root, 1)
+
+    with ReplyJournal.open(root) as journal:
+        assert journal.find(turn("1", **change), ANSWERER) is None
+        assert journal.find(turn("1"), None) is None
+
+
+def test_a_schema_is_compared_by_its_content(root: Path) -> None:
+    """Not by the type or the order of its mapping."""
+    schema = {"type": "object", "required": []}
+    with ReplyJournal.open(root) as journal:
+        journal.add(turn(response_schema=schema), ANSWERER, reply_to(1))
+
+    with ReplyJournal.open(root) as journal:
+        same = MappingProxyType(dict(reversed(schema.items())))
+        assert journal.find(turn(response_schema=same), ANSWERER) == reply_to(1)
+
+
+def test_who_answers_is_named_by_address_and_provider() -> None:
+    """Another address, another default model, another function: another answer."""
+    here = AnthropicProvider(base_url="http://127.0.0.1:1")
+    there = AnthropicProvider(base_url="http://127.0.0.1:2")
+    other = AnthropicProvider("claude-other", base_url="http://127.0.0.1:1")
+    named = {name_answerer(each) for each in (here, there, other, CallableProvider(str))}
+
+    assert len(named) == 4
+
+
+def test_a_killed_run_loses_no_reply_that_it_had(root: Path, tmp_path: Path) -> None:
+    """SIGKILL at any of its effects: the replies before it are found, those stored are not."""
+    kills = kill_at_every_effect("reply_work:add_and_store", root, tmp_path / "copies")
+
+    assert {killed.effect.split()[1] for killed in kills[:-1]} == {"append"}
+    # After each line that was written: three replies, a note that two are stored, three replies.
+    left = [[], [0], [0, 1], [0, 1, 2], [2], [2, 3], [2, 3, 4], [2, 3, 4, 5]]
+    for number, killed in enumerate(kills):
+        assert found_in(killed.folder) == left[(number + 1) // 2], killed.effect
+
+
+def test_a_run_killed_while_it_takes_replies_loses_none(root: Path, tmp_path: Path) -> None:
+    """They are in one file or the other at any moment."""
+    left_by_a_run(root, *range(PAGES))
+
+    kills = kill_at_random_moments("reply_work:take_for_ever", root, tmp_path / "copies", 10)
+
+    for killed in kills:
+        assert found_in(killed.folder) == [*range(PAGES)]
+
+
+def test_of_several_runs_that_begin_at_once_one_takes_each_reply(root: Path) -> None:
+    """None is used twice."""
+    left_by_a_run(root, *range(PAGES))
+
+    run_together("reply_work:take_one_by_one", root, 4)
+
+    taken = [page for file in root.glob("taken-*") for page in file.read_text("utf-8").split()]
+    assert sorted(taken) == [str(page) for page in range(PAGES)]
+    assert not replies_in(root)
+
+
+def test_replies_of_a_run_that_is_alive_are_its_own(root: Path) -> None:
+    """Its lock tells."""
+    with ReplyJournal.open(root) as journal:
+        journal.add(turn("1"), ANSWERER, reply_to(1))
+        assert found_in(root) == []
+
+
+def torn(data: bytes) -> bytes:
+    """Cut the last line."""
+    return data[:-20]
+
+
+def among_others(data: bytes) -> bytes:
+    """Put lines around it that no run wrote."""
+    strange = [b"[]", b"{}", b"\xff\x00", b"[" * 9999, b'{"done": [[], 3]}', b"1" * 5000]
+    return b"\n".join([*strange, data.strip(), *strange])
+
+
+def with_wrong_values(data: bytes) -> bytes:
+    """Change the types of what is in it."""
+    line = json.loads(data)
+    replies = [{**line["reply"], "text": 3}, {**line["reply"], "usage": {"input_tokens": "1"}}, []]
+    lines = [{**line, "reply": reply, "id": str(n)} for n, reply in enumerate(replies)]
+    return "\n".join(json.dumps(each) for each in lines).encode()
+
+
+def too_old(data: bytes) -> bytes:
+    """Let the reply be older than a week."""
+    return json.dumps({**json.loads(data), "at": time.time() - 8 * 86_400}).encode()
+
+
+def for_another_request(data: bytes) -> bytes:
+    """Say what somebody without the user's key can say."""
+    return json.dumps({**json.loads(data), "key": "0" * 64}).encode()
+
+
+@pytest.mark.parametrize(
+    ("harm", "found"),
+    [
+        (torn, []),
+        (among_others, [1]),
+        (with_wrong_values, []),
+        (too_old, []),
+        (for_another_request, []),
+    ],
+)
+def test_a_harmed_file_answers_what_is_whole_in_it(
+    harm: Callable[[bytes], bytes], found: list[int], root: Path
+) -> None:
+    """Line by line; nothing is refused."""
+    left_by_a_run(root, 1)
+    (file,) = replies_in(root)
+    file.write_bytes(harm(file.read_bytes()))
+
+    assert found_in(root) == found
+
+
+def test_a_file_behind_a_link_is_not_read(root: Path) -> None:
+    """Nor is one that is no file, and a linked folder has no journal at all."""
+    left_by_a_run(root, 1)
+    (file,) = replies_in(root)
+    file.rename(root / "elsewhere.jsonl")
+    file.symlink_to(root / "elsewhere.jsonl")
+    os.mkfifo(file.with_name("0.jsonl"))
+
+    assert found_in(root) == []
+
+    folder = root / ".regen" / "replies"
+    folder.rename(root / "folder")
+    folder.symlink_to(root / "folder")
+    left_by_a_run(root, 2)
+    assert [path.name for path in (root / "folder").glob("*.jsonl") if not path.is_symlink()] == [
+        "0.jsonl"
+    ]
+
+
+def test_a_folder_that_cannot_be_made_is_no_failure(root: Path) -> None:
+    """Then there is no journal: the work goes on."""
+    (root / ".regen").write_text("a file", "utf-8")
+
+    left_by_a_run(root, 1)
+
+    assert found_in(root) == []
+
+
+def test_without_a_key_of_the_user_there_is_no_journal(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found could be from anywhere."""
+    cache._secret.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(root / "within"))
+    left_by_a_run(root, 1)
+
+    assert not (root / ".regen").exists()
+    cache._secret.cache_clear()
+
+
+def test_only_the_user_reads_it_and_the_request_is_not_in_it(root: Path) -> None:
+    """The file has mode 0600; of what was sent there is a digest."""
+    with ReplyJournal.open(root) as journal:
+        journal.add(turn("a word of the prompt"), ANSWERER, reply_to(1))
+
+    (file,) = replies_in(root)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert b"a word of the prompt" not in file.read_bytes()
+    assert b"terse" not in file.read_bytes()
+
+
+def test_the_disk_is_waited_for_at_most_twice_a_second(root: Path) -> None:
+    """However many replies come, and not at all where they are stored by then."""
+    seen: list[str] = []
+    with observe_effects(lambda effect, _: seen.append(effect)), ReplyJournal.open(root) as journal:
+        for page in range(50):
+            journal.add(turn(str(page)), ANSWERER, replace(reply_to(1), usage=Usage()))
+        deadline = time.monotonic() + 30
+        while seen.count("after fsync") < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        journal.stored(turn(str(page)) for page in range(50))
+        journal.add(turn(), ANSWERER, Reply(""))
+        journal.stored([turn()])
+
+    # One of the file and one, for its name, of the folder.
+    assert seen.count("after fsync") == 2
