@@ -17,6 +17,8 @@ from pytest_regen.cli.output import (
     BudgetTokens,
     CassetteOption,
     DryRun,
+    EngineChoice,
+    EngineOption,
     Jobs,
     ModelOption,
     ProviderName,
@@ -136,6 +138,7 @@ def generate(
     cassette: CassetteOption = None,
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
+    engine: EngineOption = EngineChoice.LIVE,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
     ] = False,
@@ -148,7 +151,7 @@ def generate(
     Of a file that a kind claims, ask for the units that are missing or stale.
     """
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
+    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
     if file := project.unit_file(spec, units):
         from pytest_regen.cli.units import generate_file, refuse_types
 
@@ -202,6 +205,7 @@ def generate(
         other = language if language != DEFAULT_LANGUAGE else None
         kept = {"--status": status, "--language": other, "--profile": profile}
         kept |= {"--namespace": namespace, "--provider": turns.provider}
+        kept |= {"--engine": engine.value if turns.is_batch else None}
         words += [word for option, value in kept.items() if value for word in (option, value)]
         again = shlex.join(["pytest-regen", "generate", str(spec), *words])
         planned = work.each({"dry_run": True}, goes_on=many)
@@ -289,7 +293,7 @@ def _estimate(results: Iterable[GenerateResult], turns: TurnOptions) -> Estimate
 def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
     """Tell about what pages take that are to be asked, where there are any."""
     if estimate.pages:
-        fact("cost", estimate.words(turns.price_of))
+        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
 
 
 def _check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:

@@ -37,6 +37,8 @@ __all__ = [
     "BudgetTokens",
     "CassetteOption",
     "DryRun",
+    "EngineChoice",
+    "EngineOption",
     "Jobs",
     "ModelOption",
     "ProviderName",
@@ -288,6 +290,13 @@ class RecordChoice(StrEnum):
     REWRITE = "rewrite"
 
 
+class EngineChoice(StrEnum):
+    """Which part of the API answers: it does so at once, or in batches."""
+
+    LIVE = "live"
+    BATCH = "batch"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 UnitNames = Annotated[
     list[str] | None,
@@ -302,12 +311,22 @@ ModelOption = Annotated[
 Attempts = Annotated[
     int | None, typer.Option("--attempts", min=1, help="Replies per page at most.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at the same time.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", min=1, help="Pages asked at the same time; of a batch, all are.")
+]
 BudgetTokens = Annotated[
     int | None, typer.Option("--budget", min=1, help="Tokens this command may spend.")
 ]
 CassetteOption = Annotated[
     Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
+]
+EngineOption = Annotated[
+    EngineChoice,
+    typer.Option(
+        "--engine",
+        help="live: each page is answered at once; batch: all in one batch, at half the price, "
+        "within an hour or a day.",
+    ),
 ]
 RecordOption = Annotated[
     RecordChoice, typer.Option("--record", help="Record mode of the cassette.")

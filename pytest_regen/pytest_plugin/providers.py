@@ -1,5 +1,6 @@
 """Who answers turns, within which budget, and through which cassette."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -127,6 +128,9 @@ def provider_of(item: pytest.Item, *, of_types: bool) -> Provider:
     return _provider_of_run(item.config, of_types=of_types)
 
 
+_OF_THE_API: pytest.StashKey[dict[str, AnthropicProvider]] = pytest.StashKey()
+
+
 def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
     """Return who answers where no test says otherwise.
 
@@ -140,9 +144,14 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
         if hooked is not None:
             return hooked
     name = option or default
-    if name is None:
-        return AnthropicProvider(choices.model)
-    return load_provider(name, folder=config.rootpath)
+    if name is not None:
+        return load_provider(name, folder=config.rootpath)
+    # One for all items: its connections are kept. A test may have put the address elsewhere.
+    known = config.stash.setdefault(_OF_THE_API, {})
+    address = os.environ.get("ANTHROPIC_BASE_URL", "")
+    if address not in known:
+        known[address] = AnthropicProvider(choices.model)
+    return known[address]
 
 
 def hooks_of(

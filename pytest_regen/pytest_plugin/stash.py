@@ -11,9 +11,11 @@ import pytest
 if TYPE_CHECKING:
     from pytest_regen.cassettes import CassetteRun, Scrub
     from pytest_regen.cassettes.clients.vcr_run import VcrRun
+    from pytest_regen.pytest_plugin.healing.ahead import Ahead
 
 
 __all__ = [
+    "AHEAD",
     "CALL_FAILED",
     "CALL_PASSED",
     "CASSETTE",
@@ -30,6 +32,7 @@ __all__ = [
     "make_ledger",
     "other_vcr_plugin",
     "our_marks",
+    "raise_known_failure",
     "scrubber_of",
     "used_sandbox",
     "uses_cassette",
@@ -77,6 +80,18 @@ def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
 
 RECORD_KEY = "regen_record"
 """Attribute of a report that carries the record of its item."""
+
+AHEAD: "pytest.StashKey[Ahead]" = pytest.StashKey()
+"""The items of this process that are worked on ahead of their turn."""
+
+
+def raise_known_failure(item: pytest.Item) -> None:
+    """Raise what an item has failed with, if it was worked on ahead of its turn because of that."""
+    ahead = item.config.stash.get(AHEAD, None)
+    failure = None if ahead is None else ahead.failure(item)
+    if failure is not None:
+        raise failure
+
 
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself failed: one that skipped or was expected to fail did not."""

@@ -4,7 +4,7 @@ Tokens are estimated from the prompts, money from list prices. Every figure is s
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,7 @@ from pytest_regen.documents.ir import IR
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.turns.models import min_cacheable_tokens
+from pytest_regen.turns.models import min_cacheable_tokens, tokens_for
 from pytest_regen.turns.values import Usage, estimate_tokens
 
 __all__ = ["AskSize", "Estimate", "PriceOf", "dollars", "page_size", "spent_on"]
@@ -38,7 +38,7 @@ class AskSize:
     system: str
     """The system prompt: it is read from the cache after the first request that has it."""
     input_tokens: int
-    """Of system prompt and message together."""
+    """Of system prompt and message together; as estimated for any model, as is the reply."""
     output_tokens: int
 
 
@@ -87,6 +87,11 @@ class Estimate:
 
     def add(self, size: AskSize) -> None:
         """Add one request."""
+        size = replace(
+            size,
+            input_tokens=tokens_for(size.input_tokens, size.model),
+            output_tokens=tokens_for(size.output_tokens, size.model),
+        )
         self.pages += 1
         self.input_tokens += size.input_tokens
         self.output_tokens += size.output_tokens
@@ -95,7 +100,7 @@ class Estimate:
 
     def _usage_of(self, size: AskSize) -> Usage:
         """Return what a request is billed as: its system prompt is paid in full only once."""
-        prefix = estimate_tokens(size.system)
+        prefix = min(tokens_for(estimate_tokens(size.system), size.model), size.input_tokens)
         least = min_cacheable_tokens(size.model)
         if least is None or prefix < least:
             return Usage(input_tokens=size.input_tokens, output_tokens=size.output_tokens)

@@ -12,7 +12,7 @@ from typing import Generic, Literal
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration.asking import ENDS_ALL, stop_reason_of
+from pytest_regen.regeneration.asking import ENDS_ALL, note_stored, stop_reason_of
 from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import (
     Change,
@@ -249,10 +249,7 @@ class Work(Generic[V]):
                 self.keep_by_test(policy, group, check)
         elif replies:
             self.keep_better(policy, replies)
-        if settings.journal is not None:
-            settings.journal.stored(
-                [request for answers in arrived for each in answers for request in each.requests]
-            )
+        note_stored((each for answers in arrived for each in answers), settings)
         for answers in arrived:
             self._stop_after_failure(answers)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.asking import (
+    Replies,
     Turns,
     answer_at_once,
     ask_model,
@@ -24,6 +25,7 @@ from pytest_regen.regeneration.asking import (
 )
 from pytest_regen.regeneration.values import Answer, Ask, Known, RunState, TurnSettings
 from pytest_regen.turns.background import background_loop
+from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Usage
 
 if TYPE_CHECKING:
@@ -140,8 +142,9 @@ class AskQueue:
         is_batch = getattr(settings.provider, "is_batch", False)
         self._warms = self._jobs > 1 and not is_batch
         self._settings = settings
-        self._exchange = settings.exchange()
-        self._journal = settings.journal
+        self._exchanges: dict[int, TurnExchange] = {}
+        """By id of a provider, which an ask may name."""
+        self._replies = Replies(settings)
         self._context = contextvars.copy_context()
         self._loop = background_loop()
         self._arrived: SimpleQueue[Arrival] = SimpleQueue()
@@ -219,10 +222,8 @@ class AskQueue:
     async def _ask(self, batch: _Asked, number: int, prompt: _Prompt) -> None:
         import asyncio
 
-        ask, exchange = batch.asks[number], self._exchange
-        if ask.provider is not None:
-            exchange = self._settings.exchange(ask.provider)
-        turns = await ask_model(ask, exchange, self._journal)
+        ask = batch.asks[number]
+        turns = await ask_model(ask, self._exchange(ask), self._replies)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         batch.sent[number] = turns
@@ -240,6 +241,12 @@ class AskQueue:
             for other in list(self._batches.values()):
                 self._stop(other)
         self._send()
+
+    def _exchange(self, ask: Ask) -> TurnExchange:
+        key = id(ask.provider)
+        if key not in self._exchanges:
+            self._exchanges[key] = self._settings.exchange(ask.provider)
+        return self._exchanges[key]
 
     def _stop(self, batch: _Asked) -> None:
         """Send nothing more of a batch."""

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_regen.canonical import file_hash
 from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, type_hash
@@ -30,6 +30,9 @@ from pytest_regen.validation.issues import (
     without_ignored,
 )
 from pytest_regen.validation.pieces import PageText, split, stitch_pages
+
+if TYPE_CHECKING:
+    from pytest_regen.documents import Document
 
 __all__ = [
     "behaviour_of_store",
@@ -110,21 +113,31 @@ def from_errors_command(store: RegenStore) -> str:
     return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
 
 
-def update_command(store: RegenStore) -> str:
+def update_command(store: RegenStore, *, every: bool = False) -> str:
     """Return the command that brings a store up to date with its document.
 
     Paths are seen from the working directory. The document is called SPEC where it is not at hand.
+    What the template wrote it writes anew.
+
+    Args:
+        store: the store.
+        every: name all operations of the document, not that of the store alone.
     """
     endpoint, reference = store.ir.endpoint, store.ir.document
     document = store.path / reference.path if reference else None
     spec = _from_here(document) if document and document.is_file() else "SPEC"
-    words = ["pytest-regen", "generate", spec, *endpoint.words(store.ir.schemas)]
+    named = endpoint.words(store.ir.schemas)
+    if every:
+        named = ["--all", *(["--request"] if endpoint.status == REQUEST else [])]
+    words = ["pytest-regen", "generate", spec, *named]
     is_named = store.path.name == endpoint.folder
     words += ["--out", _from_here(store.path.absolute().parent) if is_named else "DIR"]
-    if endpoint.status not in {"200", REQUEST, SCHEMAS}:
+    if endpoint.status not in {"200", REQUEST, SCHEMAS} and not every:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
+    if store.envelope.model == TEMPLATE:
+        words += ["--provider", TEMPLATE]
     return shlex.join(words)
 
 
@@ -144,14 +157,39 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
     try:
         if not path.is_file() or _is_as_it_was(path, reference):
             return None
-        from pytest_regen.documents import read_document, rebuild_ir
+        from pytest_regen.documents import rebuild_ir
 
-        build = rebuild_ir(store.ir, read_document(path), language=find_language(store.ir.language))
+        language = find_language(store.ir.language)
+        build = rebuild_ir(store.ir, _document_at(path), language=language)
     except (UnknownOperationError, UnknownSchemaError):
         return {}
     except (OSError, RegenError):
         return None
     return {type_.name: type_hash(type_) for type_ in build.ir.types}
+
+
+_last_document: "Document | None" = None
+"""The one that was read last: the stores of a folder, thousands perhaps, have the same."""
+
+
+def _document_at(path: Path) -> "Document":
+    """Return a document; the last one that was read, where no byte of its files has changed.
+
+    Raises:
+        DocumentUnreadableError: the file cannot be read, or is no document.
+    """
+    global _last_document  # noqa: PLW0603 - of one value, an assignment is enough for threads too
+    known, real = _last_document, path.resolve()
+    if known is None or known.path != real or not _is_unchanged(known):
+        from pytest_regen.documents import read_document
+
+        known = _last_document = read_document(real)
+    return known
+
+
+def _is_unchanged(document: "Document") -> bool:
+    files = document.references.files
+    return _is_as_it_was(document.path, DocumentRef(path="", sha256=document.sha256, files=files))
 
 
 def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:

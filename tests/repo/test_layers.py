@@ -32,7 +32,7 @@ LEVELS = {
     "extras": 1,
     "files": 0,
     "commit": 1,
-    "journal": 1,
+    "journal": 0,
     "network": 1,
     "credentials": 1,
     "turns": 2,

@@ -1,22 +1,22 @@
 """Providers that ask in batches, against an emulator whose batches end at once."""
 
 import asyncio
-import os
-import sys
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from turn_values import turn
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator import BatchStep, EmulatedReply, Emulator, Script
-from pytest_regen.errors import RegenError
+from pytest_regen.emulator import BatchStep, Emulator, Script
 from pytest_regen.turns import BatchProvider, Reply, TurnRequest
 
 KEY = "opaque-key-of-a-workspace"
 POLL = 0.02
+LONG = 3_600.0
+"""Seconds of a batch that ends only when a test moves the clock."""
 
 
 def emulator(*steps: BatchStep, answer: Any = None, **options: Any) -> Emulator:
@@ -34,36 +34,75 @@ def provider(emulated: Emulator, folder: Path, **options: Any) -> BatchProvider:
     return BatchProvider(base_url=emulated.base_url, folder=folder, **options)
 
 
-def ask(asked: BatchProvider, *requests: TurnRequest) -> list[Reply | BaseException]:
-    """Return the replies to requests that are made at the same time, or why there are none."""
+def ask(asked: BatchProvider, *words: str | TurnRequest) -> list[str | BaseException]:
+    """Return the texts of replies to what is asked at the same time, or why there are none."""
+    requests = [each if isinstance(each, TurnRequest) else turn(each) for each in words]
 
     async def gathered() -> list[Reply | BaseException]:
         return await asyncio.gather(*map(asked.asend, requests), return_exceptions=True)
 
-    return asyncio.run(gathered())
+    replies = asyncio.run(gathered())
+    return [reply.text if isinstance(reply, Reply) else reply for reply in replies]
+
+
+def begin(emulated: Emulator, folder: Path, *words: str, until: Callable[[Path], bool]) -> None:
+    """Ask, and stop as if by a kill as soon as the folder of batches is in some state."""
+    asked = provider(emulated, folder)
+
+    async def given_up() -> None:
+        waiting = [asyncio.ensure_future(asked.asend(turn(each))) for each in words]
+        await asyncio.to_thread(wait_for, lambda: until(folder))
+        for each in waiting:
+            each.cancel()
+
+    asyncio.run(given_up())
+    asked.stop()
+
+
+def has_id(folder: Path) -> bool:
+    """Whether a batch is noted with its id."""
+    return any('"id"' in path.read_text("utf-8") for path in noted(folder))
+
+
+def noted(folder: Path) -> list[Path]:
+    """Return the files of batches."""
+    return sorted(folder.glob("*.jsonl"))
+
+
+def forget_ids(folder: Path) -> None:
+    """Leave of each file only the intent, as a kill right after the call does."""
+    for path in noted(folder):
+        path.write_text(path.read_text("utf-8").split("\n")[0] + "\n", "utf-8")
 
 
 def submitted(emulated: Emulator) -> list[list[Mapping[str, Any]]]:
     """Return what the requests of each call that creates a batch asked for."""
     return [
         [request["params"] for request in received.body["requests"]]
-        for received in emulated.requests
+        for received in list(emulated.requests)
         if received.method == "POST" and received.path.endswith("/batches")
     ]
 
 
-def paid(emulated: Emulator) -> Counter[str]:
-    """Return how often each request was submitted."""
-    return Counter(canonical_hash(params) for batch in submitted(emulated) for params in batch)
+def sizes(emulated: Emulator) -> list[int]:
+    """Return how many requests each call that creates a batch had."""
+    return [len(batch) for batch in submitted(emulated)]
 
 
-def said(replies: Sequence[Reply | BaseException]) -> list[str]:
-    """Return the texts of replies.
+def twice(batches: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return what was submitted more than once."""
+    counts = Counter(canonical_hash(params) for batch in batches for params in batch)
+    return [digest for digest, count in counts.items() if count > 1]
+
+
+def wait_for(is_so: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait until something is so.
 
     Raises:
-        RegenError: one of them is none.
+        TimeoutError: it never is.
     """
-    for reply in replies:
-        if isinstance(reply, BaseException):
-            raise reply
-    return [reply.text for reply in replies if isinstance(reply, Reply)]
+    end = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError("it is not so")
+        time.sleep(0.005)
