@@ -82,8 +82,8 @@ class Cache:
         _mark_as_used(path)
         return found
 
-    def put(self, section: str, key: str, value: Any) -> None:
-        """Keep a JSON value; where that is impossible, nothing happens.
+    def put(self, section: str, key: str, value: Any) -> bool:
+        """Keep a JSON value; return whether that was possible.
 
         Raises:
             TypeError: the value is not JSON.
@@ -91,18 +91,19 @@ class Cache:
         body = json_bytes(value)
         seal = self._seal(section, key, body)
         if seal is None or self._is_closed or len(body) > _LARGEST:
-            return
+            return False
         try:
             self._write(self._path(section, key), seal + b"\n" + body)
         except OSError:
             # Read-only, full, or not a folder: not tried again for each result of this run.
             self._is_closed = True
-            return
+            return False
         is_first = self._written is None
         self._written = (self._written or 0) + len(body)
         if is_first or self._written > self.limit // 8:
             self._written = 0
             self.trim()
+        return True
 
     def trim(self) -> None:
         """Drop what was not used for longest, until the rest is well below the limit."""

@@ -111,7 +111,7 @@ def generate_store(
         out,
         settings if dry_run else _settings(provider, settings),
         sharing,
-        ignore=ignore,
+        ignore=lambda _: ignore,
         attempts=attempts,
         discard_edits=discard_edits,
         dry_run=dry_run,
@@ -222,7 +222,7 @@ def _steps(
     settings: TurnSettings | None,
     sharing: Sharing | None,
     *,
-    ignore: Ignore | Callable[[Path], Ignore],
+    ignore: Callable[[Path], Ignore],
     attempts: int,
     discard_edits: bool,
     dry_run: bool,
@@ -245,8 +245,9 @@ def _steps(
     if not discard_edits:
         _refuse_edits(plan)
     _check_ready(plan, known, settings)
-    codes = ignore(plan.path) if callable(ignore) else ignore
-    place = _PlannedStore(plan, codes, known, sharing, settings, discard_edits=discard_edits)
+    place = _PlannedStore(
+        plan, ignore(plan.path), known, sharing, settings, discard_edits=discard_edits
+    )
     if not plan.asked:
         place.store_plan()
     names = dict.fromkeys(entry.type_name for entry in plan.asked)

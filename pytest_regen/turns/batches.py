@@ -627,7 +627,10 @@ class BatchProvider(AnthropicProvider):
                 count += 1
                 number = batch.file.number_of(result.get("custom_id"))
                 item = None if number is None else batch.items.get(number)
-                if number is None or item is None or item.reply.done():
+                if number is None or item is None:
+                    continue
+                if item.reply.done():
+                    self._let_go(batch, number)  # Nobody waits for it; its reply stays there.
                     continue
                 outcome = self._outcome(batch, result.get("result"))
                 if isinstance(outcome, Reply):

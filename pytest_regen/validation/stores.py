@@ -4,12 +4,13 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_regen.canonical import file_hash
 from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
+from pytest_regen.files import content_hash
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
@@ -38,6 +39,7 @@ __all__ = [
     "behaviour_of_store",
     "format_note",
     "from_errors_command",
+    "runs_any",
     "stale_types",
     "update_command",
     "validate_pages",
@@ -159,8 +161,8 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
             return None
         from pytest_regen.documents import rebuild_ir
 
-        language = find_language(store.ir.language)
-        build = rebuild_ir(store.ir, _document_at(path), language=language)
+        document = _read_document(path, _hashes(path, reference))
+        build = rebuild_ir(store.ir, document, language=find_language(store.ir.language))
     except (UnknownOperationError, UnknownSchemaError):
         return {}
     except (OSError, RegenError):
@@ -168,44 +170,33 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
     return {type_.name: type_hash(type_) for type_ in build.ir.types}
 
 
-_last_document: "Document | None" = None
-"""The one that was read last: the stores of a folder, thousands perhaps, have the same."""
-
-
-def _document_at(path: Path) -> "Document":
-    """Return a document; the last one that was read, where no byte of its files has changed.
-
-    Raises:
-        DocumentUnreadableError: the file cannot be read, or is no document.
-    """
-    global _last_document  # noqa: PLW0603 - of one value, an assignment is enough for threads too
-    known, real = _last_document, path.resolve()
-    if known is None or known.path != real or not _is_unchanged(known):
-        from pytest_regen.documents import read_document
-
-        known = _last_document = read_document(real)
-    return known
-
-
-def _is_unchanged(document: "Document") -> bool:
-    files = document.references.files
-    return _is_as_it_was(document.path, DocumentRef(path="", sha256=document.sha256, files=files))
-
-
 def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:
     """Return whether all files of the document have the bytes that the store was made from."""
-    if file_hash(path.read_bytes()) != reference.sha256:
-        return False
-    return all(
-        (path.parent / name).is_file() and file_hash((path.parent / name).read_bytes()) == hash_
-        for name, hash_ in reference.files.items()
-    )
+    return _hashes(path, reference) == (reference.sha256, *reference.files.values())
+
+
+def _hashes(path: Path, reference: DocumentRef) -> tuple[str | None, ...]:
+    return tuple(content_hash(path.parent / name) for name in (path.name, *reference.files))
+
+
+@lru_cache(maxsize=1)
+def _read_document(path: Path, hashes: tuple[str | None, ...]) -> "Document":
+    """Return the document; that of hundreds of stores is read once for each state of its files."""
+    del hashes
+    from pytest_regen.documents import read_document
+
+    return read_document(path)
 
 
 def wants_behaviour(store: RegenStore, ignore: Ignore) -> bool:
-    """Return whether what running the types shows counts for any of them."""
+    """Return whether what running the types of a store shows counts for any of them."""
+    return runs_any(store.type_names, ignore)
+
+
+def runs_any(type_names: Iterable[str], ignore: Ignore) -> bool:
+    """Return whether what running types shows counts for any of these."""
     codes_of = codes_by_type(ignore)
-    return any(not set(codes_of(name)) >= BEHAVIOUR_CODES for name in store.type_names)
+    return any(not set(codes_of(name)) >= BEHAVIOUR_CODES for name in type_names)
 
 
 def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:
