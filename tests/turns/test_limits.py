@@ -392,9 +392,7 @@ JSON = st.recursive(
 def states(draw: st.DrawFn) -> str:
     """Return what a file may hold: a state with one value replaced, or anything."""
     pool = Pool()
-    pool.settle(
-        pool.attempt(amounts(1, 1), 5.0, "1-x"), 6.0, "1-x", said={"requests": (60, 3)}
-    )  # type: ignore[arg-type]  # nothing to wait for
+    pool.settle(pool.attempt(amounts(1, 1), 5.0, "1-x"), 6.0, "1-x", said={"requests": (60, 3)})  # type: ignore[arg-type]  # nothing to wait for
     state: dict[str, Any] = {"version": 1, "pools": {MODEL: pool.to_json()}}
     place = draw(st.sampled_from([*state["pools"][MODEL], "pools", "version", "torn", "any"]))
     if place == "torn":

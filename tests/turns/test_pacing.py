@@ -119,7 +119,9 @@ def test_two_processes_share_one_limit() -> None:
         provider.send(turn("first"))
         support = Path(__file__).parents[1] / "support"
         command = [sys.executable, "-c", code, emulator.base_url, str(Path(__file__).parent)]
-        other = subprocess.Popen(command, env={**__import__("os").environ, "PYTHONPATH": str(support)})
+        other = subprocess.Popen(
+            command, env={**__import__("os").environ, "PYTHONPATH": str(support)}
+        )
         while len(emulator.requests) < 2 and other.poll() is None:
             time.sleep(0.01)
         ask_in_threads(provider, 20)
@@ -240,9 +242,7 @@ def test_refusals_that_were_recorded_replay(
 
 
 @pytest.mark.parametrize("answers_turns", [True, False])
-def test_a_refusal_that_ended_a_turn_ends_it_in_replay(
-    tmp_path: Path, answers_turns: bool
-) -> None:
+def test_a_refusal_that_ended_a_turn_ends_it_in_replay(tmp_path: Path, answers_turns: bool) -> None:
     """It is told as it was, not as a missing recording."""
     with (
         Emulator(in_order(Fault(429, retry_after=7_200))) as emulator,
