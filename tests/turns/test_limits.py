@@ -391,13 +391,9 @@ JSON = st.recursive(
 def states(draw: st.DrawFn) -> str:
     """Return what a file may hold: a state with one value replaced, or anything."""
     pool = Pool()
-<<<<<<< HEAD
-    pool.settle(pool.attempt(amounts(1, 1), 5.0, "1-x"), 6.0, "1-x", said={"requests": (60, 3)})  # type: ignore[arg-type]  # nothing to wait for
-=======
     ticket = pool.attempt(amounts(1, 1), 5.0, "1-x")
     assert isinstance(ticket, Ticket)
     pool.settle(ticket, 6.0, "1-x", said={"requests": (60, 3)})
->>>>>>> w-limits
     state: dict[str, Any] = {"version": 1, "pools": {MODEL: pool.to_json()}}
     place = draw(st.sampled_from([*state["pools"][MODEL], "pools", "version", "torn", "any"]))
     if place == "torn":
