@@ -53,9 +53,10 @@ def main(language: str) -> None:
 
 def write_project(root: Path, stores: int, types: int, language: str) -> Path:
     """Write a project with as many stores of as many types each, all of them right."""
+    root.mkdir()
+    (root / "pytest.ini").write_text("[pytest]\nregen_stores = generated/*\n", "utf-8")
     for number in range(stores):
         make_store(root / "generated" / f"store{number}", types, language)
-    (root / "pytest.ini").write_text("[pytest]\nregen_stores = generated/*\n", "utf-8")
     return root
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
         PartialRegenResult,
         TurnSettings,
         generate_store,
+        generate_stores,
         heal_store,
+        heal_stores,
         partial_regenerate,
     )
     from pytest_regen.sessions import (
@@ -85,7 +87,9 @@ __all__ = [
     "fail",
     "generate_object_with_repair",
     "generate_store",
+    "generate_stores",
     "heal_store",
+    "heal_stores",
     "partial_regenerate",
     "quoted",
     "read_document",

@@ -23,7 +23,7 @@ from typing import Any, Final
 from pytest_regen.files import make_ignored_folder
 from pytest_regen.strict_json import json_bytes, strict_loads
 
-__all__ = ["VARIABLE", "Cache", "user_secret"]
+__all__ = ["VARIABLE", "Cache", "read_file", "user_folder", "user_key", "user_secret"]
 
 VARIABLE: Final = "REGEN_CACHE_KEY"
 """The environment variable with a secret of one's own, for caches that machines share."""
@@ -68,7 +68,7 @@ class Cache:
             key: names all that the result depends on.
         """
         path = self._path(section, key)
-        body = _read(path)
+        body = read_file(path)
         if body is None:
             return None
         seal, _, value = body.partition(b"\n")
@@ -82,8 +82,8 @@ class Cache:
         _mark_as_used(path)
         return found
 
-    def put(self, section: str, key: str, value: Any) -> None:
-        """Keep a JSON value; where that is impossible, nothing happens.
+    def put(self, section: str, key: str, value: Any) -> bool:
+        """Keep a JSON value; return whether that was possible.
 
         Raises:
             TypeError: the value is not JSON.
@@ -91,18 +91,19 @@ class Cache:
         body = json_bytes(value)
         seal = self._seal(section, key, body)
         if seal is None or self._is_closed or len(body) > _LARGEST:
-            return
+            return False
         try:
             self._write(self._path(section, key), seal + b"\n" + body)
         except OSError:
             # Read-only, full, or not a folder: not tried again for each result of this run.
             self._is_closed = True
-            return
+            return False
         is_first = self._written is None
         self._written = (self._written or 0) + len(body)
         if is_first or self._written > self.limit // 8:
             self._written = 0
             self.trim()
+        return True
 
     def trim(self) -> None:
         """Drop what was not used for longest, until the rest is well below the limit."""
@@ -153,7 +154,7 @@ class Cache:
             raise
 
 
-def _read(path: Path) -> bytes | None:
+def read_file(path: Path) -> bytes | None:
     """Return a file's bytes; ``None`` for links, pipes, large files and what is not there."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -217,26 +218,45 @@ def _secret(given: str, project: Path) -> bytes | None:
     if len(given) >= _SHORTEST:
         return given.encode("utf-8", "surrogatepass")
     try:
-        path = _user_folder() / "pytest-regen" / "cache.key"
-        if project.resolve() in path.resolve().parents:
+        if project.resolve() in (user_folder() / "cache.key").resolve().parents:
             return None
-        return _known(path) or _make(path)
+        return user_key()
     except (OSError, RuntimeError):  # no home, or none that can be written
         return None
 
 
-def _user_folder() -> Path:
+def user_key() -> bytes:
+    """Return a secret of the user's, made once and kept in their cache folder.
+
+    Raises:
+        OSError, RuntimeError: there is no such folder, or others can read what is in it.
+    """
+    path = user_folder() / "cache.key"
+    key = _known(path) or _make(path)
+    if key is None:
+        raise PermissionError(f"{path} is no key that this user alone can read")
+    return key
+
+
+def user_folder() -> Path:
+    """Return where this package may keep what belongs to the user; it need not exist.
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
+        caches = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        caches = Path.home() / "Library" / "Caches"
+    else:
+        named = os.environ.get("XDG_CACHE_HOME", "")
+        caches = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
+    return caches / "pytest-regen"
 
 
 def _known(path: Path) -> bytes | None:
     """Return the key of a file that only its user, who is us, can have written."""
-    content = _read(path)
+    content = read_file(path)
     if content is None or not re.fullmatch(rb"[0-9a-f]{64}", content):
         return None
     if os.name == "posix":

@@ -174,7 +174,7 @@ class Known:
     """Verdicts by what they depend on: in memory, and wherever ``read`` and ``write`` lead."""
 
     read: Callable[[str], Any] = lambda _key: None
-    write: Callable[[str, Any], None] = lambda _key, _value: None
+    write: Callable[[str, Any], object] = lambda _key, _value: None
     lock: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Held while types are run, so that of two processes with the same store one runs them."""
     verdicts: dict[str, Verdict] = field(default_factory=dict)

@@ -1,10 +1,11 @@
 """``generate``: stores from an API description, or the missing units of a file."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -17,6 +18,9 @@ from pytest_regen.cli.output import (
     BudgetTokens,
     CassetteOption,
     DryRun,
+    EngineChoice,
+    EngineOption,
+    InOrder,
     Jobs,
     ModelOption,
     ProviderName,
@@ -27,6 +31,7 @@ from pytest_regen.cli.output import (
     emit_json,
     fact,
     fail,
+    hold_back,
     next_step,
     say,
     shorten,
@@ -44,9 +49,8 @@ from pytest_regen.cli.selection import (
     select_parts,
 )
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.documents import Document, Operation, read_document
+from pytest_regen.documents import Document, Operation, Part, read_document
 from pytest_regen.documents.changes import direction_of
-from pytest_regen.documents.parts import endpoint_of
 from pytest_regen.errors import (
     DocumentDefectError,
     NothingToGenerateError,
@@ -55,8 +59,8 @@ from pytest_regen.errors import (
     UsageError,
 )
 from pytest_regen.languages import DEFAULT_LANGUAGE
-from pytest_regen.regeneration import GenerateResult, Sharing, generate_store
-from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration import GenerateResult, Sharing, generate_stores
+from pytest_regen.regeneration.costs import AskSize, Estimate
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
@@ -136,6 +140,7 @@ def generate(
     cassette: CassetteOption = None,
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
+    engine: EngineOption = EngineChoice.LIVE,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
     ] = False,
@@ -148,7 +153,7 @@ def generate(
     Of a file that a kind claims, ask for the units that are missing or stale.
     """
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
+    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
     if file := project.unit_file(spec, units):
         from pytest_regen.cli.units import generate_file, refuse_types
 
@@ -202,33 +207,51 @@ def generate(
         other = language if language != DEFAULT_LANGUAGE else None
         kept = {"--status": status, "--language": other, "--profile": profile}
         kept |= {"--namespace": namespace, "--provider": turns.provider}
+        kept |= {"--engine": engine.value if turns.is_batch else None}
         words += [word for option, value in kept.items() if value for word in (option, value)]
         again = shlex.join(["pytest-regen", "generate", str(spec), *words])
-        planned = work.each({"dry_run": True}, goes_on=many)
-        _check(planned, turns, many=many, again=again, as_json=as_json)
-    cost = None
+        results = work.each(
+            {"dry_run": True},
+            goes_on=many,
+            show=None if as_json else lambda result: _show_check(result, turns),
+            describe=(lambda result: _check_json(result, turns)) if as_json else None,
+        )
+        _check(results, turns, many=many, again=again, as_json=as_json)
     if dry_run:
-        results = work.each({"dry_run": True}, goes_on=many)
+        results = work.each(
+            {"dry_run": True},
+            goes_on=many,
+            show=None if as_json else lambda result: _show_plan(result, turns),
+            describe=(lambda result: _plan_json(result, turns)) if as_json else None,
+        )
+        cost = None
     else:
+        last: list[GenerateResult] = []
         with turns.run("generating", as_json=as_json) as (progress, settings):
-            options = {"settings": settings, "attempts": turns.replies()}
-            results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)
+            results = work.each(
+                {
+                    "settings": settings,
+                    "attempts": turns.replies(),
+                    "discard_edits": discard_edits,
+                },
+                goes_on=many,
+                # The only one is told of below, after the progress.
+                show=None
+                if as_json
+                else (lambda result: _show(result, namespace, turns, cost=None))
+                if many
+                else last.append,
+                describe=_result_json if as_json else None,
+            )
         cost = progress.cost
+        for result in last:
+            _show(result, namespace, turns, cost=cost)
     if as_json:
-        reports = [
-            _plan_json(result, turns) if dry_run else _result_json(result)
-            for result in results.done
-        ]
-        of_all = _estimate(results.done, turns).to_json(turns.price_of) if dry_run else None
+        of_all = results.estimate(turns).to_json(turns.price_of) if dry_run else None
         sums = {"estimate": of_all} if of_all else {}
-        emit_json({"stores": reports, **results.others, **sums} if many else reports[0])
+        emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
     else:
-        for result in results.done:
-            if dry_run:
-                _show_plan(result, turns)
-            else:
-                _show(result, namespace, turns, cost=None if many else cost)
-        _show_uncollected(project, results.done)
+        _show_uncollected(project, results)
     if many:
         _show_sum(results, turns, dry_run=dry_run, cost=cost)
     raise typer.Exit(results.exit_code)
@@ -241,12 +264,9 @@ def _check(
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
-        reports = [_check_json(result, turns) for result in results.done]
-        sums = {"estimate": _estimate(results.done, turns).to_json(turns.price_of)}
-        emit_json({"stores": reports, **results.others, **sums} if many else reports[0])
+        sums = {"estimate": results.estimate(turns).to_json(turns.price_of)}
+        emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
         raise typer.Exit(code)
-    for result in results.done:
-        _show_check(result, turns)
     if many:
         old = sum(not result.is_current and not result.is_new for result in results.done)
         new = sum(result.is_new for result in results.done)
@@ -255,7 +275,7 @@ def _check(
         parts += [f"{plural(new, 'operation')} without a store"] if new else []
         parts += [f"{len(results.failed)} impossible"] if results.failed else []
         say(", ".join(parts))
-        _show_cost(_estimate(results.done, turns), turns)
+        _show_cost(results.estimate(turns), turns)
     if any(codes):
         next_step(again)
     raise typer.Exit(code)
@@ -274,22 +294,22 @@ def _show_check(result: GenerateResult, turns: TurnOptions) -> None:
     show_changes(result.changes, direction_of(result.ir))
     _show_pages(result, turns)
     pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
-    _show_cost(_estimate([result], turns), turns)
+    _show_cost(_estimate(result.sizes, turns), turns)
     why = "there is no store yet" if result.is_new else "older than the document"
     say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
 
 
-def _estimate(results: Iterable[GenerateResult], turns: TurnOptions) -> Estimate:
+def _estimate(sizes: Iterable[AskSize], turns: TurnOptions) -> Estimate:
     """Return what the pages take that are to be asked; the template writes pages for nothing."""
     if turns.by_template:
         return Estimate()
-    return Estimate(turns.size(size) for result in results for size in result.sizes)
+    return Estimate(map(turns.size, sizes))
 
 
 def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
     """Tell about what pages take that are to be asked, where there are any."""
     if estimate.pages:
-        fact("cost", estimate.words(turns.price_of))
+        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
 
 
 def _check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
@@ -309,15 +329,56 @@ def _check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
             }
         ),
         "note": result.note,
-        "estimate": _estimate([result], turns).to_json(turns.price_of),
+        "estimate": _estimate(result.sizes, turns).to_json(turns.price_of),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What is kept of a store that is finished: there may be thousands."""
+
+    number: int
+    """Of the operation, from 1."""
+    path: Path
+    exit_code: int
+    asked: int
+    shared: int
+    sizes: tuple[AskSize, ...]
+    calls: int
+    usage: Usage
+    is_current: bool
+    is_new: bool
+    is_stored: bool
+    is_kept: bool
+    """Whether it was there already, just as the document wants it."""
+    report: dict[str, Any] | None
+    """As JSON, where that was asked for."""
+
+    @classmethod
+    def of(cls, number: int, result: GenerateResult, report: dict[str, Any] | None) -> "_Done":
+        """Return what is kept of a result."""
+        return cls(
+            number,
+            result.path,
+            _exit_code(result),
+            len(result.asked),
+            len(result.shared),
+            result.sizes,
+            result.calls,
+            result.usage,
+            result.is_current,
+            result.is_new,
+            result.is_stored,
+            not (result.asked or result.added or result.changed or result.removed),
+            report,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Results:
     """What came of each operation."""
 
-    done: Sequence[GenerateResult]
+    done: Sequence[_Done]
     failed: Sequence[tuple[str, RegenError]]
     skipped: Sequence[Skipped]
     excluded: Sequence[Operation]
@@ -326,8 +387,22 @@ class _Results:
     @property
     def exit_code(self) -> int:
         """The worst of all."""
-        codes = [*map(_exit_code, self.done), *(error.exit_code for _, error in self.failed)]
-        return max(codes, default=0)
+        codes = [done.exit_code for done in self.done]
+        return max([*codes, *(error.exit_code for _, error in self.failed)], default=0)
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """The stores as JSON."""
+        return [done.report for done in self.done if done.report is not None]
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The only store as JSON."""
+        return self.reports[0]
+
+    def estimate(self, turns: TurnOptions) -> Estimate:
+        """Return what the pages of all stores take that are to be asked."""
+        return _estimate((size for done in self.done for size in done.sizes), turns)
 
     @property
     def others(self) -> dict[str, Any]:
@@ -353,48 +428,46 @@ class _Work:
     out: Path
     options: dict[str, Any]
 
-    def each(self, options: dict[str, Any], *, goes_on: bool) -> _Results:
-        """Generate one after the other.
+    def each(
+        self,
+        options: dict[str, Any],
+        *,
+        goes_on: bool,
+        show: Callable[[GenerateResult], None] | None,
+        describe: Callable[[GenerateResult], dict[str, Any]] | None,
+    ) -> _Results:
+        """Generate all, several at the same time where ``--jobs`` allows it.
 
         Args:
             options: of ``generate_store``, beside those that say what is to be generated.
             goes_on: whether an operation that cannot be generated leaves the others to be.
+            show: tells people of a store; called as stores are finished, told in their order.
+            describe: returns a store as JSON.
         """
         operations = self.selection.chosen
-        sharing = Sharing(self.out, is_for_many=goes_on, reads_stored=not self.options["force"])
-        options = {**options, "sharing": sharing}
-        done: list[GenerateResult] = []
         failed: list[tuple[str, RegenError]] = []
         skipped = list(self.selection.skipped)
-        rest = 0
         if goes_on:
             self._tell_lost(failed, skipped)
-        for number, operation in enumerate(operations, 1):
-            if goes_on and "dry_run" not in options:
-                say(f"{number}/{len(operations)} {operation}")
-            path = self.out / endpoint_of(operation, self.document).folder
-            ignore = self.project.ignored_in(path)
-            try:
-                one = generate_store(
-                    self.document, operation, self.out, ignore=ignore, **self.options, **options
-                )
-            except NothingToGenerateError as error:
-                if not goes_on:
-                    raise
-                kind = PLAIN_VALUES if isinstance(operation, Operation) else PLAIN_REQUEST
-                skipped.append(Skipped(str(operation), kind, error.what))
-                continue
-            except (DocumentDefectError, StoreError) as error:
-                if not goes_on:
-                    raise
-                named = "" if str(operation) in error.what else f"{operation}: "
-                fail(f"{named}{error.what}", why=error.why, hint=error.hint)
-                failed.append((str(operation), error))
-                continue
-            done.append(one)
-            if _would_stop_the_next(one):
-                rest = len(operations) - number
-                break
+        done: list[_Done] = []
+        numbers = {str(operation): number for number, operation in enumerate(operations, 1)}
+        told = InOrder()
+        early: list[tuple[int, tuple[str, RegenError] | Skipped]] = []
+        for name, result in self._generate(options, goes_on=goes_on):
+            number = numbers[name]
+            with hold_back() as lines:
+                if isinstance(result, GenerateResult):
+                    done.append(_Done.of(number, result, describe(result) if describe else None))
+                    if show is not None:
+                        show(result)
+                elif not goes_on:
+                    raise result
+                else:
+                    early.append((number, self._failure(operations[number - 1], result)))
+            told.tell(number, lines)
+        told.finish()
+        for _, failure in sorted(early, key=itemgetter(0)):
+            skipped.append(failure) if isinstance(failure, Skipped) else failed.append(failure)
         if not done and not failed:
             verb = "is answered with" if isinstance(operations[0], Operation) else "takes"
             raise UsageError(
@@ -402,7 +475,42 @@ class _Work:
                 why=skipped[-1].reason,
                 hint="name another document or tag, or --status",
             )
+        done.sort(key=lambda one: one.number)
+        rest = len(operations) - len(done) - len(early)
         return _Results(done, failed, skipped, self.selection.excluded, rest)
+
+    def _generate(
+        self, options: dict[str, Any], *, goes_on: bool
+    ) -> Iterator[tuple[str, GenerateResult | RegenError]]:
+        operations = self.selection.chosen
+
+        def begins(number: int, operation: object) -> None:
+            if goes_on and "dry_run" not in options:
+                say(f"{number}/{len(operations)} {operation}")
+
+        return generate_stores(
+            self.document,
+            operations,
+            self.out,
+            ignore=self.project.ignored_in,
+            sharing=Sharing(self.out, is_for_many=goes_on, reads_stored=not self.options["force"]),
+            begins=begins,
+            **self.options,
+            **options,
+        )
+
+    def _failure(self, operation: Part, error: RegenError) -> tuple[str, RegenError] | Skipped:
+        """Tell why an operation has no store; raise what concerns the others as well."""
+        match error:
+            case NothingToGenerateError():
+                kind = PLAIN_VALUES if isinstance(operation, Operation) else PLAIN_REQUEST
+                return Skipped(str(operation), kind, error.what)
+            case DocumentDefectError() | StoreError():
+                named = "" if str(operation) in error.what else f"{operation}: "
+                fail(f"{named}{error.what}", why=error.why, hint=error.hint)
+                return str(operation), error
+            case _:
+                raise error
 
     def _tell_lost(self, failed: list[tuple[str, RegenError]], skipped: list[Skipped]) -> None:
         """Tell which operations the document lacks because it is broken."""
@@ -419,14 +527,7 @@ class _Work:
             failed.append((defect.where, error))
 
 
-def _would_stop_the_next(result: GenerateResult) -> bool:
-    """Return whether what stopped one store would stop the next: no connection, no budget left."""
-    return bool({"transport", "budget", "cassette_miss"}.intersection(result.stop_reasons.values()))
-
-
-def _exit_code(result: GenerateResult | RegenError) -> int:
-    if isinstance(result, RegenError):
-        return result.exit_code
+def _exit_code(result: GenerateResult) -> int:
     if result.failures:
         return max(failure.exit_code for failure in result.failures)
     return int(any(found.has_errors for found in result.validation.values()))
@@ -450,7 +551,7 @@ def _plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
         ],
         **_others_json(result),
         "defects": [defect.to_json() for defect in result.defects],
-        "estimate": _estimate([result], turns).to_json(turns.price_of),
+        "estimate": _estimate(result.sizes, turns).to_json(turns.price_of),
     }
 
 
@@ -483,7 +584,7 @@ def _show_plan(result: GenerateResult, turns: TurnOptions) -> None:
         planned = f"{pages} to write by the template, no model to ask"
     _show_skipped(result)
     _show_shared(result)
-    _show_cost(_estimate([result], turns), turns)
+    _show_cost(_estimate(result.sizes, turns), turns)
     say(f"{result.path}: {planned}; nothing written")
 
 
@@ -492,12 +593,6 @@ def _show_defects(result: GenerateResult) -> None:
         is_error = defect.severity == "error"
         text = f"error: {defect}" if is_error else str(defect)
         fact("document", text, "red" if is_error else "yellow")
-
-
-def _tokens(result: GenerateResult, turns: TurnOptions) -> int:
-    """Return about how many tokens of input the pages take that are to be asked."""
-    asked = set(result.asked)
-    return sum(turns.estimate(entry) for entry in result.prompts if entry.key in asked)
 
 
 def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
@@ -557,9 +652,9 @@ def _show_shared(result: GenerateResult) -> None:
         fact("shared", f"{plural(len(result.shared), 'page')} with {shorten(folders)}")
 
 
-def _show_uncollected(project: Project, results: Sequence[GenerateResult]) -> None:
+def _show_uncollected(project: Project, results: _Results) -> None:
     """Say what is missing in the settings for pytest to collect the stores made."""
-    stored = [result.path for result in results if result.is_stored]
+    stored = (done.path for done in results.done if done.is_stored)
     missing = next(filter(None, map(project.missing_line, stored)), "")
     if missing:
         say(f"pytest does not collect it yet: add {missing}")
@@ -574,17 +669,18 @@ def _show_sum(
     results: _Results, turns: TurnOptions, *, dry_run: bool, cost: Decimal | None
 ) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
-    shared = sum(len(result.shared) for result in results.done)
+    shared = sum(done.shared for done in results.done)
     if shared or dry_run:
-        asked = sum(len(result.asked) for result in results.done)
-        tokens = sum(_tokens(result, turns) for result in results.done)
+        asked = sum(done.asked for done in results.done)
+        estimate = results.estimate(turns)
+        tokens = estimate.input_tokens
         about = f", about {tokens:,} tokens of input" if dry_run and tokens else ""
         rest = f"; {plural(shared, 'page')} shared by stores" if shared else ""
         verb = "to ask" if dry_run else "asked"
         fact("pages", f"{asked:,} {verb}{about}{rest}")
-        _show_cost(_estimate(results.done, turns), turns)
-    if calls := sum(result.calls for result in results.done):
-        usage = sum((result.usage for result in results.done), Usage())
+        _show_cost(estimate, turns)
+    if calls := sum(done.calls for done in results.done):
+        usage = sum((done.usage for done in results.done), Usage())
         fact("spent", turns.spent(calls, usage, cost))
     for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
         names = [each.operation for each in whose]
@@ -592,8 +688,8 @@ def _show_sum(
     if results.excluded:
         names = [str(operation) for operation in results.excluded]
         fact("excluded", f"{plural(len(names), 'operation')}: {shorten(names)}")
-    failing = sum(_exit_code(result) > 0 for result in results.done)
-    kept = sum(_exit_code(result) == 0 and _is_kept(result) for result in results.done)
+    failing = sum(done.exit_code > 0 for done in results.done)
+    kept = sum(done.exit_code == 0 and done.is_kept for done in results.done)
     made = len(results.done) - failing - kept
     parts = [f"{plural(made, 'store')} {'planned' if dry_run else 'generated'}"]
     others = {
@@ -606,11 +702,6 @@ def _show_sum(
     }
     parts += [f"{number:,} {what}" for what, number in others.items() if number]
     say(", ".join(parts))
-
-
-def _is_kept(result: GenerateResult) -> bool:
-    """Return whether a store was there already, just as the document wants it."""
-    return not (result.asked or result.added or result.changed or result.removed)
 
 
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
@@ -37,6 +37,9 @@ __all__ = [
     "BudgetTokens",
     "CassetteOption",
     "DryRun",
+    "EngineChoice",
+    "EngineOption",
+    "InOrder",
     "Jobs",
     "ModelOption",
     "ProviderName",
@@ -50,6 +53,7 @@ __all__ = [
     "emit_text",
     "fact",
     "fail",
+    "hold_back",
     "is_terminal",
     "next_step",
     "say",
@@ -86,6 +90,10 @@ def say(text: str = "", style: str = "") -> None:
         text: one line or more.
         style: colour of the text on a terminal.
     """
+    held = _held.get()
+    if held is not None:
+        held.append((text, style))
+        return
     text = _without_tricks(_near(text))
     if not sys.stderr.isatty():
         # In one piece: lines of several threads must not end up in one another.
@@ -94,6 +102,43 @@ def say(text: str = "", style: str = "") -> None:
     from rich.text import Text
 
     console().print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+_held: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held", default=None)
+
+
+@contextmanager
+def hold_back() -> Iterator[list[tuple[str, str]]]:
+    """Keep what is told in the block, as texts and styles for ``say``, and tell nothing."""
+    token = _held.set([])
+    try:
+        yield cast("list[tuple[str, str]]", _held.get())
+    finally:
+        _held.reset(token)
+
+
+class InOrder:
+    """Tells what came of many places in their order, however early one of them is finished."""
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._waiting: dict[int, list[tuple[str, str]]] = {}
+
+    def tell(self, number: int, lines: list[tuple[str, str]]) -> None:
+        """Tell of a place, from 1, as soon as all before it were told of."""
+        self._waiting[number] = lines
+        while self._next in self._waiting:
+            self._tell(self._waiting.pop(self._next))
+            self._next += 1
+
+    def finish(self) -> None:
+        """Tell what still waits: for places that were never begun."""
+        for number in sorted(self._waiting):
+            self._tell(self._waiting.pop(number))
+
+    def _tell(self, lines: list[tuple[str, str]]) -> None:
+        for text, style in lines:
+            say(text, style)
 
 
 def _near(text: str) -> str:
@@ -288,6 +333,13 @@ class RecordChoice(StrEnum):
     REWRITE = "rewrite"
 
 
+class EngineChoice(StrEnum):
+    """Which part of the API answers: it does so at once, or in batches."""
+
+    LIVE = "live"
+    BATCH = "batch"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 UnitNames = Annotated[
     list[str] | None,
@@ -302,12 +354,22 @@ ModelOption = Annotated[
 Attempts = Annotated[
     int | None, typer.Option("--attempts", min=1, help="Replies per page at most.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at the same time.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", min=1, help="Pages asked at the same time; of a batch, all are.")
+]
 BudgetTokens = Annotated[
     int | None, typer.Option("--budget", min=1, help="Tokens this command may spend.")
 ]
 CassetteOption = Annotated[
     Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
+]
+EngineOption = Annotated[
+    EngineChoice,
+    typer.Option(
+        "--engine",
+        help="live: each page is answered at once; batch: all in one batch, at half the price, "
+        "within an hour or a day.",
+    ),
 ]
 RecordOption = Annotated[
     RecordChoice, typer.Option("--record", help="Record mode of the cassette.")

@@ -39,7 +39,7 @@ _LEAST_SECONDS: Final = 1.0
 _SILENCE: Final = 60.0
 """Seconds without any change after which a plain line says that the run goes on."""
 
-_WIDE: Final = 100
+_WIDE: Final = 120
 """Columns from which there is room for a bar beside the words."""
 
 _BAR: Final = 20
@@ -63,6 +63,9 @@ class RunProgress:
         """Returns how many batches are under way."""
         self.price_of = price_of
         self._places = places
+        self._latest = self.state
+        self._before: RunState | None = None
+        """What the runs before came to, where a command needs several."""
         self._pace = Pace()
         self._lock = threading.Lock()
 
@@ -72,8 +75,10 @@ class RunProgress:
     def watch(self, state: RunState) -> None:
         """Take in a new state of the run."""
         with self._lock:
-            if state.elapsed >= self.state.elapsed:
-                self.state = state
+            if state.elapsed < self._latest.elapsed:  # Another run of the same command began.
+                self._before, self._pace = self.state, Pace()
+            self._latest = state
+            self.state = self._before + state if self._before else state
             self._pace.add(state)
 
     @property

@@ -13,6 +13,8 @@ from pytest_regen.cli.output import (
     BudgetTokens,
     CassetteOption,
     DryRun,
+    EngineChoice,
+    EngineOption,
     Jobs,
     ModelOption,
     ProviderName,
@@ -97,6 +99,7 @@ def regenerate(
     cassette: CassetteOption = None,
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
+    engine: EngineOption = EngineChoice.LIVE,
     accept_any: Annotated[
         bool, typer.Option("--accept-any", help="Keep new outputs even if they are worse.")
     ] = False,
@@ -113,7 +116,7 @@ def regenerate(
 ) -> None:
     """Regenerate types or pages of a store from their stored prompts, or units of a file."""
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
+    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
     if file := project.unit_file(path, units):
         from pytest_regen.cli.units import refuse_types, regenerate_file
 
@@ -292,7 +295,7 @@ def _show_plan(
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
     if estimate.pages:
-        fact("cost", estimate.words(turns.price_of))
+        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
     to_do = "write" if turns.by_template else "ask"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 

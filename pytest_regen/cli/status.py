@@ -1,21 +1,37 @@
-"""``status``: where everything that a model wrote comes from, and how it stands."""
+"""``status``: where everything that a model wrote comes from, how it stands, what is to be asked.
 
-from collections.abc import Iterable, Iterator, Sequence
+Stores and files are read one by one and not kept, so that thousands of them take no more memory
+than one.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from pytest_regen.cli.output import AsJson, UnitNames, emit_json, say
+from pytest_regen.cli.output import (
+    AsJson,
+    RecordChoice,
+    UnitNames,
+    describe_failure,
+    emit_json,
+    fail,
+    next_step,
+    say,
+)
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.stores import stores_in
-from pytest_regen.errors import UsageError
+from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.cli.work_left import DocumentStores, WorkLeft
+from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.stores import RegenStore
 from pytest_regen.units.ledger import Entry
-from pytest_regen.units.place import UnitFile
+from pytest_regen.units.loading import prepare_kinds
+from pytest_regen.units.view import FileUnits
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = ["status"]
 
@@ -62,7 +78,7 @@ def status(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show each unit or type in one line: its state, who wrote it, and when."""
+    """Show each unit or type in one line: its state, who wrote it, and when; and what is to ask."""
     project = Project.here()
     files = project.unit_files(paths)
     stores = list(stores_in(project, paths, files))
@@ -71,26 +87,65 @@ def status(
             f"--unit {units[0]} names nothing: no file with units is among the paths",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
-    of_files = [(file.here, list(_unit_rows(file, units))) for file in files]
-    of_stores = [(path.as_posix(), list(_type_rows(project, path))) for path in stores]
+    turns = TurnOptions(project, None, None, None, 1, None, RecordChoice.NONE, None)
+    left = WorkLeft(turns)
+    documents = DocumentStores(is_whole=stores != list(paths or ()))
+    report: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}
+    code = 0
+    for path in stores:
+        try:
+            store = RegenStore.open(path)
+            results = validate_store(store, ignore=project.ignored_in(path))
+        except RegenError as error:
+            if len(stores) == 1:
+                raise
+            code = max(code, error.exit_code)
+            left.add_unreadable(path)
+            _tell_unreadable(path, error, None if not as_json else report["stores"])
+            continue
+        left.add_store(store, results)
+        documents.add(store)
+        _tell(path, "types", _type_rows(store, results), report["stores"] if as_json else None)
+    prepare_kinds(project.kinds, [file.path for file in files])
+    for file in files:
+        view = file.open()
+        _tell(file.here, "units", _unit_rows(view, units), report["files"] if as_json else None)
+        left.add_file(file, view, units)
+    following = left.next_command(documents)
     if as_json:
-        emit_json(
-            {
-                "stores": [{"path": path, "types": _json(rows)} for path, rows in of_stores],
-                "files": [{"path": path, "units": _json(rows)} for path, rows in of_files],
-            }
-        )
-        return
-    for path, rows in (*of_stores, *of_files):
-        _show(path, rows)
+        absent = [group.to_json() for group in documents.absent]
+        total = {**left.to_json(), "without_store": absent, "next": following or None}
+        emit_json({**report, "sum": total})
+    else:
+        for group in documents.absent:
+            say(str(group), "yellow")
+        say(left.words(), "green" if left.is_nothing else "")
+        if following:
+            next_step(following)
+    raise typer.Exit(code)
 
 
-def _json(rows: Sequence[_Row]) -> list[dict[str, Any]]:
-    return [asdict(row) for row in rows]
+def _tell(
+    path: Path | str, key: str, rows: Iterable[_Row], report: list[dict[str, Any]] | None
+) -> None:
+    """Show the rows of a place, or put them into a report."""
+    name = path.as_posix() if isinstance(path, Path) else path
+    found = list(rows)
+    if report is None:
+        _show(name, found)
+    else:
+        report.append({"path": name, key: [asdict(row) for row in found]})
 
 
-def _unit_rows(file: UnitFile, names: Sequence[str] | None) -> Iterator[_Row]:
-    view = file.open()
+def _tell_unreadable(path: Path, error: RegenError, report: list[dict[str, Any]] | None) -> None:
+    """Say that a store cannot be read, and go on with the others."""
+    if report is None:
+        fail(error.what, why=error.why, hint=error.hint)
+    else:
+        report.append({"path": path.as_posix(), "types": [], "failure": describe_failure(error)})
+
+
+def _unit_rows(view: FileUnits, names: Collection[str] | None) -> Iterator[_Row]:
     for name in view.names:
         if names is None or name in names:
             yield _row(name, view.issues(name), view.entry(name))
@@ -106,9 +161,7 @@ def _row(name: str, issues: Iterable[Issue], entry: Entry | None) -> _Row:
     return _Row.of(name, issues, entry.model, entry.generated_at, entry.attempt)
 
 
-def _type_rows(project: Project, path: Path) -> Iterator[_Row]:
-    store = RegenStore.open(path)
-    results = validate_store(store, ignore=project.ignored_in(path))
+def _type_rows(store: RegenStore, results: Mapping[str, ValidationResult]) -> Iterator[_Row]:
     for name in store.type_names:
         pages = store.pages_of(name)
         yield _Row.of(

@@ -1,12 +1,13 @@
 """How a command's turns with a model are made, from its options and the project's settings."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_regen.cli.output import RecordChoice, usage_line
+from pytest_regen.cli.output import EngineChoice, RecordChoice, say, usage_line
 from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
@@ -14,10 +15,14 @@ from pytest_regen.modes import TEMPLATE
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
-from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
-from pytest_regen.turns.providers import no_template, require_api_key
-from pytest_regen.turns.values import Provider, Usage
+from pytest_regen.turns.models import tokens_for
+from pytest_regen.turns.providers import TemplateProvider, no_template, require_api_key
+from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.replies import ReplyJournal
 
 __all__ = ["TurnOptions"]
 
@@ -37,6 +42,12 @@ class TurnOptions:
     cassette: Path | None
     record: RecordChoice
     provider: str | None
+    engine: EngineChoice = EngineChoice.LIVE
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether pages are asked in batches, at half the price."""
+        return self.engine is EngineChoice.BATCH
 
     def replies(self) -> int:
         """Return how many replies a page may take: the option, the project's table, or 2."""
@@ -46,15 +57,19 @@ class TurnOptions:
     def by_template(self) -> bool:
         """Whether types are written by the template, so that no model is asked.
 
-        A model that is named on the command line is asked, whatever the project's table says.
+        A model or engine that is named on the command line is asked, whatever the project's table
+        says.
         """
         if self.provider is not None:
             return self.provider == TEMPLATE
-        return self.model is None and self.project.settings.provider == TEMPLATE
+        is_model_named = self.model is not None or self.is_batch
+        return not is_model_named and self.project.settings.provider == TEMPLATE
 
     def estimate(self, entry: PromptEntry) -> int:
         """Return about how many tokens a request with a prompt takes: none without a model."""
-        return 0 if self.by_template else estimated_input_tokens(entry)
+        if self.by_template:
+            return 0
+        return tokens_for(estimated_input_tokens(entry), self._model or DEFAULT_MODEL)
 
     def size(self, size: AskSize) -> AskSize:
         """Return a request as this command would make it: a model that is named is asked."""
@@ -63,14 +78,19 @@ class TurnOptions:
     def price_of(self, usage: Usage, model: str) -> Decimal | None:
         """Return what usage of a model costs in US dollars; ``None`` where no price is known.
 
-        The project's table comes first. The list prices are those of the API: of what another
-        provider takes they say nothing.
+        That is without a batch. The project's table comes first. The list prices are those of the
+        API: of what another provider takes they say nothing.
         """
         settings = self.project.settings
         if price := settings.price.get(model):
             return price.cost(usage)
         is_listed = self.provider is None and settings.provider in {None, TEMPLATE}
         return cost_of(usage, model) if is_listed else None
+
+    def _price_here(self, usage: Usage, model: str) -> Decimal | None:
+        """Return what usage costs with this engine."""
+        price = self.price_of(usage, model)
+        return price * BATCH_SHARE if price is not None and self.is_batch else price
 
     def spent(self, calls: int, usage: Usage, cost: Decimal | None = None) -> str:
         """Return what asking for types took, in words; ``cost`` where that is to be told."""
@@ -93,7 +113,7 @@ class TurnOptions:
             progress_line_of(
                 title,
                 places="store" if of_types else "file",
-                price_of=None if self._replays else self.price_of,
+                price_of=None if self._replays else self._price_here,
                 as_json=as_json,
             ) as progress,
             self.turns(progress, of_types=of_types) as settings,
@@ -120,9 +140,12 @@ class TurnOptions:
                 f"--record {self.record} has nothing to record to",
                 hint="name a file with --cassette FILE",
             )
-        with self._cassette():
-            provider = self._provider(of_types=of_types)
-            answers = provider or AnthropicProvider(self._model)
+        provider = self._provider(of_types=of_types)
+        with (
+            self._cassette(),
+            self._answering(provider) as answers,
+            self._journal(answers) as journal,
+        ):
             if progress:
                 progress.batches = lambda: getattr(answers, "batches", 0)
             yield TurnSettings(
@@ -133,7 +156,39 @@ class TurnOptions:
                 progress=progress.page if progress else None,
                 watch=progress.watch if progress else None,
                 ready=None if provider else _require_key_for_types if of_types else require_api_key,
+                journal=journal,
             )
+
+    def _journal(self, answers: Provider) -> "AbstractContextManager[ReplyJournal | None]":
+        """Return the journal of the project's replies; there is none where nothing is paid."""
+        if self.cassette is not None or isinstance(answers, TemplateProvider):
+            return nullcontext()
+        from pytest_regen.turns.replies import ReplyJournal
+
+        return ReplyJournal.open(self.project.root)
+
+    @contextmanager
+    def _answering(self, provider: Provider | None) -> Iterator[Provider]:
+        """Yield who answers; where that is a batch, it outlives the command."""
+        if provider is not None or not self.is_batch:
+            yield provider or AnthropicProvider(self._model)
+            return
+        from pytest_regen.turns import BatchProvider
+
+        folder = self.project.root / ".regen" / "batches"
+        batches = BatchProvider(self._model, folder=folder, tell=say)
+        try:
+            yield batches
+        except KeyboardInterrupt:
+            if batches.batches:
+                say(
+                    f"batches under way at the API: {batches.batches}; none is cancelled, and the "
+                    "same command picks them up"
+                )
+            raise
+        finally:
+            # Replies that could not be stored are there for the next run.
+            batches.stop()
 
     def _provider(self, *, of_types: bool) -> Provider | None:
         """Return the provider that is named, in the command or in the table; ``None``: the API."""
@@ -145,6 +200,8 @@ class TurnOptions:
         return load_provider(name, folder=self.project.root)
 
     def _refuse_contradictions(self, *, of_types: bool) -> None:
+        if self.is_batch:
+            self._refuse_without_api()
         if self.provider != TEMPLATE:
             return
         if not of_types:
@@ -155,6 +212,33 @@ class TurnOptions:
                     f"--provider template and {option} {value} contradict each other",
                     why="the template asks no model, so there is nothing to record or replay",
                     hint=f"leave one of them out; {option} is for turns with a model",
+                )
+
+    def _refuse_without_api(self) -> None:
+        """Check that nothing stands against a batch at the API."""
+        table = self.project.settings.provider
+        for is_set, what, why in (
+            (
+                self.provider is not None,
+                f"--provider {self.provider}",
+                "batches are the API's; another provider has none",
+            ),
+            (
+                self.provider is None and table not in {None, TEMPLATE},
+                f"provider = {table!r} in [tool.pytest-regen]",
+                "batches are the API's; another provider has none",
+            ),
+            (
+                self.record is not RecordChoice.NONE,
+                f"--record {self.record}",
+                "a recording holds requests and their answers; a batch has its answers elsewhere",
+            ),
+        ):
+            if is_set:
+                raise UsageError(
+                    f"--engine batch and {what} contradict each other",
+                    why=why,
+                    hint="leave one of them out",
                 )
 
     @property

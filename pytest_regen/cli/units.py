@@ -35,6 +35,7 @@ from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import StopReason, fixable
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.text import plural
+from pytest_regen.turns.models import tokens_for
 from pytest_regen.units.asking import (
     UnitsResult,
     generate_units,
@@ -275,7 +276,7 @@ def _plan(
     asked = _names_to_ask(units, names, force=force)
     unreadable = units.file_issues or ((units.fault,) if units.fault else ())
     sizes = {name: turns.size(size) for name, size in file.sizes(units, asked, None)}
-    tokens = {name: size.input_tokens for name, size in sizes.items()}
+    tokens = {name: tokens_for(size.input_tokens, size.model) for name, size in sizes.items()}
     estimate = Estimate(sizes.values())
     if as_json:
         listed = [
@@ -303,7 +304,7 @@ def _plan(
         for name, count in tokens.items():
             say(f"  {name:<{width}}  about {count:,} tokens")
         if asked:
-            fact("cost", estimate.words(turns.price_of))
+            fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
             say(f"{units.here}: {plural(len(asked), 'unit')} to ask for; nothing written", "yellow")
         else:
             say(f"{units.here}: up to date", "green")

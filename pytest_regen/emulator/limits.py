@@ -69,15 +69,24 @@ class RateLimits:
     """For all calls about batches, which have a pool of their own."""
     batch_queue: int = 200_000
     """How many requests of batches may wait at any time."""
+    burst: float = 60.0
+    """Seconds' worth of a limit that may be used at once. The real API may enforce 60 requests a
+    minute as one a second: that is ``burst=1``."""
 
     def __post_init__(self) -> None:
         """Check the limits.
 
         Raises:
-            UsageError: one of them is below 1.
+            UsageError: one of them is below 1, or the burst is not above 0.
         """
+        if not 0 < self.burst <= _MINUTE:
+            raise UsageError(
+                f"the rate limit burst is {self.burst}",
+                why="it is how many seconds' worth of a minute's limit may be used at once",
+                hint="pass more than 0, and at most 60",
+            )
         for field in fields(self):
-            if getattr(self, field.name) < 1:
+            if field.name != "burst" and getattr(self, field.name) < 1:
                 raise UsageError(
                     f"the rate limit {field.name} is {getattr(self, field.name)}",
                     why="a bucket that never fills lets nothing through",
@@ -89,16 +98,17 @@ UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9, 10**9, 10**9)
 
 
 class _Bucket:
-    """Holds at most ``limit``, and refills at ``limit`` per minute."""
+    """Refills at ``limit`` per minute, and holds ``burst`` seconds' worth, at least 1."""
 
-    def __init__(self, limit: int, now: float) -> None:
+    def __init__(self, limit: int, burst: float, now: float) -> None:
         self.limit = limit
-        self.level = float(limit)
+        self.capacity = max(1.0, limit * burst / _MINUTE)
+        self.level = self.capacity
         self.at = now
 
     def refill(self, now: float) -> None:
         gained = max(0.0, now - self.at) * self.limit / _MINUTE
-        self.level, self.at = min(self.limit, self.level + gained), now
+        self.level, self.at = min(self.capacity, self.level + gained), now
 
     def seconds_until(self, amount: float) -> float:
         """Return how long until ``amount`` is available; 0 if it is."""
@@ -170,7 +180,7 @@ class Limiter:
             shown["tokens"] = (
                 sum(bucket.limit for bucket in both),
                 sum(bucket.remaining for bucket in both),
-                max(bucket.at + bucket.seconds_until(bucket.limit) for bucket in both),
+                max(bucket.at + bucket.seconds_until(bucket.capacity) for bucket in both),
             )
         return {
             f"anthropic-ratelimit-{kind}-{name}": text
@@ -188,9 +198,9 @@ class Limiter:
             limits = self._limits
             others = {"count_tokens": limits.count_requests, "batches": limits.batch_requests}
             self._pools[name] = {
-                "requests": _Bucket(others.get(name, limits.requests), now),
-                "input-tokens": _Bucket(limits.input_tokens, now),
-                "output-tokens": _Bucket(limits.output_tokens, now),
+                "requests": _Bucket(others.get(name, limits.requests), limits.burst, now),
+                "input-tokens": _Bucket(limits.input_tokens, limits.burst, now),
+                "output-tokens": _Bucket(limits.output_tokens, limits.burst, now),
             }
         pool = self._pools[name]
         for bucket in pool.values():
@@ -212,7 +222,7 @@ class Limiter:
         )
 
     def _bucket_state(self, bucket: _Bucket) -> tuple[int, int, float]:
-        return bucket.limit, bucket.remaining, bucket.at + bucket.seconds_until(bucket.limit)
+        return bucket.limit, bucket.remaining, bucket.at + bucket.seconds_until(bucket.capacity)
 
 
 def timestamp(seconds: float) -> str:

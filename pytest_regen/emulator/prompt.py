@@ -427,7 +427,9 @@ class PromptHistory:
 def _fingerprint(body: Mapping[str, Any], prompt: Prompt) -> _Fingerprint:
     def section(name: str) -> tuple[bytes, ...]:
         return tuple(
-            block.data.rpartition(b"\0")[2] for block in prompt.blocks if block.section == name
+            hashlib.sha256(block.data.rpartition(b"\0")[2]).digest()
+            for block in prompt.blocks
+            if block.section == name
         )
 
     config = body.get("output_config") or {}

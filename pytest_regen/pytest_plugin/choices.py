@@ -65,6 +65,8 @@ class Choices:
     only: tuple[str, ...]
     attempts_option: int | None
     attempts_default: int
+    jobs: int
+    """Requests under way at the same time for types and units that fail."""
     model: str | None
     provider_option: str | None
     """Who answers, as the command line says."""
@@ -170,7 +172,12 @@ def _read(config: pytest.Config) -> Choices:
         or (record is not None and any(_is_given(config, name) for name in _RECORD)),
         only=only,
         attempts_option=_at_least_one("--regen-attempts", option.regen_attempts),
-        attempts_default=_ini_attempts(config) or settings.attempts or DEFAULT_ATTEMPTS,
+        attempts_default=_ini_number(config, "regen_attempts")
+        or settings.attempts
+        or DEFAULT_ATTEMPTS,
+        jobs=_at_least_one("--regen-jobs", option.regen_jobs)
+        or _ini_number(config, "regen_jobs")
+        or 1,
         model=option.regen_model or config.getini("regen_model") or settings.model,
         provider_option=option.regen_provider,
         # A model named on the command line is asked, whatever the project's table says.
@@ -228,12 +235,12 @@ def _at_least_one(name: str, value: int | None) -> int | None:
     return value
 
 
-def _ini_attempts(config: pytest.Config) -> int | None:
-    text = str(config.getini("regen_attempts")).strip()
+def _ini_number(config: pytest.Config, name: str) -> int | None:
+    text = str(config.getini(name)).strip()
     if not text:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise pytest.UsageError(f"regen_attempts = {text}: must be a whole number of at least 1")
+        raise pytest.UsageError(f"{name} = {text}: must be a whole number of at least 1")
     return int(text)
 
 

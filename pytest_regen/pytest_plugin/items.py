@@ -16,7 +16,8 @@ from pytest_regen.pytest_plugin.names import (
     repair_command,
 )
 from pytest_regen.pytest_plugin.selection import Selection, from_rootdir, text_from_here
-from pytest_regen.pytest_plugin.stores import StoreCheck, check_of
+from pytest_regen.pytest_plugin.stash import raise_known_failure
+from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, look_at
 from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.regeneration import fixable
 from pytest_regen.text import excerpt, plural
@@ -187,6 +188,7 @@ DAMAGED = "store"
 
 def store_nodes(session: pytest.Session, selection: Selection) -> list["StoreNode"]:
     """Return a node for each store of the run."""
+    look_at(session.config, list(selection.types))
     nodes = []
     for path, types in selection.types.items():
         node: StoreNode = StoreNode.from_parent(session, path=path)
@@ -241,6 +243,7 @@ class TypeItem(pytest.Item):
             UnitError: the type has errors, or is stale where the project lets that fail.
             StoreError: the store cannot be opened.
         """
+        raise_known_failure(self)
         check = self.check
         failing, warnings = check.gate(self.name)
         is_stale = any(issue.code == "STALE" for issue in (*failing, *warnings))

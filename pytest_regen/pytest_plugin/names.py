@@ -27,6 +27,7 @@ __all__ = [
     "adopt_command",
     "cassette_of_test",
     "cassette_of_type",
+    "cassette_of_unit",
     "heal_command",
     "is_adoptable",
     "is_edited",
@@ -78,6 +79,12 @@ def cassette_of_type(config: pytest.Config, store: Path, type_name: str) -> Path
     """Return the file in which regenerating one type of a store is recorded, as its own item."""
     folder = config.rootpath / "cassettes" / "regen" / store.name
     return folder / f"{safe_file_name(type_name)}.yaml"
+
+
+def cassette_of_unit(config: pytest.Config, place: str, name: str) -> Path:
+    """Return the file in which asking for one unit of a file is recorded, as its own item."""
+    folder = config.rootpath / "cassettes" / "regen" / place
+    return folder / f"{safe_file_name(name)}.yaml"
 
 
 def mode_to_record(path: Path) -> str:

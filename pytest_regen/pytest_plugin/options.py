@@ -55,6 +55,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     parser.addini("regen_model", "model that regenerates (also --regen-model)", "string", "")
     parser.addini("regen_attempts", "calls of a test, the first included", "string", "")
+    parser.addini("regen_jobs", "requests at the same time (also --regen-jobs)", "string", "")
     parser.addini("regen_record", "record mode (also --regen-record)", "string", "")
     parser.addini(
         "regen_drift", "a request that is not what was recorded: fail, warn or ignore", "string", ""
@@ -119,6 +120,14 @@ def _add_ways(group: pytest.OptionGroup) -> None:
         dest="regen_attempts",
         metavar="N",
         help="Calls of a test, the first included (default: 2).",
+    )
+    group.addoption(
+        "--regen-jobs",
+        type=int,
+        default=None,
+        dest="regen_jobs",
+        metavar="N",
+        help="Requests under way at the same time for types and units that fail (default: 1).",
     )
     group.addoption(
         "--regen-model",

@@ -30,6 +30,7 @@ from pytest_regen.pytest_plugin.options import (
     is_used,
 )
 from pytest_regen.pytest_plugin.stash import (
+    AHEAD,
     CALL_FAILED,
     CALL_PASSED,
     RECORD_KEY,
@@ -262,6 +263,9 @@ def pytest_collection_modifyitems(
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Give a test the fixtures that its marks ask for by now."""
+    ahead = item.config.stash.get(AHEAD, None)
+    if ahead is not None and not ahead.knows(item):
+        ahead.finish()
     return (yield from setup_with_marked_fixtures(item))
 
 
@@ -348,6 +352,14 @@ def pytest_report_teststatus(
         if any(tuple(entry) == ("regen.outcome", "regenerated") for entry in properties):
             return "regenerated", "G", ("REGENERATED", {"yellow": True})
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End what is under way for items whose turn will not come."""
+    ahead = session.config.stash.get(AHEAD, None)
+    if ahead is not None:
+        ahead.close()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,5 +1,6 @@
 """Who answers turns, within which budget, and through which cassette."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.settings import Price
-from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
-from pytest_regen.turns.exchange import CallRecord, TurnExchange
+from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, cost_of, load_provider
+from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
 from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
@@ -28,6 +29,7 @@ __all__ = [
     "cost_in",
     "default_provider",
     "hooks_of",
+    "journal_of",
     "provider_of",
     "record_turns",
     "settings_of_run",
@@ -127,6 +129,9 @@ def provider_of(item: pytest.Item, *, of_types: bool) -> Provider:
     return _provider_of_run(item.config, of_types=of_types)
 
 
+_OF_THE_API: pytest.StashKey[dict[str, AnthropicProvider]] = pytest.StashKey()
+
+
 def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
     """Return who answers where no test says otherwise.
 
@@ -140,9 +145,14 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
         if hooked is not None:
             return hooked
     name = option or default
-    if name is None:
-        return AnthropicProvider(choices.model)
-    return load_provider(name, folder=config.rootpath)
+    if name is not None:
+        return load_provider(name, folder=config.rootpath)
+    # One for all items: its connections are kept. A test may have put the address elsewhere.
+    known = config.stash.setdefault(_OF_THE_API, {})
+    address = os.environ.get("ANTHROPIC_BASE_URL", "")
+    if address not in known:
+        known[address] = AnthropicProvider(choices.model)
+    return known[address]
 
 
 def hooks_of(
@@ -194,7 +204,22 @@ def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) ->
         jobs=jobs,
         before_turn=before,
         after_turn=after,
+        journal=None if asks_cassettes(provider) else journal_of(config),
     )
+
+
+_JOURNAL: pytest.StashKey[ReplyJournal] = pytest.StashKey()
+
+
+def journal_of(config: pytest.Config) -> ReplyJournal:
+    """Return where the replies of this run stand until they are stored; opened on first use.
+
+    A provider of the Messages API needs none: its answers are on the disk as recordings.
+    """
+    if _JOURNAL not in config.stash:
+        config.stash[_JOURNAL] = journal = ReplyJournal.open(config.rootpath)
+        config.add_cleanup(journal.close)
+    return config.stash[_JOURNAL]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "AHEAD",
     "CALL_FAILED",
     "CALL_PASSED",
     "CASSETTE",
@@ -23,6 +24,7 @@ __all__ = [
     "SESSION_MAKERS",
     "VCR_PLUGINS",
     "VCR_RUN",
+    "WorkAhead",
     "drop_ledger",
     "forget_sandbox",
     "is_regen_item",
@@ -30,6 +32,7 @@ __all__ = [
     "make_ledger",
     "other_vcr_plugin",
     "our_marks",
+    "raise_known_failure",
     "scrubber_of",
     "used_sandbox",
     "uses_cassette",
@@ -77,6 +80,39 @@ def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
 
 RECORD_KEY = "regen_record"
 """Attribute of a report that carries the record of its item."""
+
+
+class WorkAhead(Protocol):
+    """Items that are worked on ahead of their turn, as ``healing.ahead`` has them."""
+
+    def knows(self, item: pytest.Item) -> bool:
+        """Return whether an item is one of these."""
+        ...
+
+    def failure(self, item: pytest.Item) -> BaseException | None:
+        """Return what an item has failed with, if something was asked because of that."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until nothing is under way."""
+        ...
+
+    def close(self) -> None:
+        """End what is under way."""
+        ...
+
+
+AHEAD: pytest.StashKey[WorkAhead] = pytest.StashKey()
+"""The items of this process that are worked on ahead of their turn."""
+
+
+def raise_known_failure(item: pytest.Item) -> None:
+    """Raise what an item has failed with, if it was worked on ahead of its turn because of that."""
+    ahead = item.config.stash.get(AHEAD, None)
+    failure = None if ahead is None else ahead.failure(item)
+    if failure is not None:
+        raise failure
+
 
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself failed: one that skipped or was expected to fail did not."""

@@ -2,24 +2,34 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.errors import BoundaryError, MissingBlockError
+from pytest_regen.errors import MissingBlockError, RegenError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.selection import from_here, from_rootdir, store_path
-from pytest_regen.sources import blocks, extract_type_block
+from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import RegenStore, StoredPage
-from pytest_regen.validation import validate_store
-from pytest_regen.validation.behaviour import StoreBehaviour
-from pytest_regen.validation.issues import Issue, ValidationResult
-from pytest_regen.validation.stores import behaviour_of_store, format_note, wants_behaviour
+from pytest_regen.validation.issues import Issue, ValidationResult, without_ignored
+from pytest_regen.validation.store_cache import StoreCache, StoreFacts, StoreFindings, lines_of
+from pytest_regen.validation.stores import runs_any
 
-__all__ = ["StoreCheck", "StoreHandle", "StoreOpener", "TypeHandle", "check_of", "forget"]
+__all__ = [
+    "StoreCheck",
+    "StoreHandle",
+    "StoreOpener",
+    "TypeHandle",
+    "check_of",
+    "forget",
+    "look_at",
+]
 
 
 _CHECKS: pytest.StashKey[dict[Path, "StoreCheck"]] = pytest.StashKey()
@@ -33,9 +43,74 @@ def check_of(config: pytest.Config, path: Path) -> "StoreCheck":
     return checks[path]
 
 
+class _OpenStores:
+    """The stores that were opened last, so that none is read twice in a row.
+
+    All stores of a large project together take more memory than a machine has.
+    """
+
+    def __init__(self) -> None:
+        self._stores: OrderedDict[Path, tuple[RegenStore, int]] = OrderedDict()
+        self._size = 0
+
+    def open(self, path: Path) -> RegenStore:
+        """Return the store at ``path`` as it stood when it was opened last.
+
+        Raises:
+            StoreError: it is not there, unreadable, or contradicts itself.
+        """
+        if path in self._stores:
+            self._stores.move_to_end(path)
+            return self._stores[path][0]
+        store = RegenStore.open(path)
+        size = sum(map(len, (store.ir_data, store.prompts_data, store.pages_data, store.source)))
+        self._stores[path] = store, size
+        self._size += size
+        while self._size > _HELD and len(self._stores) > 1:
+            self.drop(next(iter(self._stores)))
+        return store
+
+    def drop(self, path: Path) -> None:
+        """Forget a store."""
+        if path in self._stores:
+            self._size -= self._stores.pop(path)[1]
+
+
+_HELD: Final = 32 << 20
+"""Bytes of the files of stores that stay open; as values they take three to four times as many."""
+
+_OPEN: pytest.StashKey[_OpenStores] = pytest.StashKey()
+_CACHE: pytest.StashKey[StoreCache] = pytest.StashKey()
+
+
+def _open_stores(config: pytest.Config) -> _OpenStores:
+    return config.stash.setdefault(_OPEN, _OpenStores())
+
+
+def _store_cache(config: pytest.Config) -> StoreCache:
+    """Return what is known of stores; workers of one run share it."""
+    run = getattr(config, "workerinput", {}).get("testrunuid", "")
+    return config.stash.setdefault(_CACHE, StoreCache(run))
+
+
 def forget(config: pytest.Config, path: Path) -> None:
     """Drop what is known of a store, because it was written."""
     config.stash.setdefault(_CHECKS, {}).pop(path, None)
+    _open_stores(config).drop(path)
+
+
+def look_at(config: pytest.Config, paths: Sequence[Path]) -> None:
+    """Let workers, which all collect all stores, share the work of opening them.
+
+    Each begins elsewhere and leaves what it saw in the cache, where the others find it.
+    """
+    worker: Mapping[str, Any] = getattr(config, "workerinput", {})
+    name, count = worker.get("workerid", ""), worker.get("workercount", 1)
+    if name.removeprefix("gw").isdecimal() and len(paths) > 1:
+        first = len(paths) * int(name.removeprefix("gw")) // count
+        for path in (*paths[first:], *paths[:first]):
+            with suppress(RegenError):  # Its items say why it cannot be opened.
+                _ = check_of(config, path).type_names
 
 
 class StoreCheck:
@@ -50,33 +125,54 @@ class StoreCheck:
         """As commands spell it."""
         self._user_issues: dict[str, tuple[Issue, ...]] = {}
 
-    @cached_property
+    @property
     def store(self) -> RegenStore:
         """The artifacts.
 
         Raises:
             StoreError: they are missing, unreadable or contradict one another.
         """
-        return RegenStore.open(self.path)
+        return _open_stores(self.config).open(self.path)
 
     @cached_property
+    def _facts(self) -> StoreFacts:
+        return _store_cache(self.config).facts(self.path, lambda: self.store)
+
+    @property
     def type_names(self) -> tuple[str, ...]:
         """The types that have an item, in the order of their prompts.
 
         Raises:
             StoreError: an artifact is missing or unreadable, or they contradict one another.
         """
-        _ = self.store.ir  # Read on first use, and no item can do without it.
-        return self.store.type_names
+        return self._facts.type_names
 
     @cached_property
     def results(self) -> dict[str, ValidationResult]:
         """What validation found, type by type, codes that the project ignores left out."""
-        found = validate_store(self.store, ignore=self.ignored)
+        found = without_ignored(self._findings.results, self.ignored)
         # It stays until the end of the run. Searching it for garbage while a thousand items are
         # run costs as much as validating it.
         gc.freeze()
         return found
+
+    @cached_property
+    def _findings(self) -> StoreFindings:
+        if self._known_findings is not None:
+            return self._known_findings
+        stores = _store_cache(self.config)
+        return stores.findings(
+            self.path, self._facts, lambda: self.store, behaviour=self._wants_behaviour
+        )
+
+    @cached_property
+    def _known_findings(self) -> StoreFindings | None:
+        stores = _store_cache(self.config)
+        return stores.known_findings(self.path, self._facts, behaviour=self._wants_behaviour)
+
+    @property
+    def _wants_behaviour(self) -> bool:
+        return runs_any(self.type_names, self.ignored)
 
     def ignored(self, type_name: str) -> frozenset[str]:
         """Return the codes that the project ignores in one type."""
@@ -85,7 +181,7 @@ class StoreCheck:
     @property
     def source_path(self) -> Path:
         """The assembled source."""
-        return self.store.source_path
+        return self.path / self._facts.source_file
 
     def result(self, type_name: str) -> ValidationResult:
         """Return what was found for one type, by validation and by validators of the user's."""
@@ -106,31 +202,24 @@ class StoreCheck:
     @property
     def format_note(self) -> str:
         """That another version of the package made the store; empty where this one did."""
-        note = format_note(self.store)
+        note = self._facts.format_note
         return f"note: {self.place}: {note}" if note else ""
-
-    @cached_property
-    def behaviour(self) -> StoreBehaviour:
-        """What running the types showed, unless the project ignores that."""
-        if wants_behaviour(self.store, self.ignored):
-            return behaviour_of_store(self.store)
-        return StoreBehaviour()
 
     @property
     def not_run(self) -> str:
         """Why the types were not run, where that is worth saying."""
-        found = self.behaviour
-        return "" if found.is_expected else found.why_not
+        return self._findings.not_run
 
     def _is_stray(self, name: str) -> bool:
         return name not in self.type_names
 
     def user_issues(self, type_name: str) -> tuple[Issue, ...]:
         """Return what the hook ``pytest_regen_validators`` finds in one type."""
+        hook = self.config.hook.pytest_regen_validators
+        if not hook.get_hookimpls():
+            return ()  # The store need not be opened for nobody.
         if type_name not in self._user_issues:
-            answers = self.config.hook.pytest_regen_validators(
-                config=self.config, store=self.store, type_name=type_name
-            )
+            answers = hook(config=self.config, store=self.store, type_name=type_name)
             self._user_issues[type_name] = tuple(
                 issue for answer in answers for issue in answer or ()
             )
@@ -146,12 +235,9 @@ class StoreCheck:
         return self._lines.get(type_name)
 
     @cached_property
-    def _lines(self) -> dict[str, int]:
-        try:
-            found = blocks(self.store.source)
-        except BoundaryError:
-            return {}  # The types fail with it; to be shown, none of them needs a line.
-        return {block.name: block.first_line - 1 for block in found}
+    def _lines(self) -> Mapping[str, int]:
+        known = self._known_findings
+        return lines_of(self.store) if known is None else known.lines
 
 
 class StoreOpener:

@@ -13,8 +13,10 @@ import pytest
 
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
+from pytest_regen.pytest_plugin.names import cassette_of_unit, heal_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
+from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.text import excerpt, plural
 from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
@@ -354,6 +356,7 @@ class UnitItem(pytest.Item):
             WrongUnitError: something is wrong with it.
             KindError: the kind cannot say which units there are.
         """
+        raise_known_failure(self)
         _prepare(self.session)
         failing, warned = self.check.gate(self.unit)
         # Also where there is nothing: what was said before it was regenerated is over.
@@ -443,8 +446,9 @@ class WrongUnitError(AssertionError):
             keep = f"\n  keep:          {adopt_command(here, name)}" if "STALE" in codes else ""
             yield f"  generate:      {generate_command(here, name)}{keep}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
-            id_here = f"{here}::{encode_name(name)}"
-            yield f"  regenerate:    pytest {shlex.quote(id_here)} --regen"
+            config, place = self.check.config, self.check.place
+            cassette = cassette_of_unit(config, place, name)
+            yield f"  regenerate:    {heal_command(config, unit_id(place, name), cassette)}"
             yield f"  or:            {command('regenerate', here, name)}"
 
 

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.generate import generate_store
+    from pytest_regen.regeneration.generate import generate_store, generate_stores
     from pytest_regen.regeneration.planning import StorePlan, plan_store
     from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.regenerate import (
         heal_store,
+        heal_stores,
         heal_type,
         heal_type_steps,
         merge_results,
@@ -55,7 +56,9 @@ __all__ = [
     "edited_types",
     "fixable",
     "generate_store",
+    "generate_stores",
     "heal_store",
+    "heal_stores",
     "heal_type",
     "heal_type_steps",
     "merge_results",

@@ -4,8 +4,9 @@ A truncated reply is never asked for again as it was: first with a larger limit,
 continuation whose pieces are joined into the same output.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_regen.errors import (
     BudgetError,
@@ -27,18 +28,17 @@ from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.steps import adrive
 from pytest_regen.turns.values import Reply, TurnRequest, Usage, provider_reference
 
-if TYPE_CHECKING:
-    from pytest_regen.turns.replies import ReplyJournal
-
 __all__ = [
     "ENDS_ALL",
     "FIRST_LIMIT",
     "LARGER_LIMIT",
+    "Replies",
     "Turns",
     "answer_at_once",
     "ask_model",
     "ends_all",
     "ends_the_run",
+    "note_stored",
     "read_answer",
     "stop_reason_of",
 ]
@@ -101,7 +101,7 @@ class Turns:
     """What is to end all work: a fault of the program, or an interruption."""
 
 
-async def ask_model(ask: Ask, exchange: TurnExchange, journal: "ReplyJournal | None") -> Turns:
+async def ask_model(ask: Ask, exchange: TurnExchange, replies: "Replies") -> Turns:
     """Take the turns for one page, in the event loop; nothing is raised but a cancellation.
 
     A refusal, a spent budget, a provider without a reply and a cassette without an answer are
@@ -110,7 +110,7 @@ async def ask_model(ask: Ask, exchange: TurnExchange, journal: "ReplyJournal | N
     import asyncio
 
     turns = Turns(ask)
-    sender = _Journaled(exchange, journal, turns)
+    sender = _Journaled(exchange, replies, turns)
     try:
         turns.whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
     except (RefusedError, ProviderError, BudgetError, CassetteError) as error:
@@ -122,28 +122,61 @@ async def ask_model(ask: Ask, exchange: TurnExchange, journal: "ReplyJournal | N
     return turns
 
 
+class Replies:
+    """What is known of replies between runs: those that a run paid for and could not store."""
+
+    def __init__(self, settings: TurnSettings) -> None:
+        self._journal = settings.journal
+        self._provider = settings.provider
+
+    def find(self, ask: Ask, request: TurnRequest) -> Reply | None:
+        """Return the reply that an earlier run paid for, if any."""
+        if self._journal is None:
+            return None
+        return self._journal.find(request, self._answerer(ask))
+
+    def add(self, ask: Ask, request: TurnRequest, reply: Reply) -> None:
+        """Keep a reply until it is stored."""
+        if self._journal is not None:
+            self._journal.add(request, self._answerer(ask), reply)
+
+    def _answerer(self, ask: Ask) -> str | None:
+        from pytest_regen.turns.replies import name_answerer
+
+        return name_answerer(ask.provider or self._provider)
+
+
+def note_stored(answers: Iterable[Answer], settings: TurnSettings) -> None:
+    """Note that what became of answers is written, whether kept, rejected or refused."""
+    requests = [request for answer in answers for request in answer.requests]
+    if requests and settings.journal is not None:
+        settings.journal.stored(requests)
+    stored = getattr(settings.provider, "stored", None)
+    if requests and stored is not None:
+        stored(requests)  # Batches keep their results until then.
+
+
 @dataclass(frozen=True, slots=True)
 class _Journaled:
     """An exchange beside a journal: what an earlier run was answered is not asked again."""
 
     exchange: TurnExchange
-    journal: "ReplyJournal | None"
+    replies: Replies
     turns: Turns
 
     def send(self, request: TurnRequest) -> Reply:
         raise NotImplementedError  # only asked in the event loop
 
     async def asend(self, request: TurnRequest) -> Reply:
-        journal, turns = self.journal, self.turns
-        reference = self.exchange.reference
-        if journal is not None and (reply := journal.find(request, reference)) is not None:
+        turns = self.turns
+        reply = self.replies.find(turns.ask, request)
+        if reply is not None:
             turns.earlier += reply.usage
         else:
             reply = await self.exchange.asend(
                 request, expected=turns.ask.output_tokens, log=turns.tally.add
             )
-            if journal is not None:
-                journal.add(request, reference, reply)
+            self.replies.add(turns.ask, request, reply)
         turns.requests.append(request)
         return reply
 

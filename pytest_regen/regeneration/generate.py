@@ -1,22 +1,27 @@
 """An API description becomes a store, or an existing store follows its document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
 
-from pytest_regen.documents import Document, Part
+from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.changes import compare_types
-from pytest_regen.errors import HandEditError, StoreWriteError
+from pytest_regen.errors import HandEditError, RegenError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.costs import AskSize, page_size
-from pytest_regen.regeneration.flow import source_diff, work
+from pytest_regen.regeneration.flow import source_diff, work_steps
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
 from pytest_regen.regeneration.prompt_faults import prompt_faults
+from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.sharing import Sharing
 from pytest_regen.regeneration.store_place import (
+    LockedStore,
     StorePlace,
     StoreView,
     ask_for_page,
@@ -34,7 +39,13 @@ from pytest_regen.regeneration.values import (
     Known,
     TurnSettings,
 )
-from pytest_regen.stores import RegenStore, StoredPage, is_store, refuse_unwritable
+from pytest_regen.stores import (
+    RegenStore,
+    StoredPage,
+    StoreUpdate,
+    refuse_unwritable,
+)
+from pytest_regen.stores.formats import PagesEnvelope
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, Usage, provider_reference
@@ -42,7 +53,7 @@ from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Ignore
 from pytest_regen.validation.stores import format_note, validate_pages
 
-__all__ = ["generate_store"]
+__all__ = ["GenerateOptions", "generate_store", "generate_stores"]
 
 
 def generate_store(
@@ -94,45 +105,164 @@ def generate_store(
     Raises:
         DocumentError, UsageError, StoreError: the work cannot start; nothing was written.
     """
+    steps = _steps(
+        document,
+        part,
+        out,
+        settings if dry_run else _settings(provider, settings),
+        sharing,
+        ignore=lambda _: ignore,
+        attempts=attempts,
+        discard_edits=discard_edits,
+        dry_run=dry_run,
+        plan_options={
+            "language": language,
+            "status": status,
+            "fields_per_page": fields_per_page,
+            "namespace": namespace,
+            "profile": profile,
+            "force": force,
+            "allow_defects": allow_defects,
+        },
+    )
+    return drive_flow(steps, _settings(provider, settings))
+
+
+class GenerateOptions(TypedDict, total=False):
+    """The options of ``generate_store`` that stores generated together have in common."""
+
+    language: str
+    status: str | None
+    fields_per_page: int | None
+    namespace: str | None
+    profile: str | None
+    attempts: int
+    force: bool
+    discard_edits: bool
+    allow_defects: bool
+    dry_run: bool
+
+
+def generate_stores(
+    document: Document | Path | str,
+    parts: Iterable[Part | str],
+    out: Path | str,
+    *,
+    provider: Provider | None = None,
+    settings: TurnSettings | None = None,
+    ignore: Callable[[Path], Ignore] = lambda _: (),
+    sharing: Sharing | None = None,
+    begins: Callable[[int, Part | str], None] = lambda _number, _part: None,
+    **options: Unpack[GenerateOptions],
+) -> Iterator[tuple[str, GenerateResult | RegenError]]:
+    """Generate the types of several parts of a document, each into a folder below ``out``.
+
+    All are asked for through one queue: ``settings.jobs`` pages are under way, whichever store they
+    belong to, and each system prompt is warmed once. A store is planned when there is room for its
+    pages, so that any number of them takes little memory. Pages with the same prompt are asked for
+    once; a store that has one waits for the store that began earlier.
+
+    Args:
+        document: an API description, or the path of one.
+        parts: as ``part`` of ``generate_store``; one is taken when it begins.
+        out: the folder in which each store has a folder of its own.
+        provider: answers instead of the Anthropic API.
+        settings: provider, model, budget, jobs and hooks in one; wins over ``provider``.
+        ignore: returns the codes that do not count, given the folder of a store.
+        sharing: the stores that these share answers with; by default those below ``out``.
+        begins: called with the number of a part, from 1, and the part, when it begins.
+        **options: those of ``generate_store``, for all parts.
+
+    Yields:
+        The name of a part and what came of it, as stores are finished. A ``RegenError`` is what
+        ``generate_store`` would have raised; the others go on. After a failure that would meet
+        every request no store is begun, and those that got no answer are left out.
+
+    Raises:
+        DocumentError: the document cannot be read.
+    """
+    if not isinstance(document, Document):
+        document = read_document(Path(document))
+    parts = list(parts)
+    plan_options: dict[str, Any] = dict(options)
+    attempts, is_dry = plan_options.pop("attempts", 2), plan_options.pop("dry_run", False)
+    discard_edits = plan_options.pop("discard_edits", False)
+    if sharing is None:
+        sharing = Sharing(out, reads_stored=not options.get("force", False))
+
+    def flows() -> Iterator[tuple[str, Flow[GenerateResult]]]:
+        for number, part in enumerate(parts, 1):
+            begins(number, part)
+            flow = _steps(
+                document,
+                part,
+                out,
+                settings if is_dry else asked,
+                sharing,
+                ignore=ignore,
+                attempts=attempts,
+                discard_edits=discard_edits,
+                dry_run=is_dry,
+                plan_options=plan_options,
+            )
+            yield str(part), flow
+
+    asked = _settings(provider, settings)
+    yield from drive_flows(flows(), asked, total=len(parts))
+
+
+def _settings(provider: Provider | None, settings: TurnSettings | None) -> TurnSettings:
+    return settings or TurnSettings(provider or AnthropicProvider())
+
+
+def _steps(
+    document: Document | Path | str,
+    part: Part | str,
+    out: Path | str,
+    settings: TurnSettings | None,
+    sharing: Sharing | None,
+    *,
+    ignore: Callable[[Path], Ignore],
+    attempts: int,
+    discard_edits: bool,
+    dry_run: bool,
+    plan_options: Mapping[str, Any],
+) -> Flow[GenerateResult]:
+    """Generate one store, as ``generate_store`` says."""
     plan = plan_store(
         document,
         part,
         out,
-        language=language,
-        status=status,
-        fields_per_page=fields_per_page,
-        namespace=namespace,
-        profile=profile,
-        force=force,
-        allow_defects=allow_defects,
         resolve=not dry_run,
         is_shared=sharing is not None and sharing.is_for_many,
+        **plan_options,
     )
     known = _find_known(plan, settings, sharing)
-    if dry_run:
+    if dry_run or settings is None:
         if sharing is not None:
             sharing.plan(plan.path, (e for e in plan.asked if e.key not in known))
         return replace(_result(plan, known), sizes=_sizes(plan, known), is_stored=False)
-    if plan.previous is not None and plan.asked:
-        plan.previous.refuse_links()
-    settings = settings or TurnSettings(provider or AnthropicProvider())
     if not discard_edits:
         _refuse_edits(plan)
-    # The first write comes after the first answer, which is paid for by then.
-    refuse_unwritable(plan.path, plan.ir, plan.prompts, schema_markdown(plan.ir))
-    if settings.ready and any(entry.key not in known for entry in plan.asked):
-        settings.ready()
-    place = _PlannedStore(plan, ignore, known, discard_edits=discard_edits)
+    place = _PlannedStore(
+        plan, ignore(plan.path), known, sharing, settings, discard_edits=discard_edits
+    )
+    place.check_ready()
     if not plan.asked:
         place.store_plan()
     names = dict.fromkeys(entry.type_name for entry in plan.asked)
-    results = work(place, Generate(), settings, names=names, rounds=attempts).results
-    if any(result.stop_reason == "refused" for result in results):
-        place.store_plan()  # Whoever is refused wants to read the prompt.
+    try:
+        task = yield from work_steps(place, Generate(), settings, names=names, rounds=attempts)
+        results = task.results
+        if any(result.stop_reason == "refused" for result in results):
+            place.store_plan()  # Whoever is refused wants to read the prompt.
+        if sharing is not None and place.is_stored:
+            sharing.add(plan.path, (entry.key for entry in plan.asked))
+    finally:
+        if sharing is not None:
+            sharing.release(plan.path)
     if not place.is_stored:
-        return _result_without_store(plan, known, results)
-    if sharing is not None:
-        sharing.add(plan.path, (entry.key for entry in plan.asked))
+        return _result_without_store(plan, place.known, results)
     return _result_with_store(place, results)
 
 
@@ -155,19 +285,23 @@ def _find_known(
             code = language.write_page(type_, entry.fields, "enum_only", profile=plan.profile)
             found[entry.key] = Known(code, template, template)
 
-    def may_answer(entry: PromptEntry, page: StoredPage) -> bool:
-        if settings is None:
-            return True  # A plan does not know who is going to be asked.
-        if page.provider != provider_reference(settings.provider):
-            return False
-        model = model_for(plan.previous, entry, settings.model)
-        # An alias of a model stands for its versions.
-        return page.model in {model, page.provider} or page.model.startswith(f"{model}-")
-
     if sharing is not None:
         rest = (entry for entry in plan.asked if entry.key not in found)
-        found |= sharing.find(plan.path, rest, may_answer)
+        found |= sharing.find(plan.path, rest, partial(_may_answer, plan, settings))
     return found
+
+
+def _may_answer(
+    plan: StorePlan, settings: TurnSettings | None, entry: PromptEntry, page: StoredPage
+) -> bool:
+    """Return whether who wrote a page is who would be asked with a prompt."""
+    if settings is None:
+        return True  # A plan does not know who is going to be asked.
+    if page.provider != provider_reference(settings.provider):
+        return False
+    model = model_for(plan.previous, entry, settings.model)
+    # An alias of a model stands for its versions.
+    return page.model in {model, page.provider} or page.model.startswith(f"{model}-")
 
 
 def _refuse_edits(plan: StorePlan) -> None:
@@ -194,45 +328,6 @@ def _drop_edits(plan: StorePlan) -> None:
     rebuild_source(plan.path, names, keep_lost=True)
 
 
-def _write_plan(plan: StorePlan) -> None:
-    """Store IR, prompts and what is kept, so that a run stopped from here on can be resumed."""
-    if plan.previous is None:
-        try:
-            RegenStore.create(
-                plan.path,
-                ir=plan.ir,
-                prompts=plan.prompts,
-                source_file=plan.source_file,
-                schema=schema_markdown(plan.ir),
-                namespace=plan.namespace,
-                profile=plan.profile,
-            )
-        except StoreWriteError:
-            # Another process may have made it while the first page was asked: that one serves.
-            if not is_store(plan.path):
-                raise
-        return
-    with RegenStore.update(plan.path) as tx:
-        tx.write(
-            ir=plan.ir,
-            prompts=plan.prompts,
-            pages=plan.carry_over(tx.store).values(),
-            source=without_types(tx.store.source, plan.removed) if plan.removed else None,
-            schema=schema_markdown(plan.ir),
-            envelope=replace(
-                tx.store.envelope,
-                source_file=plan.source_file,
-                namespace=plan.namespace,
-                profile=plan.profile,
-            ),
-        )
-        # A type may have lost a page without any of its others changing.
-        whole = {name for name in plan.changed if name not in {e.type_name for e in plan.asked}}
-        rebuilt = with_pages(tx.store, [p for p in tx.store.pages.values() if p.type_name in whole])
-        if rebuilt.source != tx.store.source:
-            tx.write(source=rebuilt.source)
-
-
 class _PlannedStore(StorePlace):
     """A store as its document wants it; the plan is stored with the first answer.
 
@@ -245,33 +340,56 @@ class _PlannedStore(StorePlace):
         plan: StorePlan,
         ignore: Ignore,
         known: Mapping[PageKey, Known | str],
+        sharing: Sharing | None,
+        settings: TurnSettings,
         *,
         discard_edits: bool,
     ) -> None:
         super().__init__(plan.path, ignore)
         self.plan = plan
-        self.known = known
+        self.known = dict(known)
         """Answers that are there without asking."""
+        self._sharing = sharing
+        self._settings = settings
         self._discards = discard_edits
+        self._followed: tuple[RegenStore, RegenStore] | None = None
         self.is_stored = False
+
+    def check_ready(self) -> None:
+        """Raise what would stop the first page, or what it would be paid for in vain."""
+        plan, settings = self.plan, self._settings
+        if plan.previous is not None and plan.asked:
+            plan.previous.refuse_links()
+        # The first write comes after the first answer, which is paid for by then.
+        refuse_unwritable(self._without_unwritten, schema_markdown(plan.ir))
+        if settings.ready and any(entry.key not in self.known for entry in plan.asked):
+            settings.ready()
 
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""
         if self.is_stored:
             return super().open()
+        return self.view_of(self._without_unwritten)
+
+    @cached_property
+    def _without_unwritten(self) -> RegenStore:
         plan = self.plan
-        return self.view_of(
-            RegenStore.from_plan(
-                plan.path,
-                ir=plan.ir,
-                prompts=plan.prompts,
-                pages=plan.carried.values(),
-                source=plan.previous.source if plan.previous else "",
-                source_file=plan.source_file,
-                namespace=plan.namespace,
-                profile=plan.profile,
-            )
+        return RegenStore.from_plan(
+            plan.path,
+            ir=plan.ir,
+            prompts=plan.prompts,
+            pages=plan.carried.values(),
+            source=plan.previous.source if plan.previous else "",
+            source_file=plan.source_file,
+            namespace=plan.namespace,
+            profile=plan.profile,
         )
+
+    def _follow(self, store: RegenStore) -> RegenStore:
+        """Return a store as it is going to be when it follows its document."""
+        if self._followed is None or self._followed[0] is not store:
+            self._followed = store, _follow(store, self.plan)
+        return self._followed[1]
 
     def asks(
         self,
@@ -282,14 +400,26 @@ class _PlannedStore(StorePlace):
     ) -> list[Ask]:
         """Return the requests for pages of a type; models are those of the store before."""
         return [
-            replace(ask, known=known)
-            if not wanted[ask.page] and isinstance(known := self._known_of(ask), Known)
-            else ask
+            ask if wanted[ask.page] else self._as_draft(ask)
             for ask in self._requests(view, name, wanted, settings)
         ]
 
-    def _known_of(self, ask: Ask) -> Known | str | None:
-        return self.known.get(ask.entry.key) if isinstance(ask.entry, PromptEntry) else None
+    def _as_draft(self, ask: Ask) -> Ask:
+        """Return an ask without corrections: another store may have the answer, now or soon."""
+        assert isinstance(ask.entry, PromptEntry)  # asks of a store hold one
+        known = self.known.get(ask.entry.key)
+        if isinstance(known, Known):
+            return replace(ask, known=known)
+        is_own = self._sharing is None or isinstance(self._settings.provider, TemplateProvider)
+        return ask if is_own else replace(ask, claim=partial(self._claim, ask.entry))
+
+    def _claim(self, entry: PromptEntry) -> Known | Literal["wait", "ask"]:
+        assert self._sharing is not None  # else nothing is claimed
+        may_answer = partial(_may_answer, self.plan, self._settings)
+        found = self._sharing.claim(self.path, entry, may_answer)
+        if isinstance(found, Known):
+            self.known[entry.key] = found
+        return found
 
     def _requests(
         self,
@@ -313,21 +443,95 @@ class _PlannedStore(StorePlace):
         ]
 
     def prepare(self, answers: Sequence[Answer]) -> None:
-        """Store the plan with the first answer; a draft is read alone, nothing depends on it."""
-        self.store_plan()
+        """Validate new outputs before others are locked out; drafts of half a store alone."""
         view = self.open()
-        if any(answer.ask.page in view.missing(answer.ask.name) for answer in answers):
-            validate_pages(view.with_answers(answers).store, answers[0].ask.name)
+        if not self.is_stored and self.plan.previous is not None:
+            view = self.view_of(self._follow(self.plan.previous))
+        after = view.with_answers(answers)
+        names = dict.fromkeys(answer.ask.name for answer in answers)
+        if after.store.missing_pages and any(view.missing(name) for name in names):
+            for name in names:
+                validate_pages(after.store, name)
         else:
-            super().prepare(answers)
+            _ = after.results
+
+    @contextmanager
+    def update(self) -> Iterator[LockedStore]:
+        """Lock the store; the first change also makes the folder follow its document.
+
+        From then on a run that was stopped can be resumed.
+        """
+        if self.is_stored:
+            with super().update() as locked:
+                yield locked
+            return
+        if self._discards:
+            _drop_edits(self.plan)
+        with ExitStack() as stack:
+            transaction = self._lock(stack)
+            if self.is_stored:
+                yield LockedStore(self, transaction)
+                return
+            if self.plan.previous is None:
+                yield LockedStore(self, transaction)
+            else:
+                followed = self._follow(transaction.store)
+                changes = _changes(self.plan, transaction.store, followed)
+                yield LockedStore(self, transaction, followed, changes)
+            self.is_stored = True
+
+    def _lock(self, stack: ExitStack) -> StoreUpdate[RegenStore]:
+        plan, planned = self.plan, self._without_unwritten
+        if plan.previous is not None:
+            return stack.enter_context(RegenStore.update(self.path))
+        creating = RegenStore.create_or_update(planned, schema=schema_markdown(plan.ir))
+        transaction = stack.enter_context(creating)
+        # Another process may have made it while the first page was asked: that one serves.
+        self.is_stored = transaction.store is not planned
+        return transaction
 
     def store_plan(self) -> None:
-        """Make the folder follow its document, so that a run stopped from here on is resumed."""
+        """Make the folder follow its document where no answer did."""
         if not self.is_stored:
-            if self._discards:
-                _drop_edits(self.plan)
-            _write_plan(self.plan)
-            self.is_stored = True
+            with self.update() as locked:
+                if not self.is_stored:
+                    locked.write(locked.view, (), ())
+
+
+def _follow(store: RegenStore, plan: StorePlan) -> RegenStore:
+    """Return a store as it is going to be when it follows its document, before any answer."""
+    stored = {**store.pages, **plan.carry_over(store)}
+    planned = store.with_plan(
+        ir=plan.ir,
+        prompts=plan.prompts,
+        pages=[stored[entry.key] for entry in plan.prompts if entry.key in stored],
+        source=without_types(store.source, plan.removed) if plan.removed else store.source,
+        envelope=_envelope(plan, store),
+    )
+    # A type may have lost a page without any of its others changing.
+    whole = {name for name in plan.changed if name not in {e.type_name for e in plan.asked}}
+    return with_pages(planned, [p for p in planned.pages.values() if p.type_name in whole])
+
+
+def _changes(plan: StorePlan, store: RegenStore, followed: RegenStore) -> dict[str, Any]:
+    """Return what is written so that a store that is there follows its document."""
+    return {
+        "ir": plan.ir,
+        "prompts": plan.prompts,
+        "schema": schema_markdown(plan.ir),
+        "pages": tuple(plan.carry_over(store).values()),
+        "source": None if followed.source == store.source else followed.source,
+        "envelope": _envelope(plan, store),
+    }
+
+
+def _envelope(plan: StorePlan, store: RegenStore) -> PagesEnvelope:
+    return replace(
+        store.envelope,
+        source_file=plan.source_file,
+        namespace=plan.namespace,
+        profile=plan.profile,
+    )
 
 
 def _result(

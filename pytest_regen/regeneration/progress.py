@@ -65,7 +65,7 @@ class Pace:
         """
         done = state.pages_done + state.pages_failed
         total: float = state.pages_known
-        if state.places_total is None:
+        if state.places_total is None or not state.calls:
             return None
         if state.places_total > 1:
             if not state.places_done:
@@ -92,8 +92,8 @@ def progress_line(
 ) -> str:
     """Return how far a run is, in one line: what matters least is left out where it is narrow.
 
-    ``1,204 of 10,000 pages, 240 of 2,000 stores, 950 of 1,000 requests a minute, 12 wait for the
-    limit, 3.1M tokens, about $12.40, 9 min left``.
+    ``1,204 of 1,310 pages so far, 240 of 2,000 stores, 950 of 1,000 requests a minute, 12 wait for
+    the limit, 3.1M tokens, about $12.40, 9 min left``. Pages are known once their store is begun.
 
     Args:
         state: of the run.
@@ -105,14 +105,14 @@ def progress_line(
     """
     left = pace.seconds_left(state)
     parts = [
-        (0, _pages(state)),
-        (6, _places(state, places)),
+        (0, _pages(state, "so far")),
+        (3, _places(state, places)),
         (1, f"{state.pages_failed:,} failed" if state.pages_failed else ""),
-        (5, "" if batches else _rate(state, pace)),
-        (3, _waiting(state.waiting)),
+        (6, "" if batches else _rate(state, pace)),
+        (4, _waiting(state.waiting)),
         (2, f"{batches:,} {'batch' if batches == 1 else 'batches'} under way" if batches else ""),
         (7, _tokens(state.usage_by_model)),
-        (4, "" if cost is None or not state.calls else f"about {dollars(cost)}"),
+        (5, "" if cost is None or not state.calls else f"about {dollars(cost)}"),
         (2, f"{duration(left)} left" if left and state.pages_known else ""),
     ]
     return _fit([part for part in parts if part[1]], width)
@@ -121,10 +121,10 @@ def progress_line(
 def final_line(state: RunState, *, places: str = "store", cost: Decimal | None = None) -> str:
     """Return what a run came to, in one line."""
     parts = [
-        _pages(state),
+        _pages(state, ""),
         _places(state, places),
         f"{state.pages_failed:,} failed" if state.pages_failed else "",
-        plural(state.calls, "call"),
+        plural(state.calls, "call") if state.calls else "",
         _tokens(state.usage_by_model),
         "" if cost is None or not state.calls else f"about {dollars(cost)}",
     ]
@@ -144,10 +144,13 @@ def _join(parts: Sequence[tuple[int, str]]) -> str:
     return ", ".join(text for _, text in parts)
 
 
-def _pages(state: RunState) -> str:
+def _pages(state: RunState, so_far: str) -> str:
+    pages = "nothing to ask"
     if state.pages_known:
-        return f"{state.pages_done:,} of {plural(state.pages_known, 'page')}"
-    return "nothing to ask so far"
+        pages = f"{state.pages_done:,} of {plural(state.pages_known, 'page')}"
+    # Those of places that are not begun are not among them.
+    is_all = state.places_total is not None and state.places_total in {1, state.places_done}
+    return pages if is_all else f"{pages} {so_far}".rstrip()
 
 
 def _places(state: RunState, noun: str) -> str:
@@ -159,7 +162,7 @@ def _places(state: RunState, noun: str) -> str:
 
 def _rate(state: RunState, pace: Pace) -> str:
     rate = pace.calls_per_minute
-    if rate is None:
+    if rate is None or not state.calls:
         return ""
     shown = f"{rate:,.1f}" if 0 < rate < 10 else f"{rate:,.0f}"
     if state.limit:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.asking import (
+    Replies,
     Turns,
     answer_at_once,
     ask_model,
@@ -24,6 +25,7 @@ from pytest_regen.regeneration.asking import (
 )
 from pytest_regen.regeneration.values import Answer, Ask, Known, RunState, TurnSettings
 from pytest_regen.turns.background import background_loop
+from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Usage
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class AskQueue:
         self._warms = self._jobs > 1 and not is_batch
         self._settings = settings
         self._exchange = settings.exchange()
-        self._journal = settings.journal
+        self._replies = Replies(settings)
         self._context = contextvars.copy_context()
         self._loop = background_loop()
         self._arrived: SimpleQueue[Arrival] = SimpleQueue()
@@ -219,10 +221,8 @@ class AskQueue:
     async def _ask(self, batch: _Asked, number: int, prompt: _Prompt) -> None:
         import asyncio
 
-        ask, exchange = batch.asks[number], self._exchange
-        if ask.provider is not None:
-            exchange = self._settings.exchange(ask.provider)
-        turns = await ask_model(ask, exchange, self._journal)
+        ask = batch.asks[number]
+        turns = await ask_model(ask, self._exchange_of(ask), self._replies)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         batch.sent[number] = turns
@@ -240,6 +240,10 @@ class AskQueue:
             for other in list(self._batches.values()):
                 self._stop(other)
         self._send()
+
+    def _exchange_of(self, ask: Ask) -> TurnExchange:
+        # Not kept: there is one for each recording, and nobody knows when the last is asked of it.
+        return self._exchange if ask.provider is None else self._settings.exchange(ask.provider)
 
     def _stop(self, batch: _Asked) -> None:
         """Send nothing more of a batch."""
@@ -334,14 +338,15 @@ class _Driver(Generic[R]):
         try:
             while True:
                 self._collect(0)
-                if is_beginning := self._may_begin():
+                # First that there is something to ask: what has arrived can wait, and is safe.
+                if self._may_begin():
                     yield from self._begin()
-                if ripe := self._ripe():
+                elif ripe := self._ripe():
                     yield from self._advance(ripe)
-                elif not is_beginning:
-                    if not self._open:
-                        return
+                elif self._open:
                     self._collect(self._seconds())
+                else:
+                    return
         except BaseException:
             self._save()
             raise

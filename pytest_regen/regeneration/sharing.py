@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.render import is_shared
@@ -49,6 +50,8 @@ class Sharing:
         self._out = Path(out)
         self._sources: dict[str, list[_Source]] = {}
         self._is_read = not reads_stored
+        self._asking: dict[str, str] = {}
+        """By hash of a prompt: the folder of the store, of those being made, that asks for it."""
 
     def add(self, path: Path, asked: Iterable[PageKey]) -> None:
         """Take in a store that this run wrote; ``asked`` are its pages that were answered now."""
@@ -93,6 +96,34 @@ class Sharing:
                     found[entry.key] = _known(source.folder if is_own else asked_for, page)
                     break
         return found
+
+    def claim(
+        self,
+        path: Path,
+        entry: PromptEntry,
+        may_answer: Callable[[PromptEntry, StoredPage], bool],
+    ) -> "Known | Literal['wait', 'ask']":
+        """Return the answer to a prompt, or whether a store is to ask for it or to wait.
+
+        The first store that claims a prompt asks; others wait until that one is released. As one
+        that claims a prompt began before those that wait for it, no two wait for each other.
+
+        Args:
+            path: the store that lacks the page.
+            entry: the prompt.
+            may_answer: as of ``find``.
+        """
+        if not is_shared(entry):
+            return "ask"
+        found = self.find(path, [entry], may_answer).get(entry.key)
+        if isinstance(found, Known):
+            return found
+        owner = self._asking.setdefault(entry.prompt_hash, path.name)
+        return "ask" if owner == path.name else "wait"
+
+    def release(self, path: Path) -> None:
+        """Note that a store asks no more: what it has is known by ``add``."""
+        self._asking = {key: name for key, name in self._asking.items() if name != path.name}
 
     def _read(self) -> None:
         if not self._is_read:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreError
 from pytest_regen.languages import find_language
@@ -49,6 +49,7 @@ from pytest_regen.validation.stores import (
 )
 
 __all__ = [
+    "LockedStore",
     "StorePlace",
     "StoreView",
     "ask_for_page",
@@ -257,10 +258,10 @@ class StorePlace:
         _ = self.open().with_answers(answers).results
 
     @contextmanager
-    def update(self) -> Iterator["_Update"]:
+    def update(self) -> Iterator["LockedStore"]:
         """Lock the store and read it afresh."""
         with RegenStore.update(self.path) as transaction:
-            yield _Update(self, transaction)
+            yield LockedStore(self, transaction)
 
     @contextmanager
     def trial(
@@ -278,13 +279,27 @@ class StorePlace:
         return (store.source_path, store.path / PAGES_FILE)
 
 
-class _Update:
-    """A store that is locked for writing."""
+class LockedStore:
+    """A store that is locked for writing.
 
-    def __init__(self, place: StorePlace, transaction: StoreUpdate[RegenStore]) -> None:
+    Args:
+        place: the store.
+        transaction: holds its lock.
+        planned: the store as it is going to be with the first change, if that is more than pages.
+        plan: what that change writes beside pages, as arguments of ``StoreUpdate.write``.
+    """
+
+    def __init__(
+        self,
+        place: StorePlace,
+        transaction: StoreUpdate[RegenStore],
+        planned: RegenStore | None = None,
+        plan: Mapping[str, Any] | None = None,
+    ) -> None:
         self._place = place
         self._transaction = transaction
-        self.view = place.view_of(transaction.store)
+        self._plan = dict(plan or {})
+        self.view = place.view_of(planned or transaction.store)
         """What it holds, read under the lock and again after ``write``."""
 
     def write(
@@ -296,16 +311,17 @@ class _Update:
             HistoryEntry.of(_page_of(store, item.answer), "rejected", item.issues)
             for item in rejected
         ]
+        plan, self._plan = self._plan, {}
         if kept:
-            ids = self._transaction.write(
-                pages=[candidate.store.pages[_entry(answer).key] for answer in kept],
-                source=candidate.store.source or None,
-                replaced=entries,
+            plan["pages"] = (
+                *plan.get("pages", ()),
+                *(candidate.store.pages[_entry(answer).key] for answer in kept),
             )
+            plan["source"] = candidate.store.source or None
+        ids = self._transaction.write(**plan, replaced=entries)
+        if kept:
             # What is stored now was validated as a candidate.
             self._transaction.store.memo.update(candidate.store.memo)
-        else:
-            ids = self._transaction.write(replaced=entries)
         self.view = self._place.view_of(self._transaction.store)
         return ids[: len(entries)]
 

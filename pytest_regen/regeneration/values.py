@@ -112,6 +112,27 @@ class RunState:
     elapsed: float = 0.0
     """Seconds since the run began."""
 
+    def __add__(self, other: "RunState") -> "RunState":
+        """Return the state of two runs, one after the other; how many places there are is open."""
+        models = (*self.usage_by_model, *other.usage_by_model)
+        return RunState(
+            self.places_done + other.places_done,
+            None,
+            self.pages_done + other.pages_done,
+            self.pages_known + other.pages_known,
+            self.pages_failed + other.pages_failed,
+            other.in_flight,
+            self.calls + other.calls,
+            {
+                model: self.usage_by_model.get(model, Usage())
+                + other.usage_by_model.get(model, Usage())
+                for model in models
+            },
+            other.limit,
+            other.waiting,
+            self.elapsed + other.elapsed,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TurnSettings:

@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,11 +23,12 @@ from pytest_regen.stores.formats import (
     PagesEnvelope,
     StoredPage,
     describe_page,
+    ir_as_json,
     read_pages,
     read_prompts,
 )
 from pytest_regen.stores.history import store_files
-from pytest_regen.stores.strict_json import corrupt, parse_json, without_collection
+from pytest_regen.stores.strict_json import as_json, corrupt, parse_json, without_collection
 from pytest_regen.stores.trials import take_out
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "find_stores",
     "is_store",
     "refuse_no_store",
+    "remember",
 ]
 
 
@@ -167,6 +169,36 @@ class Snapshot:
         )
         _share(self, changed)
         return changed
+
+    def with_plan(
+        self,
+        *,
+        ir: IR,
+        prompts: Sequence[PromptEntry],
+        pages: Iterable[StoredPage],
+        source: str,
+        envelope: PagesEnvelope,
+    ) -> Self:
+        """Return the store as it would be with another plan; nothing is written.
+
+        Args:
+            ir: value of ``ir.json``.
+            prompts: all of them.
+            pages: those that are kept, in the order of their prompts.
+            source: the whole source file; empty before the first page.
+            envelope: what the store says of itself; its pages are not used.
+        """
+        return replace(
+            self,
+            envelope=envelope.with_pages(pages),
+            prompts=tuple(prompts),
+            source=source,
+            has_source=self.has_source or bool(source),
+            ir_data=ir_as_json(ir),
+            prompts_data=as_json([entry.to_json() for entry in prompts]),
+            pages_data=b"",
+            memo={},
+        )
 
     @cached_property
     def ir(self) -> IR:
@@ -394,6 +426,11 @@ def _share(known: Snapshot, other: Snapshot) -> None:
     for name in _SHARED:
         if name in known.__dict__:
             other.__dict__[name] = known.__dict__[name]
+
+
+def remember(store: Snapshot) -> None:
+    """Let the next ``open`` share with ``store`` what the folder holds of it by then."""
+    _open[type(store), store.path.absolute()] = store
 
 
 def refuse_no_store(path: Path) -> None:

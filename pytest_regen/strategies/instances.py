@@ -6,9 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_regen.canonical import canonical_hash, file_hash
+from pytest_regen.canonical import canonical_hash
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
 from pytest_regen.errors import RegenError, UnknownTypeError
+from pytest_regen.files import content_hash
 from pytest_regen.strategies.patterns import UnreadablePatternError
 from pytest_regen.strategies.violations import Skipped, Violation
 
@@ -143,18 +144,11 @@ def instances_key(store: "Snapshot", count: int = 100) -> str:
     files: dict[str, str | None] = {}
     if reference is not None:
         main = store.path / reference.path
-        files[""] = _hash_of(main)
-        files |= {name: _hash_of(main.parent / name) for name in reference.files}
+        files[""] = content_hash(main)
+        files |= {name: content_hash(main.parent / name) for name in reference.files}
     types = [type_hash(type_) for type_ in ir.types]
     endpoint = ir.endpoint.model_dump(mode="json")
     return canonical_hash([_VERSION, count, ir.language, endpoint, ir.format, types, files])
-
-
-def _hash_of(path: Path) -> str | None:
-    try:
-        return file_hash(path.read_bytes())
-    except OSError:
-        return None
 
 
 def allows(store: "Snapshot | Path | str", type_name: str | None = None) -> Callable[[Json], bool]:

@@ -35,7 +35,6 @@ from pytest_regen.turns.wire import (
     connection_failure,
     cut_stream,
     is_paid,
-    is_spend_limit,
     reply_from_body,
     request_body,
     status_failure,
@@ -48,6 +47,9 @@ if TYPE_CHECKING:
     import anthropic
     from anthropic import Anthropic, AsyncAnthropic
 
+    from pytest_regen.turns.limits import RateLimiter, RateState
+    from pytest_regen.turns.pacing import PacedTurn
+
 __all__ = ["DEFAULT_BASE_URL", "AnthropicProvider", "plain"]
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
@@ -55,6 +57,10 @@ DEFAULT_BASE_URL = "https://api.anthropic.com"
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 8.0
 """Seconds before a broken stream is asked for again, doubled each time."""
+_LONG_RUN = 20
+"""Replies after which a run is long, and waits until a fault of the server or the line is over."""
+_PATIENCE = 300.0
+"""Seconds in which everything may fail before a long run ends."""
 _OLDEST = (0, 40)
 """The first release of the SDK that a turn is tried with; earlier ones fail with newer httpx."""
 _PARAMETERS = frozenset({"max_tokens", "messages", "model", "stream", "system"})
@@ -79,9 +85,11 @@ class AnthropicProvider:
         model: model asked where a request names none.
         api_key: the credential; otherwise ``ANTHROPIC_API_KEY``. Profiles on disk are never used.
         base_url: the address; otherwise ``ANTHROPIC_BASE_URL``, otherwise the real API.
-        max_retries: times a request is sent again after a connection error, 408, 409, 429 or 5xx,
-            or where a stream broke off: what that took is part of the usage. ``Retry-After`` is
-            obeyed. A spend limit is not retried.
+        max_retries: times a request is sent again after a connection error, 408, 409 or 5xx, or
+            where a stream broke off: what that took is part of the usage. ``Retry-After`` is
+            obeyed. After 20 replies a turn is given five minutes more, in which one request after
+            the other goes ahead. A refusal by a rate limit does not count: the turn waits and is
+            sent again, see ``RateLimiter``. A spend limit is not retried.
         timeout: seconds to wait for a reply, or for the next piece of a streamed one.
     """
 
@@ -115,6 +123,9 @@ class AnthropicProvider:
         self._clients: dict[str, Anthropic] = {}
         # A provider that was never closed closes its sockets before Python warns about them.
         weakref.finalize(self, _close_all, self._clients)
+        self._limiters: dict[str, RateLimiter] = {}
+        self._limiter: RateLimiter | None = None
+        self._replies = 0
         self._async_clients: weakref.WeakKeyDictionary[
             asyncio.AbstractEventLoop, dict[str, AsyncAnthropic]
         ] = weakref.WeakKeyDictionary()
@@ -135,23 +146,35 @@ class AnthropicProvider:
         replayed = self._replay(body, interceptor)
         if replayed is not None:
             return replayed
-        client = self._sync_client(interceptor)
-        with self._in_our_words(interceptor, body["model"]):
-            if body.get("stream"):
-                return self._stream(client, body)
-            return reply_from_body(plain(client.messages.create(**_arguments(body))))
+        key = self._key_for(interceptor)
+        client, limiter = self._sync_client(key), self._limiter_of(key, interceptor)
+        turn = self._paced(limiter, request, body, interceptor)
+        return turn.run(lambda: self._ask(client, body, interceptor))
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
+        import asyncio
+
         body, interceptor = self._body(request), current_interceptor()
         replayed = self._replay(body, interceptor)
         if replayed is not None:
             return replayed
-        client = await self._async_client(interceptor)
-        with self._in_our_words(interceptor, body["model"]):
-            if body.get("stream"):
-                return await self._astream(client, body)
-            return reply_from_body(plain(await client.messages.create(**_arguments(body))))
+        key = self._key_for(interceptor)
+        client = await self._async_client(key)
+        # The first time a file is read.
+        is_known = key in self._limiters or _is_replay(interceptor)
+        limiter = (
+            self._limiter_of(key, interceptor)
+            if is_known
+            else await asyncio.to_thread(self._limiter_of, key, interceptor)
+        )
+        turn = self._paced(limiter, request, body, interceptor)
+        return await turn.arun(lambda: self._aask(client, body, interceptor))
+
+    @property
+    def rate(self) -> "RateState | None":
+        """How fast turns may be sent; ``None`` before the first one."""
+        return self._limiter.state() if self._limiter else None
 
     def close(self) -> None:
         """Close the connections that ``send`` opened; those of ``asend`` end with their loop."""
@@ -179,6 +202,56 @@ class AnthropicProvider:
         return interceptor.answer(
             body, path=path, max_retries=self.max_retries, address=self._address
         )
+
+    def _paced(
+        self,
+        limiter: "RateLimiter",
+        request: TurnRequest,
+        body: Mapping[str, Any],
+        interceptor: TurnInterceptor | None,
+    ) -> "PacedTurn":
+        from pytest_regen.turns.pacing import PacedTurn
+
+        def patience() -> float:
+            # A replay knows the client's retries only: what a cassette records must end with them.
+            is_long = self._replies >= _LONG_RUN and interceptor is None
+            return _PATIENCE if is_long else 0.0
+
+        return PacedTurn(limiter, request, body["model"], patience)
+
+    def _limiter_of(self, key: str, interceptor: TurnInterceptor | None) -> "RateLimiter":
+        from pytest_regen.turns.limits import RateLimiter
+
+        if _is_replay(interceptor):
+            return RateLimiter()  # that lets everything through
+        limiter = self._limiters.get(key)
+        if limiter is None:
+            limiter = RateLimiter.of(self.base_url, key)
+            self._limiters[key] = limiter
+        self._limiter = limiter
+        return limiter
+
+    def _ask(
+        self, client: "Anthropic", body: dict[str, Any], interceptor: TurnInterceptor | None
+    ) -> Reply:
+        with self._in_our_words(interceptor, body["model"]):
+            if body.get("stream"):
+                reply = self._stream(client, body)
+            else:
+                reply = reply_from_body(plain(client.messages.create(**_arguments(body))))
+        self._replies += 1
+        return reply
+
+    async def _aask(
+        self, client: "AsyncAnthropic", body: dict[str, Any], interceptor: TurnInterceptor | None
+    ) -> Reply:
+        with self._in_our_words(interceptor, body["model"]):
+            if body.get("stream"):
+                reply = await self._astream(client, body)
+            else:
+                reply = reply_from_body(plain(await client.messages.create(**_arguments(body))))
+        self._replies += 1
+        return reply
 
     def _stream(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
         """Return a streamed reply; a stream that breaks off is asked for again, as a body is."""
@@ -242,25 +315,21 @@ class AnthropicProvider:
                 failure.usage = spent
             raise failure from cause
 
-    def _sync_client(self, interceptor: TurnInterceptor | None) -> "Anthropic":
-        key = self._key_for(interceptor)
+    def _sync_client(self, key: str) -> "Anthropic":
         anthropic = _sdk()
         with self._lock:
             client = self._clients.get(key)
             if client is None:
-                http = anthropic.DefaultHttpxClient(
-                    event_hooks={"response": [_stop_at_spend_limit]}
-                )
+                http = anthropic.DefaultHttpxClient(event_hooks={"response": [_hear]})
                 client = anthropic.Anthropic(
                     **self._options(key, anthropic.Anthropic), http_client=http
                 )
                 self._clients[key] = client
             return client
 
-    async def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
+    async def _async_client(self, key: str) -> "AsyncAnthropic":
         import asyncio
 
-        key = self._key_for(interceptor)
         anthropic = _sdk()
         with self._lock:
             # Connections belong to the loop they were opened in.
@@ -268,9 +337,7 @@ class AnthropicProvider:
             known = clients.get(key)
             if known is not None:
                 return known
-            http = anthropic.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_astop_at_spend_limit]}
-            )
+            http = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [_ahear]})
             client: AsyncAnthropic = anthropic.AsyncAnthropic(
                 **self._options(key, anthropic.AsyncAnthropic), http_client=http
             )
@@ -299,7 +366,7 @@ class AnthropicProvider:
         key = self._key
         if key:
             return key
-        if interceptor is not None and interceptor.is_replay_only:
+        if _is_replay(interceptor):
             return _REPLAY_KEY
         raise MissingKeyError(
             "no API key is set",
@@ -370,6 +437,10 @@ class AnthropicProvider:
                     why=scrub_text(f"{type(error).__name__}: {error}"),
                     hint="run the command again; what was finished before is kept",
                 )
+
+
+def _is_replay(interceptor: TurnInterceptor | None) -> bool:
+    return interceptor is not None and interceptor.is_replay_only
 
 
 def _sdk() -> Any:
@@ -455,23 +526,17 @@ def _response_text(error: "anthropic.APIStatusError") -> str:
         return ""
 
 
-def _stop_at_spend_limit(response: Any) -> None:
-    """Keep the SDK from retrying a spend limit."""
+def _hear(response: Any) -> None:
+    from pytest_regen.turns.pacing import hear
+
     if response.status_code == RATE_LIMITED:
         response.read()
-        _mark_spend_limit(response)
+    hear(response)
 
 
-async def _astop_at_spend_limit(response: Any) -> None:
+async def _ahear(response: Any) -> None:
+    from pytest_regen.turns.pacing import hear
+
     if response.status_code == RATE_LIMITED:
         await response.aread()
-        _mark_spend_limit(response)
-
-
-def _mark_spend_limit(response: Any) -> None:
-    try:
-        body = response.json()
-    except ValueError:
-        return
-    if is_spend_limit(body):
-        response.headers["x-should-retry"] = "false"
+    hear(response)

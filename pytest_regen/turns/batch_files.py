@@ -2,8 +2,8 @@
 
 One file of JSON lines per batch, ``.regen/batches/<prefix>.jsonl``. Its first line, the *intent*,
 is on the disk before the API hears of the batch: digests of the requests, and the random prefix
-that their custom ids begin with. The id that the API answers with is added to it. So a run that finds
-the file knows which of its requests wait at the API already; where the id is missing, because the
+that their custom ids begin with. The id that the API answers with is added to it. So a run that
+finds the file knows which of its requests wait at the API already; where the id is missing, as the
 run before was killed in between, the list of batches at the API tells. Requests whose replies are
 stored are noted, too, and the file goes with the last of them, or when the API keeps no results
 any more.

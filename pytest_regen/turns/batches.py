@@ -4,9 +4,9 @@
     → polled → results, in any order, by custom id → replies
 
 What arrives within a quiet moment goes into one batch. A request that expired, failed or was
-cancelled there goes into another one. All of it happens in a thread with an event loop of its own,
-so that one provider serves any number of threads and event loops; ``batch_files`` remembers what
-was submitted, so that a run that was killed at any moment submits nothing twice.
+cancelled there goes into another one. All of it happens in one event loop in the background, so
+that a provider serves any number of threads and event loops; ``batch_files`` remembers what was
+submitted, so that a run that was killed at any moment submits nothing twice.
 """
 
 import asyncio
@@ -43,7 +43,9 @@ from pytest_regen.errors import (
     UsageError,
 )
 from pytest_regen.files import project_root
+from pytest_regen.text import plural
 from pytest_regen.turns.anthropic import AnthropicProvider, plain
+from pytest_regen.turns.background import background_loop
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, Origin
 from pytest_regen.turns.interception import current_interceptor
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -175,7 +177,6 @@ class BatchProvider(AnthropicProvider):
         self._folder = BatchFolder(folder or project_root(Path.cwd()) / ".regen" / "batches")
         self._tell = tell or (lambda _: None)
         self._guard = threading.Lock()
-        self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # All below belong to the thread of the loop.
         self._arrived: deque[_Item] = deque()
@@ -240,9 +241,8 @@ class BatchProvider(AnthropicProvider):
     def close(self) -> None:
         """End a run whose replies are all kept: no later one takes them for left behind."""
         with self._guard:
-            loop = self._loop
-            if loop is not None:
-                loop.call_soon_threadsafe(self._settle_all)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._settle_all)
         self.stop()
         if self._stored_elsewhere:
             self._settle_elsewhere()
@@ -250,13 +250,9 @@ class BatchProvider(AnthropicProvider):
     def stop(self) -> None:
         """End at once. Batches under way go on at the API, and the next run waits for them."""
         with self._guard:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            self._taken.clear()
-            self._delivered.clear()
+            loop, self._loop = self._loop, None
+        if loop is not None and not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self._end(), loop).result()
         super().close()
 
     # Arrivals
@@ -271,12 +267,8 @@ class BatchProvider(AnthropicProvider):
         params = _params(body)
         digest, size = _digest(params)
         with self._guard:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=_run, args=(self._loop,), name="pytest-regen-batches", daemon=True
-                )
-                self._thread.start()
+            if self._loop is None or self._loop.is_closed():
+                self._loop = background_loop()
             return asyncio.run_coroutine_threadsafe(self._wait(params, digest, size), self._loop)
 
     async def _wait(self, params: Mapping[str, Any], digest: str, size: int) -> Reply:
@@ -290,6 +282,21 @@ class BatchProvider(AnthropicProvider):
         if self._arrived and not self._gathering:
             self._gathering = True
             self._start(self._gather())
+
+    async def _end(self) -> None:
+        """End all that is under way in the loop, and close what is open there."""
+        for item in (
+            *self._arrived,
+            *(item for batch in self._under_way.values() for item in batch.items.values()),
+        ):
+            item.reply.cancel()
+        self._arrived.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._taken.clear()
+        self._delivered.clear()
+        await self.aclose()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -331,11 +338,9 @@ class BatchProvider(AnthropicProvider):
             return
         try:
             # Who has reached the API once waits for it; else the address may be wrong.
-            before = await (
-                self._patiently(self._newest, items[0].params["model"])
-                if self._is_reached
-                else self._newest()
-            )
+            failures = _FAILURES if self._is_reached else 1
+            before = await self._patiently(self._newest, items[0].params["model"], failures)
+            self._is_reached = True
             with _on_disk(self._folder.path), self._folder.alone():
                 origin = Origin.of(self._public_address, self._key_for(None))
                 rest = self._join(items, origin)
@@ -352,6 +357,8 @@ class BatchProvider(AnthropicProvider):
 
     def _join(self, items: Sequence[_Item], origin: Origin) -> list[_Item]:
         """Let items wait for batches that hold them; return those that none holds."""
+        for batch in self._under_way.values():
+            self._has_items(batch)
         places: dict[str, deque[tuple[BatchFile, int]]] = {}
         for file in self._folder.read(origin.address):
             for number, digest in enumerate(file.digests):
@@ -429,7 +436,7 @@ class BatchProvider(AnthropicProvider):
                 file.note_id(found)
                 break
         file.release()
-        self._say(batch, f"{len(batch.items):,} requests submitted")
+        self._say(batch, f"{plural(len(batch.items), 'request')} submitted")
 
     async def _post(
         self, batch: _Batch, requests: Sequence[Mapping[str, Any]], pauses: Iterator[float]
@@ -492,7 +499,7 @@ class BatchProvider(AnthropicProvider):
             await asyncio.sleep(self._quiet)
         file.release()
         count, total = len(batch.items), len(file.digests)
-        self._say(batch, f"picked up; {count:,} of its {total:,} requests are waited for")
+        self._say(batch, f"picked up, with {count:,} of its {plural(total, 'request')} to wait for")
 
     async def _find(self, batch: _Batch) -> str | None:
         """Return the id of a batch whose creation was not answered; ``None`` if there is none.
@@ -548,7 +555,6 @@ class BatchProvider(AnthropicProvider):
         """Return the id of the newest batch; empty if there is none."""
         page = await (await self._batches()).list(limit=1)
         listed = [plain(batch) for batch in page.data]
-        self._is_reached = True
         return _id_of(listed[0]) if listed else ""
 
     async def _wait_for_end(self, batch: _Batch) -> dict[str, Any]:
@@ -618,7 +624,10 @@ class BatchProvider(AnthropicProvider):
                 count += 1
                 number = batch.file.number_of(result.get("custom_id"))
                 item = None if number is None else batch.items.get(number)
-                if number is None or item is None or item.reply.done():
+                if number is None or item is None:
+                    continue
+                if item.reply.done():
+                    self._let_go(batch, number)  # Nobody waits for it; its reply stays there.
                     continue
                 outcome = self._outcome(batch, result.get("result"))
                 if isinstance(outcome, Reply):
@@ -728,7 +737,7 @@ class BatchProvider(AnthropicProvider):
         Raises:
             MissingExtraError: the SDK has none.
         """
-        client = await self._async_client(None)
+        client = await self._async_client(self._key_for(None))
         retries = self.max_retries if max_retries is None else max_retries
         batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
         if batches is None:
@@ -740,25 +749,35 @@ class BatchProvider(AnthropicProvider):
             )
         return batches
 
-    async def _patiently(self, call: Callable[[], Awaitable[R]], model: str) -> R:
-        """Return what a call returns; while nothing but the connection fails, it is made again.
+    async def _patiently(
+        self, call: Callable[[], Awaitable[R]], model: str, failures: int = _FAILURES
+    ) -> R:
+        """Return what a call returns; while the connection or the API fails, it is made again.
 
         A batch goes on at the API whether it is looked at or not.
+
+        Args:
+            call: reads, and changes nothing.
+            model: for messages.
+            failures: after which it is given up. To be limited is none.
 
         Raises:
             ProviderError: it is refused, or failed too often in a row.
         """
         pauses = self._pauses()
-        for _ in range(_FAILURES):
+        while True:
             try:
                 return await call()
-            except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
+            except Exception as error:
+                failures -= getattr(error, "status_code", None) != RATE_LIMITED
                 failure, cause = self._failure(error, model)
                 if not isinstance(failure, TransportError):
                     raise failure from cause
-            await asyncio.sleep(next(pauses))
-        failure.hint = "the batch goes on at the API: run the same command again later"
-        raise failure from cause
+                if not failures:
+                    if self._is_reached:
+                        failure.hint = "batches go on at the API: run the same command again later"
+                    raise failure from cause
+                await asyncio.sleep(max(next(pauses), _asked_pause(error)))
 
     def _pauses(self) -> Iterator[float]:
         pause = self._poll
@@ -783,20 +802,6 @@ class BatchProvider(AnthropicProvider):
         if batch.said != words:
             batch.said = words
             self._tell(f"{batch.name}: {words}")
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped; nothing is left in it."""
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
 
 
 def _seconds(poll: float | None) -> float:

@@ -5,8 +5,11 @@ it, so that both read the same bytes in the same way.
 """
 
 import json
+import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from pytest_regen.credentials.search import scrub_text
@@ -25,6 +28,7 @@ __all__ = [
     "is_retried",
     "is_retried_status",
     "is_spend_limit",
+    "limit_pause",
     "reply_from_body",
     "request_body",
     "sse_data",
@@ -378,6 +382,28 @@ def is_paid(reason: str) -> bool:
 def is_spend_limit(body: object) -> bool:
     """Whether the answer says that money, not speed, is the limit; waiting cannot help."""
     return "spend_limit_reached" in _error_code(body)
+
+
+def limit_pause(status: int, headers: Mapping[str, str], body: object) -> float | None:
+    """Return the seconds to wait after a refusal by a rate limit; ``None`` for any other answer.
+
+    A refusal that does not say when to come back, in ``retry-after``, is one like any other. So is
+    one that says not to.
+
+    Args:
+        status: HTTP status.
+        headers: response headers, names in lower case.
+        body: decoded JSON of the answer, or its text.
+    """
+    if status != RATE_LIMITED or is_spend_limit(body) or headers.get("x-should-retry") == "false":
+        return None
+    text = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]*)?", text):
+        return max(0.0, float(text))
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
 
 
 def is_retried(status: int, headers: Mapping[str, str], body: object) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_regen.errors import HandEditError, RegenError
 from pytest_regen.regeneration.asking import ends_the_run
-from pytest_regen.regeneration.flow import Check, Work, source_diff, work, work_steps
+from pytest_regen.regeneration.flow import Check, Work, source_diff, work_steps
 from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate, fixable_issues
 from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.values import Feedback, HealResult, TurnSettings
@@ -19,9 +19,12 @@ __all__ = [
     "UnitsResult",
     "ask_for_unit",
     "ask_for_unit_steps",
+    "generate_steps",
     "generate_units",
+    "heal_steps",
     "heal_units",
     "needs_answer",
+    "regenerate_steps",
     "regenerate_units",
 ]
 
@@ -91,6 +94,19 @@ def generate_units(
         UsageError: the file has no such unit.
         KindError: a method of the kind raised.
     """
+    steps = generate_steps(file, names, settings=settings, attempts=attempts, force=force)
+    return drive_flow(steps, settings)
+
+
+def generate_steps(
+    file: UnitFile,
+    names: Sequence[str] | None = None,
+    *,
+    settings: TurnSettings,
+    attempts: int = 2,
+    force: bool = False,
+) -> Flow[UnitsResult]:
+    """Ask for units as ``generate_units`` does, in steps, to be driven beside others."""
     units = file.open()
     chosen = _chosen(units, names)
     asked = [name for name in chosen if force or needs_answer(units, name)]
@@ -104,7 +120,9 @@ def generate_units(
         (Regenerate({name: {1: ()} for name in others}), others),
     ):
         if group and not any(map(ends_the_run, results)):
-            done = work(file, policy, settings, names=group, rounds=attempts, view=units)
+            done = yield from work_steps(
+                file, policy, settings, names=group, rounds=attempts, view=units
+            )
             results += done.results
             units = done.view
     kept = tuple(name for name in chosen if name not in {result.name for result in results})
@@ -138,14 +156,36 @@ def regenerate_units(
         HandEditError: a unit was edited by hand and ``discard_edits`` is not set.
         KindError: a method of the kind raised.
     """
+    steps = regenerate_steps(
+        file,
+        names,
+        settings=settings,
+        corrections=corrections,
+        attempts=attempts,
+        accept_any=accept_any,
+        discard_edits=discard_edits,
+    )
+    return drive_flow(steps, settings)
+
+
+def regenerate_steps(
+    file: UnitFile,
+    names: Sequence[str] | None = None,
+    *,
+    settings: TurnSettings,
+    corrections: Sequence[Feedback] = (),
+    attempts: int = 1,
+    accept_any: bool = False,
+    discard_edits: bool = False,
+) -> Flow[UnitsResult]:
+    """Ask for units as ``regenerate_units`` does, in steps, to be driven beside others."""
     units = file.open()
     chosen = _chosen(units, names)
     units = _without_edits(file, units, chosen, discard_edits=discard_edits)
     wanted = {name: {1: tuple(corrections)} for name in chosen}
     policy = Regenerate(wanted, accept_any=accept_any)
-    return _result(
-        file, units, work(file, policy, settings, names=chosen, rounds=attempts, view=units)
-    )
+    done = yield from work_steps(file, policy, settings, names=chosen, rounds=attempts, view=units)
+    return _result(file, units, done)
 
 
 def heal_units(
@@ -171,15 +211,35 @@ def heal_units(
         UsageError: the file has no such unit.
         KindError: a method of the kind raised.
     """
+    steps = heal_steps(
+        file,
+        names,
+        settings=settings,
+        attempts=attempts,
+        accept_any=accept_any,
+        discard_edits=discard_edits,
+    )
+    return drive_flow(steps, settings)
+
+
+def heal_steps(
+    file: UnitFile,
+    names: Sequence[str] | None = None,
+    *,
+    settings: TurnSettings,
+    attempts: int = 2,
+    accept_any: bool = False,
+    discard_edits: bool = False,
+) -> Flow[UnitsResult]:
+    """Ask for units as ``heal_units`` does, in steps, to be driven beside others."""
     units = file.open()
     chosen = _chosen(units, names)
     if discard_edits:
         units = _without_edits(file, units, chosen, discard_edits=True)
     failing = [name for name in chosen if units.score(name).errors]
     policy = Heal(accept_any=accept_any)
-    return _result(
-        file, units, work(file, policy, settings, names=failing, rounds=attempts, view=units)
-    )
+    done = yield from work_steps(file, policy, settings, names=failing, rounds=attempts, view=units)
+    return _result(file, units, done)
 
 
 def ask_for_unit(

@@ -76,7 +76,9 @@ class FileUnits:
         self._cut: frozenset[str] = frozenset()
         """Candidates that ended at a limit of the model."""
         self._unplaced: dict[str, Issue] = {}
-        """Candidates that could not be put into the file, and why."""
+        """Candidates that could not be put into the file, and why; those of the base as well."""
+        self._placed: dict[str, Entry] = {}
+        """What the ledger is going to say of the others, and of those of the base."""
         self._hashes: dict[Path, str | None] = {}
 
     def load(self) -> "FileUnits":
@@ -531,6 +533,8 @@ class FileUnits:
         made = FileUnits(self.kind, self.place, self.files, self._ignore)
         made._base, made._hashes, made._cut = self, self._hashes, cut
         made._texts = dict(texts)
+        made._placed = dict(self._placed)
+        made._unplaced = {name: why for name, why in self._unplaced.items() if name not in texts}
         made.__dict__["names"] = self.names
         text, placed = self.text, {}
         for name, new in texts.items():
@@ -542,6 +546,7 @@ class FileUnits:
         made.__dict__["text"] = text
         made.__dict__["data"] = text.encode("utf-8") if placed else self.data
         made.__dict__["ledger"] = self.ledger.with_entries(placed)
+        made._placed |= placed
         return made
 
     def as_stored(self) -> "FileUnits":
@@ -552,7 +557,7 @@ class FileUnits:
         made.__dict__["ledger"] = self.ledger.at(self.place)
         made._hashes = self._hashes
         if self._base is not None:
-            made._found = self._base.known_issues(but_for=self._texts)
+            made._found = self._base.known_issues(but_for={*self._texts, *self._unplaced})
         made._found |= self.known_issues(but_for=self._unplaced)
         return made
 
@@ -574,9 +579,7 @@ class FileUnits:
     @property
     def new_entries(self) -> Mapping[str, Entry]:
         """What the ledger is going to say of the candidates that stand in the file."""
-        return {
-            name: self.ledger.entries[name] for name in self._texts if name not in self._unplaced
-        }
+        return self._placed
 
 
 def _is_blank(kind: Kind, unit: Unit) -> bool:

@@ -82,7 +82,7 @@ def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
     """Put markers around texts that stand in a file without them; return whose they are.
 
     Args:
-        file: the file; a region without ``enclose`` leaves it as it is.
+        file: the file; a region without ``enclose`` or ``enclose_all`` leaves it as it is.
         names: the units; those that have their markers stay as they are.
 
     Raises:
@@ -91,10 +91,14 @@ def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
     kind = file.kind
     with file.writing() as (units, write):
         _refuse_unreadable(units)
-        made, new = units.text, [name for name in names if name not in units.texts]
+        made, new = units.text, [name for name in dict.fromkeys(names) if name not in units.texts]
+        enclose_all: Any = getattr(kind.region, "enclose_all", None)
         enclose: Any = getattr(kind.region, "enclose", None)
-        for name in new if enclose else ():
-            made = call_region(kind, "enclose", partial(enclose, made, name), file.place)
+        if enclose_all and new:  # A file of hundreds of them is read once.
+            made = call_region(kind, "enclose_all", partial(enclose_all, made, new), file.place)
+        elif enclose:
+            for name in new:
+                made = call_region(kind, "enclose", partial(enclose, made, name), file.place)
         if made != units.text:
             write.text = made
             write.commit()

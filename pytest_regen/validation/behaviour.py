@@ -20,7 +20,7 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split
 from pytest_regen.validation.subject import wire_of
 
-__all__ = ["COUNT", "StoreBehaviour", "behaviour_of", "without_echoes"]
+__all__ = ["COUNT", "StoreBehaviour", "behaviour_of", "hold_lock", "without_echoes"]
 
 COUNT: Final = 50
 """Valid instances of each type, where its schema allows that many."""
@@ -29,7 +29,7 @@ _LAST: Final = "behaviour"
 _KNOWN: Final = "known behaviour"
 """Under these names a snapshot keeps what was found."""
 _PATIENCE: Final = 300.0
-"""Seconds to wait for another process that runs the same store."""
+"""Seconds to wait for another process that does the same with a store."""
 
 _STOPS: Final = frozenset(
     {
@@ -147,7 +147,9 @@ def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> Sto
     cache = Cache(lock_file(store.path).parents[1] / "cache")
     if _KNOWN not in store.memo:
         store.memo[_KNOWN] = Known(
-            partial(cache.get, _SECTION), partial(cache.put, _SECTION), partial(_lock, store.path)
+            partial(cache.get, _SECTION),
+            partial(cache.put, _SECTION),
+            partial(hold_lock, store.path, ".behaviour.lock"),
         )
     source = Source(store)
     try:
@@ -177,9 +179,14 @@ def _say_why_not(ran: Behaviour, subject: Subject) -> str:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Wait while another process runs the same store: it leaves what it found in the cache."""
-    file = lock_file(path, ".behaviour.lock")
+def hold_lock(path: Path, suffix: str) -> Iterator[None]:
+    """Wait while another process does the same with a store: it leaves the result in the cache.
+
+    Args:
+        path: folder of the store.
+        suffix: tells what is done with it.
+    """
+    file = lock_file(path, suffix)
     lock = FileLock(file, timeout=_PATIENCE)
     try:
         make_lock_folder(file)

@@ -4,12 +4,13 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pytest_regen.canonical import file_hash
 from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
+from pytest_regen.files import content_hash
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
@@ -31,10 +32,14 @@ from pytest_regen.validation.issues import (
 )
 from pytest_regen.validation.pieces import PageText, split, stitch_pages
 
+if TYPE_CHECKING:
+    from pytest_regen.documents import Document
+
 __all__ = [
     "behaviour_of_store",
     "format_note",
     "from_errors_command",
+    "runs_any",
     "stale_types",
     "update_command",
     "validate_pages",
@@ -110,21 +115,31 @@ def from_errors_command(store: RegenStore) -> str:
     return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
 
 
-def update_command(store: RegenStore) -> str:
+def update_command(store: RegenStore, *, every: bool = False) -> str:
     """Return the command that brings a store up to date with its document.
 
     Paths are seen from the working directory. The document is called SPEC where it is not at hand.
+    What the template wrote it writes anew.
+
+    Args:
+        store: the store.
+        every: name all operations of the document, not that of the store alone.
     """
     endpoint, reference = store.ir.endpoint, store.ir.document
     document = store.path / reference.path if reference else None
     spec = _from_here(document) if document and document.is_file() else "SPEC"
-    words = ["pytest-regen", "generate", spec, *endpoint.words(store.ir.schemas)]
+    named = endpoint.words(store.ir.schemas)
+    if every:
+        named = ["--all", *(["--request"] if endpoint.status == REQUEST else [])]
+    words = ["pytest-regen", "generate", spec, *named]
     is_named = store.path.name == endpoint.folder
     words += ["--out", _from_here(store.path.absolute().parent) if is_named else "DIR"]
-    if endpoint.status not in {"200", REQUEST, SCHEMAS}:
+    if endpoint.status not in {"200", REQUEST, SCHEMAS} and not every:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
+    if store.envelope.model == TEMPLATE:
+        words += ["--provider", TEMPLATE]
     return shlex.join(words)
 
 
@@ -144,9 +159,10 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
     try:
         if not path.is_file() or _is_as_it_was(path, reference):
             return None
-        from pytest_regen.documents import read_document, rebuild_ir
+        from pytest_regen.documents import rebuild_ir
 
-        build = rebuild_ir(store.ir, read_document(path), language=find_language(store.ir.language))
+        document = _read_document(path, _hashes(path, reference))
+        build = rebuild_ir(store.ir, document, language=find_language(store.ir.language))
     except (UnknownOperationError, UnknownSchemaError):
         return {}
     except (OSError, RegenError):
@@ -156,18 +172,31 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
 
 def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:
     """Return whether all files of the document have the bytes that the store was made from."""
-    if file_hash(path.read_bytes()) != reference.sha256:
-        return False
-    return all(
-        (path.parent / name).is_file() and file_hash((path.parent / name).read_bytes()) == hash_
-        for name, hash_ in reference.files.items()
-    )
+    return _hashes(path, reference) == (reference.sha256, *reference.files.values())
+
+
+def _hashes(path: Path, reference: DocumentRef) -> tuple[str | None, ...]:
+    return tuple(content_hash(path.parent / name) for name in (path.name, *reference.files))
+
+
+@lru_cache(maxsize=1)
+def _read_document(path: Path, hashes: tuple[str | None, ...]) -> "Document":
+    """Return the document; that of hundreds of stores is read once for each state of its files."""
+    del hashes
+    from pytest_regen.documents import read_document
+
+    return read_document(path)
 
 
 def wants_behaviour(store: RegenStore, ignore: Ignore) -> bool:
-    """Return whether what running the types shows counts for any of them."""
+    """Return whether what running the types of a store shows counts for any of them."""
+    return runs_any(store.type_names, ignore)
+
+
+def runs_any(type_names: Iterable[str], ignore: Ignore) -> bool:
+    """Return whether what running types shows counts for any of these."""
     codes_of = codes_by_type(ignore)
-    return any(not set(codes_of(name)) >= BEHAVIOUR_CODES for name in store.type_names)
+    return any(not set(codes_of(name)) >= BEHAVIOUR_CODES for name in type_names)
 
 
 def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:

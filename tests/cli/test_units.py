@@ -267,8 +267,12 @@ def test_status_has_a_line_per_unit(recorded: Path) -> None:
     done = command("status")
 
     assert done.code == 0
-    first, *lines = done.err.splitlines()
+    first, *lines, total, following = done.err.splitlines()
     assert first == FILE
+    assert total.startswith(
+        "1 unit missing, 1 edited by hand, 1 that nothing asks for: 1 to ask, about "
+    )
+    assert following == f"  next: pytest-regen generate {FILE}"
     cells = [line.split() for line in lines]
     assert [cell[:3] for cell in cells] == [
         ["berth", "DRIFT", "hand"],

@@ -1,5 +1,6 @@
 """Rate limits hold by the minute, refill by the clock, and are reported in headers."""
 
+import anthropic
 import pytest
 from emulator_requests import api, ask, body, said, send, text, user
 from hypothesis import given
@@ -81,7 +82,7 @@ def test_a_limit_below_one_is_the_callers_mistake() -> None:
 
 
 def test_a_client_that_obeys_gets_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our provider waits as long as it is told to, and each of its turns is answered."""
+    """The SDK waits as long as it is told to, and each of its calls is answered."""
     clock = Clock(0.0)
     slept: list[float] = []
 
@@ -89,12 +90,13 @@ def test_a_client_that_obeys_gets_through(monkeypatch: pytest.MonkeyPatch) -> No
         slept.append(seconds)
         clock.advance(seconds)
 
-    with Emulator(lambda _body: "Hello.", clock=clock, limits=RateLimits(requests=2)) as emulator:
-        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=1)
-        provider.send(turn("warm up"))
+    with (
+        Emulator(lambda _body: "Hello.", clock=clock, limits=RateLimits(requests=2)) as emulator,
+        anthropic.Anthropic(api_key="k", base_url=emulator.base_url, max_retries=1) as client,
+    ):
+        client.messages.create(**body())
         monkeypatch.setattr("time.sleep", sleep)
-        replies = [provider.send(turn(str(number))).text for number in range(4)]
-        provider.close()
+        replies = [client.messages.create(**body()).content[-1].text for _ in range(4)]
 
     assert replies == ["Hello."] * 4
     assert slept == [30.0] * 3

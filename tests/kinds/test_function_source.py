@@ -294,6 +294,17 @@ def test_markers_are_put_around_what_stands_there(name: str, code: str, ends: st
     assert [line for line in made.split("\n") if line not in added] == plain.split("\n")
 
 
+def test_markers_are_put_around_many_at_once() -> None:
+    """As one after the other, whatever the order they are named in."""
+    region, names = FunctionRegion(), ["Boat.only_text", "one", "Boat.name"]
+    made = PLAIN
+    for name in names:
+        made = region.enclose(made, name)
+
+    assert region.enclose_all(PLAIN, names) == made
+    assert region.enclose_all(PLAIN, names[::-1]) == made
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -1,6 +1,9 @@
 """Regenerations are recorded through the real SDK and replayed without a network."""
 
 import shutil
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -239,3 +242,79 @@ def test_a_line_that_failed_once_spoils_the_recording(
                 used.send(TurnRequest("Be brief.", (Message("user", "Well?"),), DEFAULT_MODEL, 100))
 
     assert path.exists() == is_kept
+
+
+def test_a_killed_run_has_paid_for_its_answers(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one asks only for what was under way, and its recordings are whole."""
+    worse = GOOD["Owner", 1].replace('"name"', '"naem"')
+    paths = [project.broken(f"GET_{number}") for number in range(2)]
+    for path in paths:
+        shutil.copytree(path, project.path / "kept" / path.name)
+    rounds: list[int] = []
+    waiting = threading.Semaphore(0)
+    killed = threading.Event()
+
+    def answer(body: Mapping[str, Any]) -> str:
+        is_second = "naem" in str(body["messages"])
+        rounds.append(2 if is_second else 1)
+        if is_second and not killed.is_set():
+            waiting.release()
+            killed.wait(30)
+        return GOOD["Owner", 1] if is_second else worse
+
+    options = ("--regen", "--regen-record=once", "--regen-attempts=3", "--regen-jobs=2")
+    with emulated(monkeypatch, answer):
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+        with subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL) as running:
+            both = [waiting.acquire(timeout=60) for _ in paths]
+            running.kill()
+        killed.set()
+        asked = sorted(rounds)
+        result = project.run(*options)
+
+    assert all(both)
+    assert (asked, sorted(rounds)) == ([1, 1, 2, 2], [1, 1, 2, 2, 2, 2])
+    assert result.parseoutcomes() == {"passed": 4, "regenerated": 2}
+    for path in paths:
+        shutil.rmtree(path)
+        shutil.copytree(project.path / "kept" / path.name, path)
+    assert project.run("--regen", "--regen-attempts=3").parseoutcomes()["regenerated"] == 2
+
+
+KILLED = """
+import os
+import signal
+
+from store_factory import GOOD
+
+from pytest_regen import CallableProvider
+
+def answer(messages):
+    with open("asked", "a") as file:
+        file.write("x")
+    if os.path.getsize("asked") == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    is_second = "naem" in messages[-1]["content"]
+    return GOOD["Owner", 1].replace(*("name", "name") if is_second else ('"name"', '"naem"'))
+
+def pytest_regen_provider(config):
+    return CallableProvider(answer)
+"""
+
+
+def test_what_no_cassette_holds_is_not_paid_for_twice_either(project: Project) -> None:
+    """A model without HTTP is killed while it answers; what it said before is not asked again."""
+    for number in range(2):
+        project.broken(f"GET_{number}")
+    support = str(Path(__file__).parents[1] / "support")
+    head = f"import sys\nsys.path.insert(0, {support!r})\n"
+    project.pytester.makeconftest(head + KILLED)
+    command = [sys.executable, "-m", "pytest", "--regen", "--regen-attempts=3", "--regen-jobs=2"]
+
+    first = subprocess.run(command, cwd=project.path, capture_output=True, check=False)
+    second = subprocess.run(command, cwd=project.path, capture_output=True, check=False)
+
+    assert (first.returncode, second.returncode) == (-9, 0), second.stdout.decode()
+    assert len((project.path / "asked").read_text("utf-8")) == 3 + 2

@@ -40,11 +40,21 @@ def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
             "*locales/de.json: berth*",
             "locales/de.json:2: PLACEHOLDER: has [[][]], the English text has [[]'{number}']",
             '  > 2 |   "berth": "Liegeplatz",',
-            "  regenerate:    pytest locales/de.json::berth --regen",
+            "  regenerate:    pytest locales/de.json::berth --regen --regen-record once",
             "  or:            pytest-regen regenerate locales/de.json --unit berth",
             "FAILED locales/de.json::berth - PLACEHOLDER: *",
         ]
     )
+
+
+def test_a_recorded_unit_is_replayed_not_recorded_again(units: UnitProject) -> None:
+    """What is recorded needs no option that records."""
+    units.write(german=WRONG)
+    recording = units.path / "cassettes/regen/locales/de.json/berth.yaml"
+    recording.parent.mkdir(parents=True)
+    recording.touch()
+
+    units.adopted().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ DOORS = {
         "stores",
         "turns.batch_files",
         "turns.budget",
+        "turns.limits",
         "turns.replies",
         "cassettes",
         "units",

@@ -1,22 +1,33 @@
-"""Providers that ask in batches, against an emulator whose batches end at once."""
+"""Providers that ask in batches, against an emulator whose batches end at once.
+
+Run as a program, it asks in a process that is killed again and again.
+"""
 
 import asyncio
 import os
+import random
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import anthropic  # noqa: F401 - once, before processes are forked
 from turn_values import turn
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator import BatchStep, EmulatedReply, Emulator, Script
-from pytest_regen.errors import RegenError
+from pytest_regen.emulator import BatchStep, Emulator, Script
+from pytest_regen.files import replace_file
 from pytest_regen.turns import BatchProvider, Reply, TurnRequest
+from pytest_regen.turns.exchange import TurnExchange, whole_reply
 
 KEY = "opaque-key-of-a-workspace"
 POLL = 0.02
+LONG = 3_600.0
+"""Seconds of a batch that ends only when a test moves the clock."""
 
 
 def emulator(*steps: BatchStep, answer: Any = None, **options: Any) -> Emulator:
@@ -34,36 +45,149 @@ def provider(emulated: Emulator, folder: Path, **options: Any) -> BatchProvider:
     return BatchProvider(base_url=emulated.base_url, folder=folder, **options)
 
 
-def ask(asked: BatchProvider, *requests: TurnRequest) -> list[Reply | BaseException]:
-    """Return the replies to requests that are made at the same time, or why there are none."""
+def ask(asked: BatchProvider, *words: str | TurnRequest) -> list[str | BaseException]:
+    """Return the texts of replies to what is asked at the same time, or why there are none."""
+    requests = [each if isinstance(each, TurnRequest) else turn(each) for each in words]
 
     async def gathered() -> list[Reply | BaseException]:
         return await asyncio.gather(*map(asked.asend, requests), return_exceptions=True)
 
-    return asyncio.run(gathered())
+    replies = asyncio.run(gathered())
+    return [reply.text if isinstance(reply, Reply) else reply for reply in replies]
+
+
+def begin(emulated: Emulator, folder: Path, *words: str, until: Callable[[Path], bool]) -> None:
+    """Ask, and stop as if by a kill as soon as the folder of batches is in some state."""
+    asked = provider(emulated, folder)
+
+    async def given_up() -> None:
+        waiting = [asyncio.ensure_future(asked.asend(turn(each))) for each in words]
+        await asyncio.to_thread(wait_for, lambda: until(folder))
+        for each in waiting:
+            each.cancel()
+
+    asyncio.run(given_up())
+    asked.stop()
+
+
+def has_id(folder: Path) -> bool:
+    """Whether a batch is noted with its id."""
+    return any('"id"' in path.read_text("utf-8") for path in noted(folder))
+
+
+def noted(folder: Path) -> list[Path]:
+    """Return the files of batches."""
+    return sorted(folder.glob("*.jsonl"))
+
+
+def forget_ids(folder: Path) -> None:
+    """Leave of each file only the intent, as a kill right after the call does."""
+    for path in noted(folder):
+        path.write_text(path.read_text("utf-8").split("\n")[0] + "\n", "utf-8")
 
 
 def submitted(emulated: Emulator) -> list[list[Mapping[str, Any]]]:
     """Return what the requests of each call that creates a batch asked for."""
     return [
         [request["params"] for request in received.body["requests"]]
-        for received in emulated.requests
+        for received in list(emulated.requests)
         if received.method == "POST" and received.path.endswith("/batches")
     ]
 
 
-def paid(emulated: Emulator) -> Counter[str]:
-    """Return how often each request was submitted."""
-    return Counter(canonical_hash(params) for batch in submitted(emulated) for params in batch)
+def sizes(emulated: Emulator) -> list[int]:
+    """Return how many requests each call that creates a batch had."""
+    return [len(batch) for batch in submitted(emulated)]
 
 
-def said(replies: Sequence[Reply | BaseException]) -> list[str]:
-    """Return the texts of replies.
+def twice(batches: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return what was submitted more than once."""
+    counts = Counter(canonical_hash(params) for batch in batches for params in batch)
+    return [digest for digest, count in counts.items() if count > 1]
+
+
+def wait_for(is_so: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait until something is so.
 
     Raises:
-        RegenError: one of them is none.
+        TimeoutError: it never is.
     """
-    for reply in replies:
-        if isinstance(reply, BaseException):
-            raise reply
-    return [reply.text for reply in replies if isinstance(reply, Reply)]
+    end = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError("it is not so")
+        time.sleep(0.005)
+
+
+def ask_together(folder: Path, number: int) -> None:
+    """Ask what all processes ask, and what two of them ask; write down the replies."""
+    words = [*map(str, range(12)), f"of two {number % 4}"]
+    asked = BatchProvider(folder=folder, api_key=KEY, poll=POLL)
+    replies = ask(asked, *words)
+    assert replies == [f"You said: {word}" for word in words], replies
+    asked.stop()  # Others may still need what is there.
+    folder.with_name(f"{number}.json").write_text("done", "utf-8")
+
+
+def killed_often(base_url: str, folder: Path, words: Sequence[str], kills: int, seed: int) -> int:
+    """Ask in processes of which so many are killed at any moment; the last one ends by itself.
+
+    Returns:
+        How many replies were stored when the last one began.
+    """
+    done = subprocess.run(
+        [sys.executable, __file__, folder, str(kills), str(seed), *words],
+        env={**os.environ, "ANTHROPIC_BASE_URL": base_url},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def _store_all(folder: Path, words: Sequence[str]) -> None:
+    """Ask what is not stored yet, as a command does; store each reply, then say so."""
+    asked = BatchProvider(folder=folder / "batches", api_key=KEY, poll=0.1, max_retries=0)
+
+    async def store(word: str) -> None:
+        path = folder / f"{word}.txt"
+        if not path.exists():
+            steps = whole_reply(turn(word), larger_limit=30_000)
+            whole = await TurnExchange(asked).arun(steps)
+            replace_file(path, "".join(whole.pieces))
+            asked.stored([turn(word), *[whole.request] * (whole.request != turn(word))])
+
+    async def store_all() -> None:
+        await asyncio.gather(*map(store, words))
+
+    asyncio.run(store_all())
+    asked.close()
+
+
+def _main(folder: str, kills: str, seed: str, *words: str) -> None:
+    chance = random.Random(int(seed))
+    stored = 0
+    for number in range(int(kills) + 1):
+        stored = len(list(Path(folder).glob("*.txt")))
+        pid = os.fork()
+        if not pid:
+            try:
+                _store_all(Path(folder), words)
+            except BaseException as error:  # noqa: BLE001 - told and counted by the parent
+                sys.stderr.write(f"{type(error).__name__}: {error}\n")
+                os._exit(1)
+            os._exit(0)
+        if number < int(kills):
+            time.sleep(chance.uniform(0.0, 0.8))
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if status == 0:
+            break
+        assert status == signal.SIGKILL, f"the work failed: {status}"
+    sys.stdout.write(str(stored))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from reference_writer_request import PageRequest, Unit
 from reference_writer_styles import Style
@@ -139,10 +140,12 @@ def csharp_string(text: str, kind: str = "regular") -> str:
     return '"' + "".join(_escaped(character, escape_all=escape_all) for character in text) + '"'
 
 
+@cache
 def _is_special(character: str) -> bool:
     return unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
+@cache
 def _escaped(character: str, *, escape_all: bool) -> str:
     if character in _SHORT_ESCAPES:
         return _SHORT_ESCAPES[character]

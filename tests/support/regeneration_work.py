@@ -4,17 +4,24 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
+import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import anthropic
+from many_operations import FIELDS_PER_PAGE
 
+from pytest_regen.cli.app import main
 from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 
-__all__ = ["regenerate", "regenerate_and_rest", "regenerate_one_of_many"]
+__all__ = ["JOBS", "generate_all", "regenerate", "regenerate_and_rest", "regenerate_one_of_many"]
+
+JOBS = 8
+"""Requests that ``generate_all`` has in flight at most."""
 
 _ = anthropic.Anthropic(api_key="none")
 """Made once before children are forked: what is measured is not the import of a client."""
@@ -42,3 +49,15 @@ def regenerate_one_of_many(folder: Path, number: int) -> None:
     regenerate(folder, number + 1)
     told = folder.parent / f"time_{number}.json"
     told.write_text(json.dumps([began, time.time()]))
+
+
+def generate_all(folder: Path) -> None:
+    """Run the command that generates every operation of ``api.json``."""
+    os.chdir(folder)
+    sys.stdout = (folder / "output").open("w")
+    try:
+        pages = f"--fields-per-page={FIELDS_PER_PAGE}"
+        main(["generate", "api.json", "--all", pages, f"--jobs={JOBS}"])
+    except SystemExit as ended:
+        if ended.code:
+            raise RuntimeError((folder / "output").read_text()) from ended

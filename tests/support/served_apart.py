@@ -22,7 +22,7 @@ from reference_writer import ReferenceWriter
 
 from pytest_regen.emulator import EmulatedReply, Emulator, RateLimits, ReceivedRequest
 
-__all__ = ["Apart", "Logged", "concurrency", "most_in_flight", "served_apart"]
+__all__ = ["Apart", "Logged", "concurrency", "log_entry", "most_in_flight", "served_apart"]
 
 _BATCHES = "/v1/messages/batches"
 
@@ -118,6 +118,12 @@ def served_apart(
         server.wait(30)
 
 
+def log_entry(request: ReceivedRequest, status: int) -> Logged:
+    """Return the entry of a request that is answered now."""
+    prompts = _prompts(request.body)
+    return Logged(request.method, request.path, status, request.at, time.time(), prompts)
+
+
 def concurrency(turns: Sequence[Logged], jobs: int) -> float:
     """Return how much of the possible concurrency was used, from 0 to 1.
 
@@ -162,11 +168,9 @@ def _log_to(log: Any, emulator: Emulator) -> None:
     lock = threading.Lock()
 
     def write(request: ReceivedRequest, status: int) -> None:
-        entry = Logged(
-            request.method, request.path, status, request.at, time.time(), _prompts(request.body)
-        )
+        entry = asdict(log_entry(request, status))
         with lock:
-            log.write(json.dumps(asdict(entry)) + "\n")
+            log.write(json.dumps(entry) + "\n")
             log.flush()
             emulator.requests.clear()  # Ten thousand bodies would fill the memory.
 

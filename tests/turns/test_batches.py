@@ -1,15 +1,362 @@
 """Turns by the Message Batches API: the real SDK over real HTTP, against the emulator."""
 
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from batch_work import ask, emulator, provider, said, submitted
+import anthropic
+import pytest
+from batch_work import KEY, LONG, ask, emulator, noted, provider, sizes, submitted, wait_for
 from turn_values import turn
+
+from pytest_regen.emulator import BatchStep, Clock, EmulatedReply, Emulator, Fault, RateLimits
+from pytest_regen.errors import (
+    MissingExtraError,
+    MissingKeyError,
+    RejectedRequestError,
+    TransportError,
+    UsageError,
+)
+from pytest_regen.turns import AnthropicProvider, BatchProvider
+from pytest_regen.turns.batches import POLL_VARIABLE
+from pytest_regen.turns.exchange import TurnExchange, whole_reply
+
+ROOT = "/v1/messages/batches"
+
+
+def words_of(body: Mapping[str, Any]) -> str:
+    """Return what a request says last."""
+    content = body["messages"][-1]["content"]
+    return str(content)
+
+
+def failing(fault: Fault, *words: str, times: int = 99) -> Callable[..., Any]:
+    """Return a responder that answers some requests with a fault so many times."""
+    seen: Counter[str] = Counter()
+
+    def answer(body: Mapping[str, Any]) -> Any:
+        said = words_of(body)
+        seen[said] += 1
+        return fault if said in words and seen[said] <= times else f"You said: {said}"
+
+    return answer
 
 
 def test_what_is_asked_at_once_goes_into_one_batch(tmp_path: Path) -> None:
     """Each request gets its own reply, whatever the order of the results."""
     with emulator() as emulated, provider(emulated, tmp_path) as asked:
-        replies = said(ask(asked, *(turn(f"{n}") for n in range(20))))
+        replies = ask(asked, *(f"{n}" for n in range(20)))
 
     assert replies == [f"You said: {n}" for n in range(20)]
-    assert [len(batch) for batch in submitted(emulated)] == [20]
+    assert sizes(emulated) == [20]
+    assert not noted(tmp_path)
+
+
+def test_threads_share_a_batch(tmp_path: Path) -> None:
+    """``send`` waits in its thread; loops and threads may be mixed."""
+    with (
+        emulator() as emulated,
+        provider(emulated, tmp_path, poll=0.5) as asked,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        waiting = [pool.submit(asked.send, turn(word)) for word in "ab"]
+        waiting.append(pool.submit(lambda: asyncio.run(asked.asend(turn("c")))))
+        replies = [each.result().text for each in waiting]
+
+    assert replies == [f"You said: {word}" for word in "abc"]
+    assert sizes(emulated) == [3]
+
+
+def test_a_long_reply_is_asked_for_without_a_stream(tmp_path: Path) -> None:
+    """The API takes no streams in batches."""
+    with emulator() as emulated, provider(emulated, tmp_path) as asked:
+        assert ask(asked, turn("Hi.", max_tokens=30_000)) == ["You said: Hi."]
+
+    assert "stream" not in submitted(emulated)[0][0]
+
+
+def test_a_reply_has_its_counts(tmp_path: Path) -> None:
+    """Text, stop reason, usage, model and id are those of the message."""
+    refusal = EmulatedReply("No.", stop_reason="refusal")
+    with emulator(answer=lambda _: refusal) as emulated, provider(emulated, tmp_path) as asked:
+        reply = asked.send(turn())
+
+    assert (reply.text, reply.is_refusal, reply.model) == ("No.", True, turn().model)
+    assert reply.usage.input_tokens
+    assert reply.id.startswith("msg_")
+
+
+def test_what_is_refused_is_refused_alone(tmp_path: Path) -> None:
+    """A request that the API finds wrong fails; the others of its batch do not."""
+    with emulator() as emulated, provider(emulated, tmp_path) as asked:
+        good, bad = ask(asked, "good", turn("bad", model="claude-nobody"))
+
+    assert good == "You said: good"
+    assert isinstance(bad, RejectedRequestError)
+    assert "claude-nobody" in str(bad)
+    assert sizes(emulated) == [2]
+
+
+@pytest.mark.parametrize("fault", [Fault(529), Fault(kind="expire"), Fault(500)])
+def test_what_fails_is_asked_again_in_another_batch(tmp_path: Path, fault: Fault) -> None:
+    """What expired or met an error of the API goes into the next one; the rest has its reply."""
+    answer = failing(fault, "a", times=2)
+    with emulator(answer=answer) as emulated, provider(emulated, tmp_path) as asked:
+        replies = ask(asked, "a", "b", "c")
+
+    assert replies == ["You said: a", "You said: b", "You said: c"]
+    assert sizes(emulated) == [3, 1, 1]
+    assert not noted(tmp_path)
+
+
+def test_what_fails_in_three_batches_has_failed(tmp_path: Path) -> None:
+    """That request alone, and with the reason of the last one."""
+    answer = failing(Fault(529, message="Too much."), "a")
+    with emulator(answer=answer) as emulated, provider(emulated, tmp_path) as asked:
+        lost, other = ask(asked, "a", "b")
+
+    assert isinstance(lost, TransportError)
+    assert "Too much." in lost.why
+    assert other == "You said: b"
+    assert sizes(emulated) == [2, 1, 1]
+
+
+def test_what_was_cancelled_is_asked_again(tmp_path: Path) -> None:
+    """Somebody cancelled the batch in the console."""
+    clock = Clock(0.0)
+    with (
+        emulator(batch_seconds=LONG, clock=clock) as emulated,
+        provider(emulated, tmp_path) as asked,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        waiting = pool.submit(asked.send, turn("a"))
+        client = anthropic.Anthropic(api_key=KEY, base_url=emulated.base_url)
+        wait_for(lambda: client.messages.batches.list().data)
+        client.messages.batches.cancel(client.messages.batches.list().data[0].id)
+        clock.advance(1)
+        wait_for(lambda: len(submitted(emulated)) == 2)
+        clock.advance(LONG)
+
+        assert waiting.result().text == "You said: a"
+
+
+def test_the_rest_of_a_cut_reply_goes_into_the_next_batch(tmp_path: Path) -> None:
+    """An exchange asks on its own for more room, and for the rest."""
+    cut = EmulatedReply("Half", stop_reason="max_tokens")
+    said = iter([cut, cut, " of it."])
+    with emulator(answer=lambda _: next(said)) as emulated, provider(emulated, tmp_path) as asked:
+        steps = whole_reply(turn(), larger_limit=30_000)
+        whole = asyncio.run(TurnExchange(asked).arun(steps))
+
+    assert whole.pieces == ("Half", " of it.")
+    assert sizes(emulated) == [1, 1, 1]
+
+
+def test_a_batch_whose_creation_was_not_answered_is_found(tmp_path: Path) -> None:
+    """The connection is dropped after the call: the list of batches tells that there is one."""
+    lost = BatchStep(fault=Fault(kind="drop"), unlisted=0.05)
+    with emulator(lost, BatchStep()) as emulated, provider(emulated, tmp_path) as asked:
+        replies = ask(asked, "a", "b")
+
+    assert replies == ["You said: a", "You said: b"]
+    assert sizes(emulated) == [2]
+
+
+def test_a_batch_that_was_not_created_is_created(tmp_path: Path) -> None:
+    """The API is overloaded for a while: the call is made again once it is known to have failed."""
+    busy = BatchStep(fault=Fault(529), times=2)
+    with emulator(busy, BatchStep()) as emulated, provider(emulated, tmp_path) as asked:
+        assert ask(asked, "a") == ["You said: a"]
+
+    assert sizes(emulated) == [1, 1, 1]
+    assert len({batch.body["requests"][0]["custom_id"] for batch in posts(emulated)}) == 1
+
+
+def posts(emulated: Emulator) -> list[Any]:
+    """Return the calls that create batches."""
+    return [request for request in emulated.requests if request.method == "POST"]
+
+
+def test_a_full_queue_of_batches_is_waited_for(tmp_path: Path) -> None:
+    """No limit makes a request fail: the batch is submitted when there is room."""
+    told: list[str] = []
+    full = BatchStep(fault=Fault(429, message="The queue is full."), times=3)
+    with (
+        emulator(full, BatchStep()) as emulated,
+        provider(emulated, tmp_path, tell=told.append) as asked,
+    ):
+        assert ask(asked, "a") == ["You said: a"]
+
+    assert any("waits to be submitted" in line and "The queue is full." in line for line in told)
+
+
+def test_a_spend_limit_ends_all_at_once(tmp_path: Path) -> None:
+    """Waiting would not help."""
+    limit = Fault(429, error_code="enforced_spend_limit_reached")
+    with (
+        emulator(BatchStep(fault=limit)) as emulated,
+        provider(emulated, tmp_path) as asked,
+    ):
+        outcomes = ask(asked, "a", "b")
+
+    assert all(isinstance(each, RejectedRequestError) for each in outcomes)
+    assert sizes(emulated) == [2]
+    assert not noted(tmp_path)
+
+
+def test_a_batch_that_is_too_large_is_submitted_in_two(tmp_path: Path) -> None:
+    """The API's limit is 256 MB, a proxy's may be lower."""
+    large = BatchStep(fault=Fault(413))
+    with emulator(large, BatchStep()) as emulated, provider(emulated, tmp_path) as asked:
+        replies = ask(asked, *"abcde")
+
+    assert replies == [f"You said: {word}" for word in "abcde"]
+    assert sorted(sizes(emulated)) == [2, 3, 5]
+
+
+def test_a_wrong_key_is_told_to_all(tmp_path: Path) -> None:
+    """Nothing is submitted, and nothing noted."""
+    with emulator(keys=["right"]) as emulated, provider(emulated, tmp_path) as asked:
+        outcomes = ask(asked, "a", "b")
+
+    assert all(isinstance(each, RejectedRequestError) for each in outcomes)
+    assert "401" in str(outcomes[0])
+    assert not submitted(emulated)
+    assert not noted(tmp_path)
+
+
+def test_an_address_where_nobody_answers_is_told_soon(tmp_path: Path) -> None:
+    """Patience begins once the API was reached."""
+    with emulator() as emulated:
+        gone = provider(emulated, tmp_path)
+    with gone:
+        [outcome] = ask(gone, "a")
+
+    assert isinstance(outcome, TransportError)
+
+
+def test_a_connection_that_breaks_while_a_batch_is_under_way_is_nothing(tmp_path: Path) -> None:
+    """The batch goes on at the API, and so does the wait for it."""
+    clock = Clock(0.0)
+    with emulator(batch_seconds=LONG, clock=clock) as emulated:
+        fixed = Emulator(
+            emulated.responder, clock=clock, batch_seconds=LONG, port=int(emulated.base_url[-5:])
+        )
+        emulated.stop()
+        with (
+            fixed.start(),
+            provider(fixed, tmp_path) as asked,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            waiting = pool.submit(asked.send, turn("a"))
+            wait_for(lambda: asked.batches and len(fixed.requests) > 3)
+            fixed.stop()
+            threading.Event().wait(0.2)
+            fixed.start()
+            clock.advance(LONG)
+
+            assert waiting.result().text == "You said: a"
+
+
+def test_no_key_is_told_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a turn that is answered at once."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    asked = BatchProvider(base_url="http://127.0.0.1:9", folder=tmp_path)
+
+    with pytest.raises(MissingKeyError):
+        asked.send(turn())
+
+
+def test_an_sdk_without_batches_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases before 0.42 have them elsewhere; the hint is the command that helps."""
+    monkeypatch.delattr(anthropic.resources.AsyncMessages, "batches")
+    with emulator() as emulated, provider(emulated, tmp_path) as asked:
+        [outcome] = ask(asked, "a")
+
+    assert isinstance(outcome, MissingExtraError)
+    assert "pip install" in outcome.hint
+
+
+@pytest.mark.parametrize("poll", ["soon", "0", "-1", "nan", "inf"])
+def test_a_wrong_pause_is_refused(monkeypatch: pytest.MonkeyPatch, poll: str) -> None:
+    """The environment may set it, with a number of seconds."""
+    monkeypatch.setenv(POLL_VARIABLE, poll)
+
+    with pytest.raises(UsageError, match=poll):
+        BatchProvider()
+
+
+def test_who_answers_is_the_api(tmp_path: Path) -> None:
+    """What a batch wrote is recorded and replayed as if it had been answered at once."""
+    asked = BatchProvider(folder=tmp_path)
+
+    exchange, live = TurnExchange(asked), TurnExchange(AnthropicProvider())
+
+    assert exchange.reference is live.reference is None
+    assert exchange.asks_cassettes
+    assert asked.is_batch
+
+
+def test_a_request_that_is_no_longer_waited_for_harms_nothing(tmp_path: Path) -> None:
+    """Its reply is passed over; asked for again it is there, and paid once."""
+    clock = Clock(0.0)
+    with (
+        emulator(batch_seconds=LONG, clock=clock) as emulated,
+        provider(emulated, tmp_path) as asked,
+    ):
+
+        async def impatient() -> str:
+            other = asyncio.ensure_future(asked.asend(turn("b")))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asked.asend(turn("a")), 0.5)
+            again = asyncio.ensure_future(asked.asend(turn("a")))
+            await asyncio.sleep(0.1)
+            clock.advance(LONG)
+            return (await other).text + (await again).text
+
+        assert asyncio.run(impatient()) == "You said: bYou said: a"
+    assert sizes(emulated) == [2]
+
+
+def test_what_takes_several_batches_is_counted_while_it_is_under_way(tmp_path: Path) -> None:
+    """For whoever shows how far a run is."""
+    told: list[str] = []
+    with (
+        emulator(batch_seconds=0.1) as emulated,
+        provider(emulated, tmp_path, tell=told.append) as asked,
+    ):
+        waiting = threading.Thread(target=ask, args=(asked, "a", "b"))
+        waiting.start()
+        wait_for(lambda: asked.batches == 1)
+        waiting.join()
+
+        wait_for(lambda: asked.batches == 0)
+    told = [line.partition(": ")[2] for line in told]
+    assert told == ["2 requests submitted", "0 of 2 done", "2 of 2 done"]
+
+
+@pytest.mark.sweep
+def test_limits_of_calls_about_batches_are_waited_for(tmp_path: Path) -> None:
+    """They have a pool of their own; polling too often is no failure."""
+    limits = RateLimits(batch_requests=180)
+    with emulator(limits=limits) as emulated, provider(emulated, tmp_path) as asked:
+        client = anthropic.Anthropic(api_key=KEY, base_url=emulated.base_url, max_retries=0)
+        for _ in range(180):
+            client.messages.batches.list()
+
+        assert ask(asked, "a") == ["You said: a"]
+
+
+def test_models_and_requests_are_told_apart(tmp_path: Path) -> None:
+    """What a request names wins over what the provider was made with."""
+    with emulator() as emulated, provider(emulated, tmp_path, model="claude-opus-5") as asked:
+        ask(asked, replace(turn("a"), model=""), turn("b"))
+
+    assert {params["model"] for params in submitted(emulated)[0]} == {"claude-opus-5", turn().model}

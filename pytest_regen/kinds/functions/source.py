@@ -119,39 +119,60 @@ class FunctionRegion(Marked):
         Raises:
             RegionError: see ``find``; there is no such function, or no lines of its own.
         """
+        return self.enclose_all(text, [name])
+
+    def enclose_all(self, text: str, names: Sequence[str]) -> str:
+        """Return a module with marker lines around the code of several functions, read once.
+
+        Raises:
+            RegionError: as ``enclose``, of the first that cannot be enclosed.
+        """
         module = read_module(text)
-        node = _function_at(module.tree, name)
-        if node is None:
-            raise RegionError(
-                f"the module has no function {name!r}",
-                why=f"it has {', '.join(_function_names(module.tree)) or 'none'}",
-                hint="name one of them; a method is Class.method",
-            )
-        has_text = ast.get_docstring(node, clean=False) is not None
-        above = (node.body[0].end_lineno or 0) if has_text else node.lineno
-        body = node.body[has_text:]
-        first = first_line(body[0]) if body else above + 1
-        last = body[-1].end_lineno or first if body else above
-        if first <= above:
-            raise RegionError(
-                f"line {node.lineno}: the code of {name} has no lines of its own",
-                line=node.lineno,
-                hint="put it on lines of its own",
-            )
-        start = first
-        while start - 1 > above and module.lines[start - 2].strip()[:1] in {"", "#"}:
-            start -= 1
-        while start < first and not module.lines[start - 1].strip():
-            start += 1
-        around = node.body[0]
-        indent = module.lines[around.lineno - 1][: around.col_offset]
-        end = "\r" if module.lines[0].endswith("\r") else ""
         lines = text.split("\n")
-        lines.insert(last, f"{indent}# [REGEN:END {name}]{end}")
-        lines.insert(start - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
+        end = "\r" if module.lines[0].endswith("\r") else ""
+        # From the last to the first, so that the lines before keep their numbers.
+        for start, last, indent, name in sorted(
+            (_lines_to_enclose(module, name) for name in names), reverse=True
+        ):
+            lines.insert(last, f"{indent}# [REGEN:END {name}]{end}")
+            lines.insert(start - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
         made = "\n".join(lines)
         self.find(made)
         return made
+
+
+def _lines_to_enclose(module: "ModuleSource", name: str) -> tuple[int, int, str, str]:
+    """Return the first and last line of a function's code, its indent, and the name again.
+
+    Raises:
+        RegionError: there is no such function, or its code has no lines of its own.
+    """
+    node = _function_at(module.tree, name)
+    if node is None:
+        raise RegionError(
+            f"the module has no function {name!r}",
+            why=f"it has {', '.join(_function_names(module.tree)) or 'none'}",
+            hint="name one of them; a method is Class.method",
+        )
+    has_text = ast.get_docstring(node, clean=False) is not None
+    above = (node.body[0].end_lineno or 0) if has_text else node.lineno
+    body = node.body[has_text:]
+    first = first_line(body[0]) if body else above + 1
+    last = body[-1].end_lineno or first if body else above
+    if first <= above:
+        raise RegionError(
+            f"line {node.lineno}: the code of {name} has no lines of its own",
+            line=node.lineno,
+            hint="put it on lines of its own",
+        )
+    start = first
+    while start - 1 > above and module.lines[start - 2].strip()[:1] in {"", "#"}:
+        start -= 1
+    while start < first and not module.lines[start - 1].strip():
+        start += 1
+    around = node.body[0]
+    indent = module.lines[around.lineno - 1][: around.col_offset]
+    return start, last, indent, name
 
 
 class ModuleSource:

@@ -1,14 +1,20 @@
 """Whether a failing item is called again, and what for: its sessions, or the types it is about."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
+
+if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.healing.ahead import Asked
+    from pytest_regen.regeneration import TurnSettings
+    from pytest_regen.regeneration.queue import Flow
 
 __all__ = ["heal_item", "project_frames", "trim_traceback"]
 
@@ -86,6 +92,8 @@ def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | No
     choices = choices_of(item.config)
     if not (choices.heal or choices.dry_run):
         return failure
+    if choices.jobs > 1 and choices.heal and not choices.dry_run and _is_ours(item):
+        _begin_ahead(item)
     if hasattr(item, "unit") or regen_mark(item).units:
         from pytest_regen.pytest_plugin.healing.units import heal_units
 
@@ -93,6 +101,46 @@ def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | No
     from pytest_regen.pytest_plugin.healing.types import heal_types
 
     return heal_types(item, failure)
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    """Return whether an item is a type or a unit, and no test of the user's."""
+    from pytest_regen.pytest_plugin.items import TypeItem
+    from pytest_regen.pytest_plugin.units import UnitItem
+
+    return isinstance(item, TypeItem | UnitItem)
+
+
+def _begin_ahead(item: pytest.Item) -> None:
+    """Begin the work on this item, and on those to come that fail as well.
+
+    Not where the run may end before their turn: nothing is paid that may not be needed.
+    """
+    option = item.config.option
+    if item.config.getvalue("maxfail") or getattr(option, "stepwise", False):
+        return
+    from pytest_regen.pytest_plugin.choices import choices_of
+    from pytest_regen.pytest_plugin.healing.ahead import begin_ahead
+    from pytest_regen.pytest_plugin.healing.types import flow_of_type
+    from pytest_regen.pytest_plugin.healing.units import flow_of_unit
+    from pytest_regen.pytest_plugin.providers import provider_of, settings_of_run
+
+    def failing(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        return [one for one in items if _is_ours(one) and not _may_be_skipped(one)]
+
+    def flow_of(of: pytest.Item, failure: BaseException) -> "Flow[Asked] | None":
+        return (flow_of_unit if hasattr(of, "unit") else flow_of_type)(of, failure)
+
+    def settings() -> "TurnSettings":
+        provider = provider_of(item, of_types=not hasattr(item, "unit"))
+        return settings_of_run(item.config, provider, choices_of(item.config).jobs)
+
+    begin_ahead(item, failing, flow_of, settings)
+
+
+def _may_be_skipped(item: pytest.Item) -> bool:
+    marks = ("skip", "skipif", "xfail")
+    return any(item.get_closest_marker(name) is not None for name in marks)
 
 
 def _may_call_again(item: pytest.Item) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
+from pytest_regen.pytest_plugin.healing.ahead import Asked, asked_by, take_ahead
 from pytest_regen.pytest_plugin.healing.feedback import (
     NoTargetError,
     Target,
@@ -37,17 +38,25 @@ from pytest_regen.pytest_plugin.names import (
     repair_command,
     rerun_command,
 )
-from pytest_regen.pytest_plugin.providers import turn_settings
+from pytest_regen.pytest_plugin.providers import provider_of, turn_settings
 from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, forget
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal
-from pytest_regen.regeneration import HealResult, fixable, heal_type, pages_at_fault
+from pytest_regen.regeneration import (
+    HealResult,
+    fixable,
+    heal_type,
+    heal_type_steps,
+    pages_at_fault,
+)
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.store_place import StoreView
 from pytest_regen.regeneration.values import Feedback
+from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.validation.stores import update_command
 
-__all__ = ["heal_record", "heal_types", "plan_record", "skip_record"]
+__all__ = ["flow_of_type", "heal_record", "heal_types", "plan_record", "skip_record"]
 
 
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
@@ -156,6 +165,15 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
             return rerun_after(result, nodeid, config, cassette)
 
 
+def flow_of_type(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
+    """Return the work on the type of an item that fails; ``None`` where nothing is asked for it.
+
+    Raises:
+        RegenError: the item's turn tells why.
+    """
+    return _Healing(item, failure).flow()
+
+
 def heal_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
     """Regenerate what a failing item is about, call it again, and return the failure that is left.
 
@@ -192,9 +210,46 @@ class _Healing:
             if target is None:
                 break
             self._keys_tried.add(target.key)
-            if is_chosen(f"{self._check(target).place}::{target.type_name}", self._item.config):
+            if is_chosen(self._unit(target), self._item.config):
                 self._heal(target)
         return self._failure
+
+    def _unit(self, target: Target) -> str:
+        return f"{self._check(target).place}::{target.type_name}"
+
+    def flow(self) -> Flow[Asked] | None:
+        """Return the work on the item's type as steps; ``None`` where nothing is to be asked."""
+        target = self._next_target(self._failure) if self._rounds and self._failure else None
+        if target is None or not is_chosen(self._unit(target), self._item.config):
+            return None
+        is_template = isinstance(provider_of(self._item, of_types=True), TemplateProvider)
+        is_asked = not is_template and self._is_fixable(target) and not self._is_too_old(target)
+        return self._steps(target) if is_asked else None
+
+    def _steps(self, target: Target) -> Flow[Asked]:
+        item, jobs = self._item, self._choices.jobs
+        cassette = _cassette(item, target)
+        calls = ItemCalls(item, target.type_name, lambda: None, self._failure)
+        with turn_settings(item, cassette, item.nodeid, of_types=True, jobs=jobs) as turns:
+            steps = heal_type_steps(
+                target.store,
+                target.type_name,
+                settings=turns.settings,
+                rounds=self._rounds,
+                feedback=target.feedback,
+                check=self._checker(target, calls),
+                ignore=self._check(target).ignored,
+            )
+            work = yield from asked_by(steps, turns.settings.provider)
+            (result,) = work.results
+            result = replace(result, emulated=result.emulated or turns.is_emulated)
+            is_live = turns.is_live
+        if result.regenerated:
+            # What is looked at next may not be at fault any more.
+            forget(item.config, target.store)
+        return Asked(
+            target.store, work.before.store.source_path.name, work, result, target.feedback, is_live
+        )
 
     def _next_target(self, failure: BaseException) -> Target | None:
         try:
@@ -209,10 +264,12 @@ class _Healing:
 
     def _heal(self, target: Target) -> None:
         check = self._check(target)
-        nodeid, unit = self._item.nodeid, f"{check.place}::{target.type_name}"
+        nodeid, unit = self._item.nodeid, self._unit(target)
         try:
-            found = check.result(target.type_name).issues
-            if is_stale(found) and not self._ignores_staleness(target):
+            asked = take_ahead(self._item)
+            if asked is not None:
+                self._conclude(replace(target, feedback=asked.feedback), self._taken(target, asked))
+            elif self._is_too_old(target):
                 why = "its stored prompts were made for another version of the document (STALE)"
                 cassette, more = _cassette(self._item, target), ("--regen-ignore-stale",)
                 again = rerun_command(self._item.config, nodeid, cassette, *more)
@@ -226,13 +283,26 @@ class _Healing:
             why = "\n".join(filter(None, (error.what, error.why)))
             self._record(skip_record(unit, why, error.hint))
 
-    def _ignores_staleness(self, target: Target) -> bool:
-        """Return whether a stale type is asked again with its old prompt."""
-        return self._choices.ignore_stale and self._is_fixable(target)
+    def _is_too_old(self, target: Target) -> bool:
+        """Return whether a type is stale, and not to be asked again with its old prompt."""
+        found = self._check(target).result(target.type_name).issues
+        is_asked = self._choices.ignore_stale and self._is_fixable(target)
+        return is_stale(found) and not is_asked
 
     def _is_fixable(self, target: Target) -> bool:
         """Return whether anything is wrong with a type that a reply could repair."""
         return bool(target.feedback or fixable(self._check(target).result(target.type_name)))
+
+    def _taken(self, target: Target, asked: Asked) -> _Attempt:
+        """Return what came of the type ahead of the item's turn; the item is called again."""
+        item, result = self._item, asked.result
+        stored_model = self._check(target).store.envelope.model
+        cost = cost_of(item.config, result, stored_model) if asked.is_live else ""
+        calls = ItemCalls(
+            item, target.type_name, lambda: forget(item.config, target.store), self._failure
+        )
+        calls()
+        return _Attempt(result, calls.failure, cost)
 
     def _ask(self, target: Target) -> _Attempt:
         item = self._item

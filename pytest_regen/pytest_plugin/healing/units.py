@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pytest_regen.errors import RegenError
-from pytest_regen.files import safe_file_name
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
+from pytest_regen.pytest_plugin.healing.ahead import Asked, asked_by, take_ahead
 from pytest_regen.pytest_plugin.healing.feedback import (
     feedback_about,
     feedback_of,
@@ -25,6 +26,7 @@ from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.loaded import loaded_modules
 from pytest_regen.pytest_plugin.names import (
     cassette_of_test,
+    cassette_of_unit,
     heal_command,
     node_command,
     recording_command,
@@ -42,13 +44,23 @@ from pytest_regen.pytest_plugin.units import (
 )
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.policies import fixable_issues
+from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.values import Feedback
 from pytest_regen.turns.values import estimate_tokens
-from pytest_regen.units.asking import ask_for_unit
+from pytest_regen.units.asking import ask_for_unit, ask_for_unit_steps
 from pytest_regen.units.naming import command, unit_id
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["heal_units"]
+__all__ = ["flow_of_unit", "heal_units"]
+
+
+def flow_of_unit(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
+    """Return the work on the unit of an item that fails; ``None`` where nothing is asked for it.
+
+    Raises:
+        RegenError: the item's turn tells why.
+    """
+    return _Healing(item, failure).flow()
 
 
 def heal_units(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -79,6 +91,37 @@ class _Healing:
                 self._heal(check, name)
         return self._failure
 
+    def flow(self) -> Flow[Asked] | None:
+        """Return the work on the item's unit as steps; ``None`` where nothing is to be asked."""
+        for path, name in self._targets() if self._rounds else ():
+            check = units_of(self._config, path)
+            is_asked = is_chosen(unit_id(check.place, name), self._config)
+            if is_asked and not check.units.obstacle(name):
+                return self._steps(check, name)
+        return None
+
+    def _steps(self, check: FileCheck, name: str) -> Flow[Asked]:
+        item, jobs = self._item, self._choices.jobs
+        cassette, is_stale = self._cassette(check, name), self._is_stale
+        with turn_settings(item, cassette, item.nodeid, of_types=False, jobs=jobs) as turns:
+            steps = ask_for_unit_steps(
+                check.file, name, settings=turns.settings, rounds=self._rounds, is_stale=is_stale
+            )
+            work = yield from asked_by(steps, turns.settings.provider)
+            (result,) = work.results
+            result = replace(result, emulated=result.emulated or turns.is_emulated)
+            is_live = turns.is_live
+        if result.regenerated:
+            # What is looked at next may not be at fault any more.
+            forget_units(self._config, check.path)
+        return Asked(check.path, check.place, work, result, (), is_live)
+
+    @property
+    def _is_stale(self) -> bool:
+        """Whether the item fails because its unit is stale."""
+        issues = self._failure.issues if isinstance(self._failure, WrongUnitError) else ()
+        return any(issue.code == "STALE" for issue in issues)
+
     def _targets(self) -> Sequence[tuple[Path, str]]:
         if isinstance(self._item, UnitItem):
             # A kind that raises has to be corrected; no reply can help.
@@ -103,8 +146,15 @@ class _Healing:
     def _heal(self, check: FileCheck, name: str) -> None:
         feedback = self._feedback(name)
         try:
+            asked = take_ahead(self._item)
             obstacle = check.units.obstacle(name)
-            if self._choices.dry_run:
+            if asked is not None:
+                forget = partial(forget_units, self._config, check.path)
+                calls = ItemCalls(self._item, name, forget, self._failure)
+                calls()
+                self._failure = calls.failure
+                self._conclude(check, name, feedback, calls, asked.result, is_live=asked.is_live)
+            elif self._choices.dry_run:
                 self._record(self._plan_record(check, name, feedback, obstacle))
             elif obstacle:
                 self._record(self._skip_record(check, name, obstacle))
@@ -153,9 +203,6 @@ class _Healing:
         cassette = self._cassette(check, name)
         if calls is None:
             calls = ItemCalls(item, name, lambda: forget_units(self._config, check.path), failure)
-        is_stale = isinstance(failure, WrongUnitError) and any(
-            issue.code == "STALE" for issue in failure.issues
-        )
         with turn_settings(item, cassette, item.nodeid, of_types=False) as turns:
             result = ask_for_unit(
                 check.file,
@@ -164,10 +211,24 @@ class _Healing:
                 rounds=self._rounds,
                 feedback=feedback,
                 check=None if isinstance(item, UnitItem) else calls,
-                is_stale=is_stale,
+                is_stale=self._is_stale,
             )
             result = replace(result, emulated=result.emulated or turns.is_emulated)
             is_live = turns.is_live
+        self._conclude(check, name, feedback, calls, result, is_live=is_live)
+
+    def _conclude(
+        self,
+        check: FileCheck,
+        name: str,
+        feedback: tuple[Feedback, ...],
+        calls: ItemCalls | FreshCalls,
+        result: HealResult,
+        *,
+        is_live: bool,
+    ) -> None:
+        """Note what came of asking; the item is called again where validation alone decided."""
+        item = self._item
         forget_units(self._config, check.path)
         if result.regenerated:
             if isinstance(item, UnitItem):
@@ -184,8 +245,7 @@ class _Healing:
         """Return the file in which asking for a unit is recorded."""
         if not isinstance(self._item, UnitItem):
             return cassette_of_test(self._item)
-        folder = self._config.rootpath / "cassettes" / "regen" / check.place
-        return folder / f"{safe_file_name(name)}.yaml"
+        return cassette_of_unit(self._config, check.place, name)
 
     def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)

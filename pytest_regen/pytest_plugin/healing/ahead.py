@@ -1,0 +1,266 @@
+"""Failing types and units that are asked for ahead of their turn, several at the same time.
+
+With ``--regen-jobs N`` the first failing type or unit begins the work on all that are known to
+fail: they were collected, and validation alone says so. They are driven together, N requests under
+way over all stores and files, and each item takes what came of it when its turn comes. What nothing
+has come of, since the run ran out of budget for one, is healed in its turn as without the option.
+
+All is validated and written in this thread, while an item of these has its turn; a test of the
+user's own that comes in between waits until nothing is under way, for it may change what requests
+depend on: the environment, the network, the files.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_regen.errors import RegenError
+from pytest_regen.pytest_plugin.stash import AHEAD
+from pytest_regen.regeneration.flow import Work, source_diff
+from pytest_regen.regeneration.queue import Flow, drive_flows
+from pytest_regen.regeneration.values import Answer, Feedback, HealResult, TurnSettings
+from pytest_regen.turns.values import Provider
+
+__all__ = ["Asked", "FlowOf", "asked_by", "begin_ahead", "take_ahead", "upcoming_items"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of the work on one item's type or unit."""
+
+    place: Path
+    """The store or file."""
+    file_name: str
+    """As diffs name it."""
+    work: Work[Any]
+    result: HealResult
+    """Without the diff."""
+    feedback: tuple[Feedback, ...]
+    """What the item had to say before, beyond the issues."""
+    is_live: bool
+    """Whether an answer was given just now, and so may have cost something."""
+
+    @property
+    def is_something(self) -> bool:
+        """Whether anything was asked or written."""
+        return bool(self.result.regenerated or self.result.calls)
+
+
+FlowOf = Callable[[pytest.Item, BaseException], Flow[Asked] | None]
+"""Returns the work on an item that fails; ``None`` where its turn has to say what becomes of it."""
+
+
+def begin_ahead(
+    item: pytest.Item,
+    failing: Callable[[Sequence[pytest.Item]], Sequence[pytest.Item]],
+    flow_of: FlowOf,
+    settings: Callable[[], TurnSettings],
+) -> None:
+    """Begin the work on an item that fails and on those after it, unless that is under way.
+
+    Args:
+        item: the item.
+        failing: returns those of several items that may be worked on ahead of their turn.
+        flow_of: returns the work on one of them.
+        settings: returns how many requests are under way at a time, and who is asked.
+    """
+    stash = item.config.stash
+    known = stash.get(AHEAD, None)
+    if known is not None:
+        if known.knows(item):
+            return
+        known.finish()  # A worker of pytest-xdist was given more.
+    stash[AHEAD] = Ahead(failing(upcoming_items(item)), flow_of, settings())
+
+
+def take_ahead(item: pytest.Item) -> Asked | None:
+    """Return what came of the work on an item; ``None`` where it is to be asked for now.
+
+    Raises:
+        RegenError: what ended the work, where that was no finding.
+    """
+    ahead = item.config.stash.get(AHEAD, None)
+    return ahead.take(item) if isinstance(ahead, Ahead) else None
+
+
+class Ahead:
+    """Items of this process, and the work on those that fail.
+
+    Args:
+        items: in their order, which may be worked on.
+        flow_of: returns the work on an item.
+        settings: with what, and within which limits, all of them are asked for.
+    """
+
+    def __init__(
+        self, items: Sequence[pytest.Item], flow_of: FlowOf, settings: TurnSettings
+    ) -> None:
+        self._items = dict.fromkeys(items)
+        self._flow_of = flow_of
+        self._looked_at: set[pytest.Item] = set()
+        self._failures: dict[pytest.Item, BaseException] = {}
+        """What items failed with that were begun, until their turn has come."""
+        self._asked: dict[str, Asked | RegenError] = {}
+        """What came of them, by node id."""
+        self._shown: dict[Path, Any] = {}
+        """The view of each place as if only those items were healed whose turn has come."""
+        self._driven = self._drive(settings)
+
+    def knows(self, item: pytest.Item) -> bool:
+        """Return whether an item is one of these."""
+        return item in self._items
+
+    def _drive(
+        self, settings: TurnSettings
+    ) -> Generator[tuple[str, Asked | RegenError], None, None]:
+        yield from drive_flows(self._flows(), settings)
+
+    def _flows(self) -> Iterator[tuple[str, Flow[Asked]]]:
+        """Yield the work on the items that fail, in their order; each is looked at when it begins.
+
+        A store is validated when its first type is looked at.
+        """
+        for item in self._items:
+            self._looked_at.add(item)
+            failure = _failure_of(item)
+            flow = None
+            with suppress(RegenError):  # Its turn tells why.
+                flow = self._flow_of(item, failure) if failure else None
+            if failure and flow:
+                self._failures[item] = failure
+                yield item.nodeid, flow
+
+    def failure(self, item: pytest.Item) -> BaseException | None:
+        """Return what an item has failed with, if it was asked for; wait until that has ended.
+
+        Where nothing was asked, or nothing came of it, its turn has to tell.
+        """
+        if item not in self._failures:
+            return None
+        self._wait_for(item)
+        asked = self._asked.get(item.nodeid)
+        if isinstance(asked, RegenError) or (asked and asked.is_something):
+            return self._failures[item]
+        self._asked.pop(item.nodeid, None)
+        del self._failures[item]
+        return None
+
+    def take(self, item: pytest.Item) -> Asked | None:
+        """Return what came of the work on an item, and forget it."""
+        self._wait_for(item)
+        self._failures.pop(item, None)
+        asked = self._asked.pop(item.nodeid, None)
+        if isinstance(asked, RegenError):
+            raise asked
+        return None if asked is None else self._with_diff(asked)
+
+    def finish(self) -> None:
+        """Wait until nothing is under way."""
+        while self._go_on():
+            pass
+
+    def close(self) -> None:
+        """End what is under way; what has arrived is stored."""
+        self._driven.close()
+
+    def _wait_for(self, item: pytest.Item) -> None:
+        is_coming = item in self._items
+        while is_coming and item.nodeid not in self._asked:
+            is_coming = (item in self._failures or item not in self._looked_at) and self._go_on()
+
+    def _go_on(self) -> bool:
+        """Wait for the next one that ends; return whether there was one."""
+        try:
+            name, outcome = next(self._driven)
+        except StopIteration:
+            return False
+        except Exception:  # noqa: BLE001 - raised again where its own item has its turn
+            # A hook of the user's, for one. It may be about any of the items.
+            return False
+        self._asked[name] = outcome
+        return True
+
+    def _with_diff(self, asked: Asked) -> Asked:
+        """Return the result with what it changes beside those whose turn has come before.
+
+        The others may have been written by now, or not: the diff is the same in every run.
+        """
+        kept: dict[tuple[str, int], Answer] = {
+            (answer.ask.name, answer.ask.page): answer for answer in asked.work.kept
+        }
+        before = self._shown.get(asked.place, asked.work.before)
+        after = before.with_answers(list(kept.values())) if kept else before
+        self._shown[asked.place] = after
+        diff = source_diff(before.text, after.text, asked.file_name)
+        return replace(asked, result=replace(asked.result, diff=diff))
+
+
+def _failure_of(item: pytest.Item) -> BaseException | None:
+    """Return what is wrong with a type or unit; what cannot be looked at fails in its turn."""
+    try:
+        item.runtest()
+    except AssertionError as error:
+        return error
+    except Exception:  # noqa: BLE001 - see above
+        return None
+    return None
+
+
+def asked_by(flow: Flow[Work[Any]], provider: Provider) -> Flow[Work[Any]]:
+    """Return a flow whose pages are asked of a provider of its own."""
+    try:
+        batches = next(flow)
+        while True:
+            try:
+                arrived = yield [
+                    [replace(ask, provider=provider) for ask in batch] for batch in batches
+                ]
+            except GeneratorExit:
+                flow.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - for the flow to decide
+                batches = flow.throw(error)
+            else:
+                batches = flow.send(arrived)
+    except StopIteration as end:
+        work: Work[Any] = end.value
+        return work
+
+
+def upcoming_items(item: pytest.Item) -> Sequence[pytest.Item]:
+    """Return an item and those that this process runs after it, as far as it knows them.
+
+    A worker of pytest-xdist knows the few that it was given.
+    """
+    items = item.session.items
+    given = _given_to_worker(item.config)
+    if given is not None:
+        return [item, *(items[number] for number in given if number < len(items))]
+    try:
+        return items[items.index(item) :]
+    except ValueError:
+        return [item]
+
+
+def _given_to_worker(config: pytest.Config) -> list[int] | None:
+    """Return the positions of the items that this worker was given; ``None`` in other processes.
+
+    pytest-xdist has no name for that: where it is not as it was when this was written, none are
+    known, and items are asked for in their turn.
+    """
+    if not hasattr(config, "workerinput"):
+        return None
+    for plugin in config.pluginmanager.get_plugins():
+        queue = getattr(plugin, "torun", None)
+        if queue is not None and isinstance(getattr(plugin, "nextitem_index", None), int):
+            try:
+                with queue.lock() as waiting:
+                    found = [plugin.nextitem_index, *waiting]
+            except (AttributeError, TypeError):
+                return []
+            return [number for number in found if isinstance(number, int)]
+    return []

@@ -1,0 +1,330 @@
+"""Rate limits as arithmetic: token buckets, and what the headers of an answer say about them.
+
+The API counts requests, input tokens that the prompt cache had no part in, and output tokens, each
+in a bucket that holds a minute's worth and refills continuously. What is here has no clock, no file
+and no lock; ``limits`` has.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+__all__ = [
+    "LONGEST_HOLD",
+    "Amounts",
+    "Bucket",
+    "Pool",
+    "Said",
+    "Ticket",
+    "amounts",
+    "read_limits",
+]
+
+LONGEST_HOLD: Final = 900.0
+"""Seconds. A limit is per minute: a server that asks for more speaks of something else."""
+
+_MINUTE: Final = 60.0
+_KINDS: Final = ("requests", "input-tokens", "output-tokens", "tokens")
+_NOTHING: Final = dict.fromkeys(_KINDS, 0.0)
+_OUT_OF_REACH: Final = {"requests": 10**6, "input-tokens": 10**11, "output-tokens": 10**11}
+"""Limits per minute that nobody can reach: they are the same as none."""
+_SHORTEST_BURST: Final = 1.0
+_BURST_DOUBLES: Final = 30.0
+_FORGOTTEN: Final = 1800.0
+"""Seconds after which what a process has under way is no more believed: it was killed."""
+_ROUNDED: Final = 1000
+"""The API rounds the tokens that remain to this."""
+
+Amounts = Mapping[str, float]
+"""How much of each kind (``requests``, ``input-tokens``, ``output-tokens``, ``tokens``)."""
+Said = Mapping[str, tuple[int, int] | None]
+"""By kind: the limit per minute and what remains; ``None`` for a limit that nobody can reach."""
+
+
+def amounts(input_tokens: float, output_tokens: float) -> dict[str, float]:
+    """Return what one request takes of each kind."""
+    both = input_tokens + output_tokens
+    return dict(zip(_KINDS, (1.0, input_tokens, output_tokens, both), strict=True))
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Holds at most ``limit``, and refills at ``limit`` per minute."""
+
+    limit: int
+    level: float
+    """Below zero after a reply that was longer than expected."""
+    peak: float = 0.0
+    """The most that the server said was left: it may hold less than a minute's worth."""
+
+    def refill(self, seconds: float, burst: float) -> None:
+        """Add what dripped in; the bucket holds no more than ``burst`` seconds' worth."""
+        self.level = min(self.capacity(burst), self.level + seconds * self.limit / _MINUTE)
+
+    def capacity(self, burst: float) -> float:
+        """Return what it holds, at least one request."""
+        return min(float(self.limit), max(1.0, self.limit * burst / _MINUTE))
+
+    def seconds_until(self, amount: float, burst: float) -> float:
+        """Return how long until ``amount`` may be taken.
+
+        Up to a second's worth always stays in the bucket: requests do not arrive in the rhythm in
+        which they were sent, and one that comes too early would be refused. What is larger than the
+        bucket is taken from a full one.
+        """
+        spare = min(max(1.0, self.limit / _MINUTE), self.peak / 4)
+        wanted = min(amount + spare, self.capacity(burst))
+        return max(0.0, wanted - self.level) * _MINUTE / self.limit
+
+    def take(self, amount: float) -> None:
+        """Take ``amount``; a negative one is given back."""
+        # No debt beyond a minute: an answer that claims to have taken a million must not block.
+        self.level = min(float(self.limit), max(-float(self.limit), self.level - amount))
+
+    def confine(self, low: float, high: float) -> None:
+        """Correct the level by what the server says lies between these."""
+        self.take(self.level - min(high, max(low, self.level)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One request that was let through."""
+
+    pool: str
+    """The ``id`` of the pool."""
+    estimate: float
+    """The tokens of the request, whatever counts of them."""
+    needs: Amounts
+    """What it was expected to take."""
+    taken: Amounts
+    """What all requests before it had taken, ever."""
+    flying: Amounts
+    """What those of them were to take whose answers were not there yet."""
+
+
+@dataclass(slots=True)
+class Pool:
+    """The buckets of one class of models, and what is under way.
+
+    All methods take ``now``, seconds of a clock that all processes of the machine share. Where it
+    goes back nothing is gained.
+    """
+
+    id: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Tells it from another one that counts from zero."""
+    at: float = 0.0
+    buckets: dict[str, Bucket] = field(default_factory=dict)
+    """Empty until an answer named the limits."""
+    hold: float = 0.0
+    """Nothing goes out before this."""
+    burst: float = _MINUTE
+    """Seconds' worth that a bucket holds. Less after a refusal that the limits do not explain: the
+    API may enforce 60 a minute as one a second, and refuses steep rises."""
+    burst_at: float = 0.0
+    taken: dict[str, float] = field(default_factory=lambda: dict(_NOTHING))
+    flying: dict[str, tuple[float, dict[str, float]]] = field(default_factory=dict)
+    """By process: when it last changed, and what its requests without an answer are to take."""
+
+    def attempt(
+        self, needs: Amounts, now: float, owner: str, *, estimate: float = 0.0
+    ) -> Ticket | float:
+        """Let a request through, or return the seconds until it may be tried again, above 0."""
+        self._refill(now)
+        burst = self._burst(now)
+        waits = [bucket.seconds_until(needs[kind], burst) for kind, bucket in self.buckets.items()]
+        wait = max(self.hold - now, *waits, 0.0)
+        if wait > 0:
+            return wait
+        ticket = Ticket(self.id, estimate, needs, dict(self.taken), self._all_flying())
+        for kind, bucket in self.buckets.items():
+            bucket.take(needs[kind])
+        for kind in _KINDS:
+            self.taken[kind] += needs[kind]
+        self._fly(owner, now, needs, 1)
+        return ticket
+
+    def settle(
+        self,
+        ticket: Ticket,
+        now: float,
+        owner: str,
+        *,
+        used: Amounts | None = None,
+        said: Said | None = None,
+        is_refused: bool = False,
+    ) -> None:
+        """Correct what a request was expected to take.
+
+        Args:
+            ticket: the request.
+            now: the time.
+            owner: the process that sent it.
+            used: what it took; as expected if ``None``.
+            said: the limits that its answer named.
+            is_refused: whether a limit kept it from being answered, so that it took nothing.
+        """
+        self._refill(now)
+        self._fly(owner, now, ticket.needs, -1)
+        took = _NOTHING if is_refused else used or ticket.needs
+        for kind, bucket in self.buckets.items():
+            bucket.take(took[kind] - ticket.needs[kind])
+        for kind in _KINDS:
+            self.taken[kind] += took[kind] - ticket.needs[kind]
+        if not said:
+            return
+        for kind, limits in said.items():
+            if limits is None:
+                self.buckets.pop(kind, None)
+            else:
+                self._correct(kind, *limits, ticket, took)
+        enough = all(
+            limits is None or limits[1] >= ticket.needs[kind] for kind, limits in said.items()
+        )
+        if is_refused and enough:
+            self.burst, self.burst_at = max(_SHORTEST_BURST, self._burst(now) / 4), now
+            self._refill(now)
+
+    def wait_until(self, when: float) -> None:
+        """Let nothing through before ``when``."""
+        self.hold = max(self.hold, when)
+
+    def _correct(
+        self, kind: str, limit: int, remaining: int, ticket: Ticket, took: Amounts
+    ) -> None:
+        """Take over what the server says is left, as far as that is known.
+
+        It may have looked when the request came in or when the answer left, and may have counted
+        what was sent meanwhile or not: what is left lies between all of it and nothing of it. A
+        level of ours in between is better than either.
+        """
+        inexact = (
+            _ROUNDED / 2 if remaining and kind != "requests" and not remaining % _ROUNDED else 0
+        )
+        if ticket.pool == self.id:
+            since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
+            low = remaining - since - ticket.flying[kind] - inexact
+        else:
+            low = -float(limit)
+        known = self.buckets.get(kind)
+        if known is None:
+            self.buckets[kind] = known = Bucket(limit, low)
+        known.limit, known.peak = limit, min(float(limit), max(known.peak, float(remaining)))
+        known.confine(low, remaining + inexact)
+
+    def _refill(self, now: float) -> None:
+        seconds = max(0.0, now - self.at)
+        burst = self._burst(now)
+        for bucket in self.buckets.values():
+            bucket.refill(seconds, burst)
+        self.at = now
+        if self.hold > now + LONGEST_HOLD:  # the clock began anew
+            self.hold = 0.0
+
+    def _burst(self, now: float) -> float:
+        passed = max(0.0, now - self.burst_at)
+        return min(_MINUTE, self.burst * 2 ** min(10.0, passed / _BURST_DOUBLES))
+
+    def _fly(self, owner: str, now: float, needs: Amounts, sign: int) -> None:
+        _, before = self.flying.get(owner, (now, {}))
+        after = {kind: before.get(kind, 0.0) + sign * needs[kind] for kind in _KINDS}
+        for name, (at, _) in list(self.flying.items()):
+            if not 0 <= now - at <= _FORGOTTEN:
+                del self.flying[name]
+        if after["requests"] > 0.5:
+            self.flying[owner] = now, after
+        else:
+            self.flying.pop(owner, None)
+
+    def _all_flying(self) -> dict[str, float]:
+        counts = [count for _, count in self.flying.values()]
+        return {kind: sum(count[kind] for count in counts) for kind in _KINDS}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the pool as JSON."""
+        return {
+            "id": self.id,
+            "at": self.at,
+            "buckets": {
+                kind: [found.limit, found.level, found.peak] for kind, found in self.buckets.items()
+            },
+            "hold": self.hold,
+            "burst": [self.burst, self.burst_at],
+            "taken": self.taken,
+            "flying": {owner: [at, counts] for owner, (at, counts) in self.flying.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Pool | None":
+        """Return the pool that ``to_json`` wrote, ``None`` if it is anything else."""
+        try:
+            pool = cls(
+                id=str(value["id"]),
+                at=_finite(value["at"]),
+                buckets={
+                    kind: Bucket(
+                        int(_between(limit, 1, 10**12)), _finite(level), _between(peak, 0, limit)
+                    )
+                    for kind, (limit, level, peak) in value["buckets"].items()
+                    if kind in _KINDS
+                },
+                hold=_finite(value["hold"]),
+                burst=_between(value["burst"][0], _SHORTEST_BURST, _MINUTE),
+                burst_at=_finite(value["burst"][1]),
+                taken=_counts(value["taken"]),
+                flying={
+                    str(owner): (_finite(at), _counts(counts))
+                    for owner, (at, counts) in value["flying"].items()
+                },
+            )
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
+            return None
+        for bucket in pool.buckets.values():
+            bucket.take(0)
+        return pool
+
+
+def _finite(value: Any) -> float:
+    return _between(value, -1e15, 1e15)
+
+
+def _between(value: Any, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(value)
+    return float(value)
+
+
+def _counts(value: Any) -> dict[str, float]:
+    return {kind: _finite(value[kind]) for kind in _KINDS}
+
+
+# What an answer says
+
+
+def read_limits(headers: Mapping[str, str]) -> Said:
+    """Return the limits in the ``anthropic-ratelimit-*`` headers; what is no number is left out.
+
+    When a bucket will be full again, ``reset``, follows from the rest, and is not read. The sum of
+    input and output counts only where they are not told apart.
+
+    Args:
+        headers: response headers, names in lower case.
+    """
+    said: dict[str, tuple[int, int] | None] = {}
+    for kind in _KINDS:
+        limit, remaining = (
+            _number(headers.get(f"anthropic-ratelimit-{kind}-{name}", ""))
+            for name in ("limit", "remaining")
+        )
+        if not limit or remaining is None:
+            continue
+        is_reachable = limit < _OUT_OF_REACH.get(kind, 10**11)
+        said[kind] = (limit, min(limit, remaining)) if is_reachable else None
+    if "input-tokens" in said and "output-tokens" in said:
+        said.pop("tokens", None)
+    return said
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,15}", text.strip(), re.ASCII) else None

@@ -1,0 +1,175 @@
+"""One turn on its way to the API: when it may be sent, and whether it is sent again.
+
+A refusal by a rate limit ends no turn: it waits, with all others, and is sent again. A failure of
+the server or the line is left to the client's retries; only a run that has been answered often,
+and so is long, waits for its end.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from pytest_regen.errors import ProviderError, RegenError, TransportError
+from pytest_regen.turns.buckets import Said, Ticket, read_limits
+from pytest_regen.turns.limits import Outcome, RateLimiter
+from pytest_regen.turns.values import Reply, TurnRequest, Usage, estimate_tokens
+from pytest_regen.turns.wire import RATE_LIMITED, is_spend_limit, limit_pause
+
+__all__ = ["PacedTurn", "hear"]
+
+
+_under_way: ContextVar["PacedTurn | None"] = ContextVar("paced turn", default=None)
+
+
+class PacedTurn:
+    """One turn; ``hear`` tells it of the answers to what it sends.
+
+    Args:
+        limiter: says when.
+        request: what is asked.
+        model: the model asked.
+        patience: returns the seconds in which everything may fail before the turn does.
+    """
+
+    def __init__(
+        self,
+        limiter: RateLimiter,
+        request: TurnRequest,
+        model: str,
+        patience: Callable[[], float],
+    ) -> None:
+        self._limiter = limiter
+        self._model = model
+        texts = (request.system, *(message.content for message in request.messages))
+        self._size = sum(map(estimate_tokens, texts))
+        self._longest = request.max_tokens
+        self._patience = patience
+        self._spent = Usage()
+        self._ticket: Ticket | None = None
+        self._said: Said = {}
+        self._refused: float | None = None
+        self._is_replayed = False
+        self._refusal: RegenError | None = None
+        """A refusal that was replayed: where no recording follows, the turn ended with it."""
+
+    def run(self, ask: Callable[[], Reply]) -> Reply:
+        """Return the reply, as often as it takes; what earlier attempts took is in its usage.
+
+        Args:
+            ask: sends the turn once.
+
+        Raises:
+            RegenError: as ``ask`` raised it, once the turn is over.
+        """
+        with self._listening():
+            while True:
+                self._ticket = self._limiter.admit(self._model, self._size, self._longest)
+                try:
+                    reply = ask()
+                except RegenError as error:
+                    outcome = self._outcome(error)
+                    if outcome is not None and not self._limiter.settle(
+                        *self._settled(outcome), patience=self._patience()
+                    ):
+                        raise self._last(error) from error.__cause__
+                else:
+                    self._limiter.settle(*self._settled(Outcome(reply.usage, self._said)))
+                    return replace(reply, usage=self._spent + reply.usage)
+                self._abandon()
+
+    async def arun(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Do what ``run`` does without blocking the event loop."""
+        with self._listening():
+            while True:
+                self._ticket = await self._limiter.aadmit(self._model, self._size, self._longest)
+                try:
+                    reply = await ask()
+                except RegenError as error:
+                    outcome = self._outcome(error)
+                    if outcome is not None and not await self._limiter.asettle(
+                        *self._settled(outcome), patience=self._patience()
+                    ):
+                        raise self._last(error) from error.__cause__
+                else:
+                    await self._limiter.asettle(*self._settled(Outcome(reply.usage, self._said)))
+                    return replace(reply, usage=self._spent + reply.usage)
+                self._abandon()
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Be told of answers; what was sent and not settled in the end counts as sent."""
+        token = _under_way.set(self)
+        try:
+            yield
+        finally:
+            _under_way.reset(token)
+            self._abandon()
+
+    def hear(
+        self, status: int, headers: Mapping[str, str], body: object, *, is_replayed: bool
+    ) -> bool:
+        """Take note of an answer, and return whether a limit refused the request.
+
+        Args:
+            status: HTTP status.
+            headers: response headers, names in lower case.
+            body: decoded JSON of a refusal.
+            is_replayed: whether it was recorded: then it says nothing about the limits of today.
+        """
+        self._said = {} if is_replayed else read_limits(headers)
+        self._refused = limit_pause(status, headers, body)
+        self._is_replayed = is_replayed
+        self._refusal = None
+        return self._refused is not None
+
+    def _outcome(self, error: RegenError) -> Outcome | None:
+        """Return what came of an attempt; ``None`` if the next one is to be made at once."""
+        if isinstance(error, ProviderError) and error.usage is not None:
+            self._spent += error.usage
+        if self._is_replayed and self._refused is not None:
+            self._refusal, self._is_replayed = error, False
+            return None
+        if self._refusal is not None:
+            raise self._refusal
+        if not isinstance(error, TransportError):
+            raise self._last(error)
+        return Outcome(None, self._said, self._refused, has_failed=self._refused is None)
+
+    def _last(self, error: RegenError) -> RegenError:
+        if isinstance(error, ProviderError) and self._spent.total_tokens:
+            error.usage = self._spent
+        return error
+
+    def _settled(self, outcome: Outcome) -> tuple[str, Ticket, Outcome]:
+        ticket, self._ticket = self._ticket, None
+        assert ticket is not None, "the turn has begun"
+        return self._model, ticket, outcome
+
+    def _abandon(self) -> None:
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._limiter.abandon(self._model, ticket)
+
+
+def hear(response: Any) -> None:
+    """Tell the turn that is under way of an answer, and keep the SDK from asking again in vain.
+
+    What the limits say is waited for here, by all; what only money mends is not waited for at all.
+
+    Args:
+        response: of httpx; read, if it is a refusal by a limit.
+    """
+    status, headers, body = response.status_code, response.headers, None
+    if status == RATE_LIMITED:
+        with suppress(ValueError):
+            body = response.json()
+    # A recorded answer came from no connection. Clients wait for its header, so it has another one.
+    is_replayed = "network_stream" not in response.extensions
+    if is_replayed and "retry_after" in response.extensions:
+        headers = {**headers, "retry-after": response.extensions["retry_after"]}
+    turn = _under_way.get()
+    is_refused = turn is not None and turn.hear(status, headers, body, is_replayed=is_replayed)
+    if is_refused or is_spend_limit(body):
+        response.headers["x-should-retry"] = "false"

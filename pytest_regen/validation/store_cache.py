@@ -1,0 +1,324 @@
+"""What was found in stores, kept in ``.regen/cache/`` between runs and shared by workers of one.
+
+A store need be neither opened nor validated where nothing has changed that the findings depend on:
+its files and their place, the document, the code of this package and of all installed ones, and
+whatever runs the types. Everything else, a cache that cannot be read among it, is a miss.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pytest_regen.cache import Cache
+from pytest_regen.canonical import canonical_hash, file_hash
+from pytest_regen.commit import View
+from pytest_regen.errors import BoundaryError, RegenError
+from pytest_regen.files import content_hash, project_root
+from pytest_regen.languages import find_language, find_runner
+from pytest_regen.sources import blocks
+from pytest_regen.stores import RegenStore
+from pytest_regen.stores.formats import IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
+from pytest_regen.stores.history import store_files
+from pytest_regen.stores.trials import take_out
+from pytest_regen.validation.behaviour import COUNT, StoreBehaviour, hold_lock
+from pytest_regen.validation.issues import Excerpt, Issue, ValidationResult
+from pytest_regen.validation.stores import behaviour_of_store, format_note, validate_store
+
+__all__ = ["StoreCache", "StoreFacts", "StoreFindings", "lines_of"]
+
+_FORMAT: Final = 1
+_FACTS: Final = "stores"
+_FINDINGS: Final = "findings"
+_ARTIFACTS: Final = (IR_FILE, PROMPTS_FILE, PAGES_FILE)
+
+Digests = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What can be said of a store before it is validated."""
+
+    type_names: tuple[str, ...]
+    source_file: str
+    language: str
+    profile: str
+    documents: tuple[str, ...]
+    """The files of the document, relative to the store; none where it is not known."""
+    format_note: str
+    digests: Digests
+    """Of the artifacts, and of the source; ``None`` where there is none."""
+
+    @classmethod
+    def of(cls, store: RegenStore) -> Self:
+        """Return the facts of a store.
+
+        Raises:
+            StoreCorruptError: ``ir.json`` does not hold an IR.
+        """
+        reference = store.ir.document
+        main = Path(reference.path) if reference else Path()
+        files = [main, *(main.parent / name for name in reference.files)] if reference else []
+        return cls(
+            store.type_names,
+            store.envelope.source_file,
+            store.envelope.language,
+            store.envelope.profile,
+            tuple(map(str, files)),
+            format_note(store),
+            (*_digests_of(store), _digest(store.source.encode() if store.has_source else None)),
+        )
+
+    def to_json(self) -> list[Any]:
+        """Return plain JSON."""
+        return [
+            list(self.type_names),
+            self.source_file,
+            self.language,
+            self.profile,
+            list(self.documents),
+            self.format_note,
+        ]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self | None:
+        """Return the facts that ``to_json`` made, without digests; ``None`` for anything else."""
+        try:
+            names, source_file, language, profile, documents, note = data
+            return cls(tuple(names), source_file, language, profile, tuple(documents), note, ())
+        except (TypeError, ValueError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFindings:
+    """What validation found in a store; nothing is ignored yet."""
+
+    results: Mapping[str, ValidationResult]
+    lines: Mapping[str, int]
+    """Lines of the source, from 0, on which the blocks of types begin."""
+    not_run: str = ""
+    """Why the types were not run, where that is worth saying."""
+
+    def to_json(self) -> list[Any]:
+        """Return plain JSON."""
+        results = {
+            name: [_issue_as_json(issue) for issue in result.issues]
+            for name, result in self.results.items()
+        }
+        return [results, dict(self.lines), self.not_run]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self | None:
+        """Return the findings that ``to_json`` made; ``None`` for anything else."""
+        try:
+            results, lines, not_run = data
+            found = {
+                name: ValidationResult.of(map(_issue_from_json, issues))
+                for name, issues in results.items()
+            }
+            return cls(found, dict(lines), not_run)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+
+
+def _issue_as_json(issue: Issue) -> dict[str, Any]:
+    """Return an issue with what a model is told of it, too."""
+    excerpt = issue.excerpt and [issue.excerpt.line, issue.excerpt.text]
+    return {**issue.to_json(), "excerpt": excerpt, "finding": issue.finding}
+
+
+def _issue_from_json(data: Mapping[str, Any]) -> Issue:
+    issue = Issue.from_json(data)
+    excerpt = data["excerpt"] and Excerpt(*data["excerpt"])
+    return Issue(
+        issue.code,
+        issue.message,
+        issue.type_name,
+        issue.detail,
+        issue.page,
+        issue.line,
+        issue.field,
+        issue.severity,
+        issue.file,
+        excerpt,
+        data["finding"],
+    )
+
+
+def lines_of(store: RegenStore) -> dict[str, int]:
+    """Return the lines of the source, from 0, on which the blocks of types begin."""
+    try:
+        return {block.name: block.first_line - 1 for block in blocks(store.source)}
+    except BoundaryError:
+        return {}  # The types fail with it; to be shown, none of them needs a line.
+
+
+Open = Callable[[], RegenStore]
+
+
+class StoreCache:
+    """What is known of stores by this run, and by those before it.
+
+    Args:
+        run: names a run of several processes, which share what holds for this run alone; empty
+            where there is one process.
+    """
+
+    def __init__(self, run: str = "") -> None:
+        self._run = run
+        self._is_shared = bool(run)
+        self._caches: dict[Path, Cache] = {}
+
+    def facts(self, path: Path, open_store: Open) -> StoreFacts:
+        """Return the facts of the store at ``path``; it is opened only where they are not known.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        try:
+            known = store_files(path).read(partial(self._known_facts, path), take_out)
+        except (OSError, RegenError):
+            known = None  # Opening it says what is wrong.
+        if known is not None:
+            return known
+        store = open_store()
+        facts = StoreFacts.of(store)
+        self._cache(path).put(_FACTS, _key(path, _digests_of(store)), facts.to_json())
+        return facts
+
+    def _known_facts(self, path: Path, view: View) -> StoreFacts | None:
+        digests = tuple(_digest(view.read(name)) for name in _ARTIFACTS)
+        if None in digests:
+            return None
+        known = StoreFacts.from_json(self._cache(path).get(_FACTS, _key(path, digests)))
+        return known and replace(known, digests=(*digests, _digest(view.read(known.source_file))))
+
+    def known_findings(
+        self, path: Path, facts: StoreFacts, *, behaviour: bool
+    ) -> StoreFindings | None:
+        """Return what was found in the store before; ``None`` where that is not known.
+
+        Args:
+            path: folder of the store.
+            facts: about its present state.
+            behaviour: whether types are run.
+        """
+        try:
+            key = _findings_key(path, facts, behaviour=behaviour)
+        except RegenError:
+            return None  # Validating it says what is wrong.
+        stored = self._cache(path)
+        for scope in dict.fromkeys(("", self._run)):
+            found = StoreFindings.from_json(stored.get(_FINDINGS, f"{key} {scope}"))
+            if found is not None:
+                return found
+        return None
+
+    def findings(
+        self, path: Path, facts: StoreFacts, open_store: Open, *, behaviour: bool
+    ) -> StoreFindings:
+        """Return what is wrong with the store; it is validated only where that is not known.
+
+        Of several workers of a run one validates it, and the others wait.
+
+        Args:
+            path: folder of the store.
+            facts: about its present state.
+            open_store: opens it.
+            behaviour: whether types are run.
+
+        Raises:
+            StoreError: it cannot be opened.
+            UsageError: its language is unknown.
+        """
+        with self._turn(path):
+            known = self.known_findings(path, facts, behaviour=behaviour)
+            return known or self._validate(path, open_store(), behaviour=behaviour)
+
+    def _validate(self, path: Path, store: RegenStore, *, behaviour: bool) -> StoreFindings:
+        facts = StoreFacts.of(store)
+        before = _findings_key(path, facts, behaviour=behaviour)
+        results = validate_store(store, behaviour=behaviour)
+        ran = behaviour_of_store(store) if behaviour else StoreBehaviour()
+        not_run = "" if ran.is_expected else ran.why_not
+        found = StoreFindings(results, lines_of(store), not_run)
+        # The document may have changed while it was read.
+        after = _findings_key(path, facts, behaviour=behaviour)
+        if after == before:
+            # What kept types from being run may be gone the next time; and the code of languages
+            # of others is not all known.
+            is_lasting = not not_run and _is_ours(facts.language)
+            if is_lasting or self._run:
+                scope = "" if is_lasting else self._run
+                self._keep(path, f"{after} {scope}", found)
+        return found
+
+    def _keep(self, path: Path, key: str, found: StoreFindings) -> None:
+        if not self._cache(path).put(_FINDINGS, key, found.to_json()):
+            self._is_shared = False  # Whoever waits for this process waits in vain.
+
+    def _cache(self, path: Path) -> Cache:
+        root = project_root(path)
+        if root not in self._caches:
+            self._caches[root] = Cache(root / ".regen" / "cache")
+        return self._caches[root]
+
+    @contextmanager
+    def _turn(self, path: Path) -> Iterator[None]:
+        """Wait while another worker validates the store."""
+        with hold_lock(path, ".gate.lock") if self._is_shared else nullcontext():
+            yield
+
+
+def _digest(content: bytes | None) -> str | None:
+    return None if content is None else file_hash(content)
+
+
+def _digests_of(store: RegenStore) -> Digests:
+    return tuple(map(file_hash, (store.ir_data, store.prompts_data, store.pages_data)))
+
+
+def _findings_key(path: Path, facts: StoreFacts, *, behaviour: bool) -> str:
+    """Return what findings depend on.
+
+    Raises:
+        UsageError: the language of the store is unknown.
+    """
+    beside = [content_hash(path / name) for name in (SCHEMA_FILE, *facts.documents)]
+    runner = find_runner(find_language(facts.language), facts.profile) if behaviour else None
+    ran = [runner.missing(path), runner.version(path), COUNT] if runner else behaviour
+    return _key(path, facts.digests, beside, ran)
+
+
+def _key(path: Path, *parts: object) -> str:
+    return canonical_hash([_FORMAT, code_version(), str(path.absolute()), *parts])
+
+
+def _is_ours(language: str) -> bool:
+    return type(find_language(language)).__module__.startswith("pytest_regen.")
+
+
+@cache
+def code_version() -> str:
+    """Return a hash of the code that finds: this package, and what is installed beside it."""
+    package = Path(__file__).parents[1]
+    own = [
+        [path.relative_to(package).as_posix(), file_hash(path.read_bytes())]
+        for path in sorted(package.rglob("*.py"))
+    ]
+    installed = sorted({name for folder in sys.path for name in _distributions(folder)})
+    return canonical_hash([sys.version, own, installed])
+
+
+def _distributions(folder: str) -> list[str]:
+    """Return the folders of metadata in a folder of ``sys.path``; versions are in their names."""
+    try:
+        with os.scandir(folder or ".") as entries:
+            return [e.name for e in entries if e.name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return []

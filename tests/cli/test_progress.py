@@ -1,0 +1,89 @@
+"""How far a run is: one line at a terminal, few plain lines elsewhere, none on stdout."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from command_line import at_terminal, command
+from many_operations import FIELDS_PER_PAGE, write_many_operations
+
+from pytest_regen.cli.progress import progress_line_of
+from pytest_regen.emulator import Emulator
+from pytest_regen.prompts.values import PageKey
+from pytest_regen.regeneration.values import Progress, RunState
+
+PAGES = ("--fields-per-page", FIELDS_PER_PAGE)
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.fixture
+def many(here: Path) -> Path:
+    """A description with six operations of five pages each."""
+    write_many_operations(here / "many.json", 6)
+    return Path("many.json")
+
+
+@pytest.mark.usefixtures("api")
+def test_a_terminal_has_one_line_that_is_drawn_again(many: Path, here: Path) -> None:
+    """It is gone when the command has ended; what was spent is told with its price."""
+    words = ("generate", many, "GET /v1/harbour0", *PAGES)
+
+    seen = at_terminal(*words, cwd=here)
+
+    assert seen.code == 0
+    assert "\x1b[?25l" in seen.err  # The line is drawn: the cursor is hidden meanwhile.
+    plain = COLOUR.sub("", seen.err)
+    assert "page 1 of 2: asked" not in plain
+    assert re.search(r"Harbour0DataObject.cs: 5 calls, .*, about \$0\.\d+\n", plain)
+
+
+@pytest.mark.usefixtures("api")
+@pytest.mark.parametrize("variable", ["NO_COLOR", "CI"])
+def test_a_terminal_that_wants_no_drawing_gets_lines(many: Path, here: Path, variable: str) -> None:
+    """The pages one by one, as in a pipe."""
+    words = ("generate", many, "GET /v1/harbour0", *PAGES)
+
+    seen = at_terminal(*words, cwd=here, env={variable: "1"})
+
+    assert "\x1b[?25l" not in seen.err
+    assert "5/5 Harbour0Pilot page 1 of 1: asked" in COLOUR.sub("", seen.err)
+
+
+def test_a_large_run_is_told_in_shares(many: Path, api: Emulator) -> None:
+    """The first twenty pages one by one, then a sum: a log is no longer for 10,000 pages."""
+    ran = command("generate", many, "--all", "--jobs", 4, *PAGES, "--json")
+
+    assert ran.code == 0
+    assert len(api.requests) == 30
+    assert ran.err.count(": asked\n") == 20
+    assert re.search(
+        r"\n  30 of 30 pages, 6 of 6 stores, 30 calls, [\d,k]+ tokens, about \$0\.\d+ in \d+ s\n",
+        ran.err,
+    )
+    assert len(ran.json["stores"]) == 6
+
+
+def test_plain_lines_come_with_each_tenth_at_most(capsys: pytest.CaptureFixture[str]) -> None:
+    """However often the state changes; a fast run has none but the last."""
+    with progress_line_of("generating") as progress:
+        for number in range(1, 2_001):
+            key = PageKey("Kite", 1, 1)
+            progress.page(Progress(key, number, 2_000))
+            progress.watch(RunState(0, 1, number, 2_000, calls=number, elapsed=number / 100))
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "asked" not in line] == [
+        "  2,000 of 2,000 pages, 2,000 calls in 20 s"
+    ]
+
+
+@pytest.mark.sweep
+def test_a_long_run_says_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line after ten seconds, where nothing else was told."""
+    with progress_line_of("generating") as progress:
+        progress.watch(RunState(0, 1, 3, 10, calls=3, elapsed=30.0))
+        time.sleep(12)
+        before = capsys.readouterr().err
+
+    assert before == "  3 of 10 pages, 6.0 requests a minute, 70 s left\n"

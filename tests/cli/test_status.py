@@ -1,0 +1,160 @@
+"""``status`` of many stores: what is missing, stale, wrong or edited, and what asking costs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import command
+from store_factory import make_store
+from store_states import damaged, edited, fine, stale, wrong
+
+FREE = ("--provider", "template")
+PRICES = """
+[tool.pytest-regen.price."some-model"]
+input = 3
+output = 15
+"""
+
+
+def without_page(path: Path) -> None:
+    """Make a store of which a page was never written."""
+    store = make_store(path)
+    pages = store.path / "pages.json"
+    told = json.loads(pages.read_text("utf-8"))
+    told["pages"] = [page for page in told["pages"] if page["page"] != 2]
+    pages.write_text(json.dumps(told), "utf-8")
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    """A folder of stores, one in each state."""
+    makers: dict[str, Callable[[Path], object]] = {
+        "GET_a": fine,
+        "GET_b": without_page,
+        "GET_c": stale,
+        "GET_d": wrong,
+        "GET_e": edited,
+    }
+    for name, make in makers.items():
+        make(here / "generated" / name)
+    return here
+
+
+def test_the_sum_says_what_there_is_to_ask(project: Path) -> None:
+    """Each page counts once; an edit is a person's, and nothing is asked for it."""
+    ran = command("status", "generated")
+
+    assert ran.code == 0
+    *_, total, following = ran.err.splitlines()
+    assert total.startswith(
+        "1 page missing, 1 stale, 1 with errors, 1 type edited by hand: 3 to ask"
+    )
+    assert ", about $0.0" in total
+    assert total.endswith(" as a batch")
+    assert following.startswith("  next: pytest-regen generate SPEC ")
+    assert project.joinpath("generated", "GET_b").as_posix() not in ran.err
+
+
+@pytest.mark.usefixtures("project")
+def test_the_sum_as_json() -> None:
+    """The other keys are what they were."""
+    told = command("status", "generated", "--json").json
+
+    assert list(told) == ["stores", "files", "sum"]
+    assert [set(store) for store in told["stores"]] == [{"path", "types"}] * 5
+    total = told["sum"]
+    counts = {key: total[key] for key in ("stores", "types", "missing", "stale", "edited")}
+    assert counts == {"stores": 5, "types": 15, "missing": 1, "stale": 1, "edited": 1}
+    estimate = total["estimate"]
+    assert (estimate["pages"], total["with_errors"]) == (3, 1)
+    assert 0 < float(estimate["batch_cost_usd"]) < float(estimate["cost_usd"])
+    assert total["next"].startswith("pytest-regen generate SPEC")
+
+
+def test_nothing_to_do_has_no_next_command(good: Path) -> None:
+    """The sum counts what was looked at."""
+    ran = command("status", good)
+
+    assert ran.err.splitlines()[-1] == "3 types in 1 store: nothing to do"
+
+
+def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> None:
+    """It is told where it stands in the list, comes first, and makes the exit code 2."""
+    damaged(project / "generated" / "GET_0")
+
+    ran = command("status", "generated")
+    told = command("status", "generated", "--json")
+
+    assert (ran.code, told.code) == (2, 2)
+    assert "error: generated/GET_0/prompts.json" in ran.err
+    assert "1 that asking does not mend" in ran.err
+    assert ran.err.endswith("next: pytest-regen validate generated/GET_0\n")
+    assert [row["path"] for row in told.json["stores"]][-1] == "generated/GET_e"
+    assert told.json["stores"][0]["failure"]["error"] == "StoreCorruptError"
+
+
+def test_only_tokens_without_a_price(project: Path) -> None:
+    """A model that nobody has a price for costs nothing that could be said."""
+    settings = '[tool.pytest-regen]\nmodel = "some-model"\n'
+    project.joinpath("pyproject.toml").write_text(settings, "utf-8")
+    ran = command("status", "generated")
+    told = command("status", "generated", "--json").json["sum"]["estimate"]
+    project.joinpath("pyproject.toml").write_text(settings + PRICES, "utf-8")
+    priced = command("status", "generated")
+
+    assert "3 to ask, about " in ran.err
+    assert "$" not in ran.err
+    assert (told["cost_usd"], told["batch_cost_usd"]) == (None, None)
+    assert ", about $0.0" in priced.err
+
+
+def test_what_the_template_wrote_it_writes_again_for_nothing(document: Path) -> None:
+    """The next command needs no key, and mends it."""
+    assert command("generate", document, "GET /kites", *FREE).code == 0
+    document.write_text(document.read_text("utf-8").replace('"span"', '"reach"'), "utf-8")
+
+    ran = command("status", "generated/GET_kites")
+
+    *_, total, following = ran.err.splitlines()
+    assert total == "1 page stale: 1 for the template to write"
+    assert following == (
+        "  next: pytest-regen generate api.json 'GET /kites' --out generated --provider template"
+    )
+    assert command("generate", document, "GET /kites", *FREE).code == 0
+    assert "nothing to do" in command("status", "generated/GET_kites").err
+
+
+def test_operations_without_a_store_are_named(document: Path) -> None:
+    """Of a folder, not of a single store; those that need none are left out."""
+    assert command("generate", document, "GET /kites", *FREE).code == 0
+
+    ran = command("status", "generated")
+    told = command("status", "generated", "--json").json["sum"]
+    alone = command("status", "generated/GET_kites")
+
+    assert "1 operation of api.json has no store in generated: GET /makers\n" in ran.err
+    following = "pytest-regen generate api.json --all --out generated --provider template --dry-run"
+    assert ran.err.endswith(f"  next: {following}\n")
+    assert told["without_store"] == [
+        {"document": "api.json", "out": "generated", "operations": ["GET /makers"]}
+    ]
+    assert "no store" not in alone.err
+
+
+def test_one_command_for_all_stores_of_a_document(document: Path) -> None:
+    """Where every operation has a store; else it would make some that nobody asked for."""
+    assert command("generate", document, "--all", *FREE).code == 0
+    text = document.read_text("utf-8")
+    document.write_text(text.replace('"name"', '"title"'), "utf-8")
+
+    whole = command("status", "generated").err.splitlines()[-1]
+    extra = json.loads(document.read_text("utf-8"))
+    extra["paths"]["/more"] = {"get": extra["paths"]["/makers"]["get"]}
+    document.write_text(json.dumps(extra), "utf-8")
+    partly = command("status", "generated").err.splitlines()[-1]
+
+    assert (
+        whole == "  next: pytest-regen generate api.json --all --out generated --provider template"
+    )
+    assert partly.startswith("  next: pytest-regen generate api.json 'GET /kites' --out generated")

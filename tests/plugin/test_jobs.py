@@ -1,0 +1,309 @@
+"""``--regen-jobs``: failing types and units are asked for at the same time, ahead of their turn."""
+
+import json
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from plugin_project import Project, emulated
+from store_factory import GOOD, MISSPELT
+from unit_project import KIND, translate
+from unit_work import ENGLISH, GERMAN, write_json
+
+from pytest_regen.cassettes import read_cassette
+
+WRONG = {**MISSPELT, ("State", 1): GOOD["State", 1].replace('"open"', '"opened"')}
+LIVE = ("--regen", "--regen-record", "once")
+JOBS = "--regen-jobs=4"
+
+
+class Model:
+    """Knows all pages; from its second request on it answers when so many wait together."""
+
+    def __init__(self, together: int = 1) -> None:
+        self.most = 0
+        self._together = together
+        self._now = self._asked = 0
+        self._guard = threading.Condition()
+
+    def __call__(self, body: Mapping[str, Any]) -> Any:
+        """Return what is asked for as it must be."""
+        with self._guard:
+            self._now += 1
+            self._asked += 1
+            self.most = max(self.most, self._now)
+            self._guard.notify_all()
+            if self._asked > 1:
+                self._guard.wait_for(lambda: self.most >= self._together, timeout=5)
+            self._now -= 1
+        return answer(body)
+
+
+def answer(body: Mapping[str, Any]) -> Any:
+    """Return the code of a type, or the German text of a unit."""
+    text = json.dumps(body["messages"])
+    found = [key for key in GOOD if f'TYPE: \\"{key[0]}\\"' in text]
+    return GOOD[found[0]] if found else translate(body)
+
+
+@pytest.fixture
+def units(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with a store of which two types are wrong, another one, and a file of units."""
+    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
+    (project.path / "regen_kinds.py").write_text(KIND, "utf-8")
+    text = '[tool.pytest-regen]\nkinds = ["regen_kinds:German"]\n'
+    (project.path / "pyproject.toml").write_text(text, "utf-8")
+    write_json(project.path / "locales/en.json", ENGLISH)
+    write_json(project.path / "locales/de.json", {**GERMAN, "berth": "Liegeplatz"})
+    project.store("GET_0", WRONG)
+    project.broken("GET_1")
+    shutil.copytree(project.path / "generated", project.path / "kept/generated")
+    shutil.copytree(project.path / "locales", project.path / "kept/locales")
+    return project
+
+
+def as_before(project: Project) -> None:
+    """Let the project be as wrong as it was."""
+    for name in ("generated", "locales", ".regen"):
+        shutil.rmtree(project.path / name, ignore_errors=True)
+    shutil.copytree(project.path / "kept", project.path, dirs_exist_ok=True)
+
+
+def held(project: Project) -> dict[str, str]:
+    """Return what stores and files hold, histories too, but for times and ids."""
+    found = {}
+    for folder in ("generated", "locales", ".regen"):
+        for path in sorted((project.path / folder).rglob("*.*")):
+            if path.is_file() and path.suffix in {".cs", ".json"} and "cache" not in path.parts:
+                lines = path.read_text("utf-8").splitlines()
+                kept = [line for line in lines if '_at"' not in line]
+                name = re.sub(r"\d{8}T\d+|-[0-9a-f]{8}", "", str(path.relative_to(project.path)))
+                found[name] = "\n".join(kept)
+    return found
+
+
+def recorded(project: Project) -> dict[str, list[bytes]]:
+    """Return the requests that each cassette holds."""
+    found = {}
+    for path in sorted((project.path / "cassettes").rglob("*.yaml")):
+        file = read_cassette(path)
+        assert file is not None
+        bodies = [stored.interaction.request_body for stored in file.interactions]
+        found[str(path.relative_to(project.path))] = bodies
+    return found
+
+
+def reported(project: Project, *args: str) -> tuple[dict[str, int], Any]:
+    """Run pytest and return the outcomes and the report."""
+    result = project.run(*args, "--regen-report=report.json")
+    return result.parseoutcomes(), json.loads((project.path / "report.json").read_text("utf-8"))
+
+
+def test_all_that_fail_are_asked_at_the_same_time(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over several stores: once the system prompt is warm, all others wait together."""
+    for number in range(4):
+        project.broken(f"GET_{number}")
+
+    with emulated(monkeypatch, model := Model(together=3)) as api:
+        result = project.run(*LIVE, JOBS)
+
+        assert len(api.requests) == 4
+    assert result.parseoutcomes() == {"passed": 8, "regenerated": 4}
+    assert model.most == 3
+    assert project.run().ret == 0
+
+
+def test_all_is_as_it_is_one_by_one(units: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report with diffs and calls, files and recordings; replayed with any number of jobs."""
+    with emulated(monkeypatch, answer):
+        alone = reported(units, *LIVE)
+    known, files = recorded(units), held(units)
+    as_before(units)
+    shutil.rmtree(units.path / "cassettes")
+
+    with emulated(monkeypatch, answer) as api:
+        together = reported(units, *LIVE, JOBS)
+        assert len(api.requests) == 4
+
+    assert together[0] == {"passed": 5, "regenerated": 4}
+    assert together == alone
+    assert recorded(units) == known
+    assert held(units) == files
+    as_before(units)
+    replayed = reported(units, "--regen", JOBS)
+    as_before(units)
+    assert (replayed, files) == (reported(units, "--regen"), held(units))
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=3", "--sw"])
+def test_a_run_that_may_end_early_pays_for_nothing_ahead(
+    project: Project, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """One by one: what comes after the failure is never asked."""
+    for number in range(4):
+        project.broken(f"GET_{number}")
+
+    with emulated(monkeypatch, lambda _: MISSPELT["Owner", 1]) as api:
+        project.run(*LIVE, JOBS, option)
+
+        assert len(api.requests) == (3 if "3" in option else 1)
+
+
+def test_what_one_recording_lacks_others_have(
+    units: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A miss fails its own item, which says how to record it."""
+    with emulated(monkeypatch, answer):
+        units.run(*LIVE, JOBS)
+    as_before(units)
+    (units.path / "cassettes/regen/GET_0/Owner.yaml").unlink()
+
+    result = units.run("--regen", JOBS)
+
+    assert result.parseoutcomes() == {"passed": 5, "regenerated": 3, "failed": 1}
+    result.stdout.fnmatch_lines(["still failing: generated/GET_0::Owner [[]cassette_miss[]]*"])
+
+
+def test_a_line_that_is_down_fails_each_item(project: Project) -> None:
+    """With words of its own, as one by one."""
+    for number in range(3):
+        project.broken(f"GET_{number}")
+    project.answered_by("Unreachable")
+
+    result = project.run("--regen", JOBS)
+
+    assert result.parseoutcomes() == {"passed": 6, "failed": 3}
+    told = [line for line in result.stdout.lines if line.startswith("still failing: ")]
+    assert len(told) == 3
+    assert all("[transport], 1 call" in line for line in told)
+
+
+def test_one_budget(project: Project) -> None:
+    """What is under way together spends from it; what it does not cover fails and says so."""
+    for number in range(4):
+        project.broken(f"GET_{number}")
+    project.answered_by("Good")
+
+    result = project.run("--regen", JOBS, "--regen-budget=2500")
+
+    outcomes = result.parseoutcomes()
+    assert 1 <= outcomes["regenerated"] < 4
+    assert outcomes["regenerated"] + outcomes["failed"] == 4
+    result.stdout.fnmatch_lines(["*token budget of 2,500*"])
+
+
+def test_replies_that_are_no_better(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each item has its rounds, and its rejected replies are in the history of its store."""
+    replies = {"Owner": [MISSPELT["Owner", 1].replace("nmae", "naem"), GOOD["Owner", 1]]}
+    for number in range(2):
+        project.broken(f"GET_{number}")
+
+    def answer_twice(body: Mapping[str, Any]) -> str:
+        return replies["Owner"]["naem" in json.dumps(body["messages"])]
+
+    with emulated(monkeypatch, answer_twice) as api:
+        result = project.run(*LIVE, JOBS, "--regen-attempts=3", "-v")
+        assert len(api.requests) == 4
+
+    assert result.parseoutcomes() == {"passed": 4, "regenerated": 2}
+    for number in range(2):
+        result.stdout.fnmatch_lines(
+            [f"regenerated: generated/GET_{number}::Owner page 1, 2 calls*"]
+        )
+        assert len(list((project.path / f"generated/GET_{number}/history").glob("*.json"))) == 2
+
+
+HOOKS = """
+SEEN = []
+
+def pytest_collection_modifyitems(items):
+    # Of the stores, the last comes after the test.
+    items.sort(key=lambda item: (item.nodeid.startswith("generated/GET_3"), item.path.is_file()))
+
+def pytest_regen_validators(config, store, type_name):
+    from pytest_regen.validation.issues import Issue
+
+    if type_name == "State" and "Shut" in store.source:
+        return [Issue.of("STYLE", "say Closed", type_name=type_name)]
+
+def pytest_regen_after_turn(config, request, reply):
+    SEEN.append("turn")
+
+def pytest_regen_after_heal(item, result):
+    SEEN.append(f"{item.nodeid}: {result.stop_reason}")
+"""
+
+
+def test_a_test_that_comes_between_waits(project: Project) -> None:
+    """Nothing is under way while it runs; hooks are told of an item in its turn."""
+    for number in range(4):
+        project.broken(f"GET_{number}")
+    project.answered_by("Good", HOOKS)
+    project.pytester.makepyfile(
+        test_between="""
+        from conftest import SEEN
+
+        def test_it():
+            assert SEEN.count("turn") == 4
+            told = [seen for seen in SEEN if seen != "turn"]
+            assert told == [f"generated/GET_{number}::Owner: clean" for number in range(3)]
+        """
+    )
+
+    result = project.run("--regen", JOBS)
+
+    assert result.parseoutcomes() == {"passed": 9, "regenerated": 4}
+
+
+def test_validators_of_the_project_are_asked(project: Project) -> None:
+    """An answer that they find something in is not kept; their words go to the model."""
+    wrong = {("State", 1): GOOD["State", 1].replace("Closed", "Shut")}
+    for number in range(2):
+        project.store(f"GET_{number}", wrong)
+    project.answered_by("Good", HOOKS)
+
+    result = project.run("--regen", JOBS)
+
+    assert result.parseoutcomes() == {"passed": 4, "regenerated": 2}
+
+
+def test_a_hook_that_raises(project: Project) -> None:
+    """It fails the items that it raises for, with its own error."""
+    for number in range(2):
+        project.broken(f"GET_{number}")
+    project.answered_by("Good", "def pytest_regen_before_turn(config): raise OSError('full')")
+
+    result = project.run("--regen", JOBS)
+
+    assert result.parseoutcomes() == {"passed": 4, "failed": 2}
+    result.stdout.fnmatch_lines(["FAILED generated/GET_0::Owner - OSError: full"])
+
+
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_no_jobs_are_a_usage_error(project: Project, number: str) -> None:
+    """The message shows the number."""
+    result = project.run("--regen", f"--regen-jobs={number}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--regen-jobs {number}: must be at least 1"])
+
+
+def test_a_worker_asks_for_what_it_was_given(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under pytest-xdist, too; the ini file may name the number."""
+    project.pytester.makeini("[pytest]\nregen_stores = generated/*\nregen_jobs = 3\n")
+    root = ("ProjectDataObject", 1)
+    project.store("GET_0", {**WRONG, root: GOOD[root].replace('"id"', '"di"')})
+
+    with emulated(monkeypatch, model := Model(together=2)):
+        result = project.run(*LIVE, "-n", "1", "--dist", "loadscope")
+
+    assert result.parseoutcomes() == {"regenerated": 3}
+    assert model.most == 2

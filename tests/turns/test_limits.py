@@ -1,0 +1,462 @@
+"""The arithmetic of rate limits, by a clock that is set: nothing here is sent or waited for."""
+
+import json
+import math
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_regen.turns.buckets import LONGEST_HOLD, Pool, Ticket, amounts, read_limits
+from pytest_regen.turns.limits import Outcome, RateLimiter
+from pytest_regen.turns.values import Usage
+from pytest_regen.turns.wire import limit_pause
+
+MODEL = "claude-sonnet-5-5"
+
+
+@dataclass
+class Clock:
+    """Time that passes when it is told to."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+@dataclass
+class Server:
+    """The API's own bucket of requests, which nobody can argue with."""
+
+    limit: int
+    clock: Clock
+    level: float = field(init=False)
+    at: float = field(init=False)
+    refused: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with a full bucket."""
+        self.level, self.at = float(self.limit), self.clock.now
+
+    def answer(self) -> Outcome:
+        """Answer one request, or refuse it."""
+        gained = (self.clock.now - self.at) * self.limit / 60
+        self.level, self.at = min(self.limit, self.level + gained), self.clock.now
+        if self.level < 1:
+            self.refused += 1
+            pause = math.ceil((1 - self.level) * 60 / self.limit)
+            return Outcome(said={"requests": (self.limit, 0)}, refused=pause)
+        self.level -= 1
+        said = {"requests": (self.limit, int(self.level))}
+        return Outcome(Usage(10, 10), said)
+
+
+def told(limit: int, remaining: int) -> Outcome:
+    """Return a reply that names the limit of requests."""
+    return Outcome(Usage(10, 10), {"requests": (limit, remaining)})
+
+
+def sent(limiter: RateLimiter, outcome: Outcome, model: str = MODEL, **options: Any) -> bool:
+    """Send one request that need not wait, and return whether it would be sent again."""
+    ticket = limiter.attempt(model, 100, 100)
+    assert isinstance(ticket, Ticket)
+    return limiter.settle(model, ticket, outcome, **options)
+
+
+def pause_before(limiter: RateLimiter, model: str = MODEL) -> float:
+    """Return how long the next request waits; it is not sent."""
+    found = limiter.attempt(model, 100, 100)
+    if isinstance(found, Ticket):
+        limiter.abandon(model, found)
+        return 0.0
+    return found
+
+
+STEPS = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), min_size=1, max_size=40)
+
+
+@given(steps=STEPS, limit=st.integers(1, 300), processes=st.integers(1, 4))
+@settings(max_examples=40)
+def test_whoever_asks_first_learns_and_then_nobody_is_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[float, int]],
+    limit: int,
+    processes: int,
+) -> None:
+    """Several processes with one file: all that is let through is let in, at the full rate."""
+    clock = Clock()
+    server = Server(limit, clock)
+    path = tmp_path_factory.mktemp("limits") / "state.json"
+    limiters = [RateLimiter(path, clock=clock) for _ in range(processes)]
+    sent(limiters[0], server.answer())
+    limiters = [limiters[0], *(RateLimiter(path, clock=clock) for _ in range(processes - 1))]
+    flying: list[tuple[RateLimiter, Ticket, Outcome]] = []
+
+    for number, (seconds, keeps) in enumerate(steps):
+        limiter = limiters[number % processes]
+        found = limiter.attempt(MODEL, 100, 100)
+        if isinstance(found, Ticket):
+            flying.append((limiter, found, server.answer()))
+        else:
+            assert 0 < found <= 120
+            clock.now += found
+            again = limiter.attempt(MODEL, 100, 100)
+            assert isinstance(again, Ticket)
+            flying.append((limiter, again, server.answer()))
+        while len(flying) > keeps:
+            done = flying.pop(number % len(flying))
+            done[0].settle(MODEL, done[1], done[2])
+        clock.now += seconds
+
+    assert server.refused == 0
+
+
+@given(
+    limit=st.integers(1, 100),
+    remaining=st.integers(0, 100),
+    jumps=st.lists(st.floats(-1e6, 1e6), max_size=10),
+    used=st.integers(0, 10**12),
+)
+@settings(max_examples=40)
+def test_no_clock_and_no_reply_blocks_for_long(
+    limit: int, remaining: int, jumps: list[float], used: int
+) -> None:
+    """Waits are never below zero and end within minutes; a jump lets at most one bucket through."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    said = {kind: (limit, min(limit, remaining)) for kind in ("requests", "output-tokens")}
+    sent(limiter, Outcome(Usage(used, used), said))
+
+    for jump in jumps:
+        clock.now = max(0.0, clock.now + jump)
+        through = 0
+        while isinstance(found := limiter.attempt(MODEL, 1, 1), Ticket):
+            through += 1
+        assert through <= limit
+        assert 0 < found <= 121
+
+
+NUMBERS = st.sampled_from(
+    ["", "0", "1", "60", "-1", "NaN", "inf", "1e9", "٣", "9" * 40, " 5 ", "5.5", "None", "\x00"]
+)
+DATES = st.sampled_from(
+    ["Sun, 06 Nov 1994 08:49:37 GMT", "1994-11-06T08:49:37Z", "Fri, 31 Dec 9999 23:59:59 GMT", "x"]
+)
+HEADERS = st.fixed_dictionaries(
+    {},
+    optional={
+        f"anthropic-ratelimit-{kind}-{name}": NUMBERS | DATES
+        for kind in ("requests", "input-tokens", "output-tokens", "tokens")
+        for name in ("limit", "remaining", "reset")
+    }
+    | {"retry-after": NUMBERS | DATES},
+)
+
+
+@given(answers=st.lists(st.tuples(st.sampled_from([200, 429, 529]), HEADERS), max_size=8))
+@settings(max_examples=60)
+def test_no_header_blocks_for_long_or_raises(answers: list[tuple[int, dict[str, str]]]) -> None:
+    """Whatever the headers hold, the next request waits some minutes at most."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    for status, headers in answers:
+        while isinstance(found := limiter.attempt(MODEL, 100, 100), float):
+            assert 0 < found <= LONGEST_HOLD
+            clock.now += found
+        pause = limit_pause(status, headers, None)
+        failed = status != 200 and pause is None
+        outcome = Outcome(None, read_limits(headers), pause, has_failed=failed)
+        limiter.settle(MODEL, found, outcome, patience=300)
+
+    assert 0 <= pause_before(limiter) <= LONGEST_HOLD
+
+
+def test_before_limits_are_known_everything_goes_through() -> None:
+    """Nobody waits for the first answer."""
+    limiter = RateLimiter(clock=Clock())
+
+    assert all(isinstance(limiter.attempt(MODEL, 100, 100), Ticket) for _ in range(200))
+    assert limiter.state().limit is None
+
+
+def test_each_model_has_limits_of_its_own() -> None:
+    """Which models share theirs is not told."""
+    limiter = RateLimiter(clock=Clock())
+    sent(limiter, told(60, 0))
+
+    assert pause_before(limiter) > 0
+    assert pause_before(limiter, "claude-opus-5-5") == 0
+
+
+def test_a_limit_that_nobody_can_reach_is_none() -> None:
+    """Servers without limits name large numbers; their state is kept nowhere."""
+    said = read_limits(
+        {"anthropic-ratelimit-requests-limit": str(10**9),
+         "anthropic-ratelimit-requests-remaining": "5"}
+    )  # fmt: skip
+
+    assert said == {"requests": None}
+
+
+def test_input_counts_as_far_as_the_cache_has_no_part_in_it() -> None:
+    """After some replies a request is expected to take what the others took."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    for _ in range(30):
+        ticket = limiter.admit(MODEL, 1_000, 100)
+        outcome = Outcome(Usage(50, 10, cache_read_tokens=950), {"input-tokens": (6_000, 6_000)})
+        limiter.settle(MODEL, ticket, outcome)
+
+    assert 50 <= ticket.needs["input-tokens"] < 60
+    assert 10 <= ticket.needs["output-tokens"] < 15
+
+
+def test_output_is_limited_by_what_replies_take() -> None:
+    """Each reply takes a quarter of a minute's tokens: four go out, the next waits its time."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    left = 4_000
+    for _ in range(40):
+        clock.now += 60
+        ticket = limiter.attempt(MODEL, 10, 8_000)
+        assert isinstance(ticket, Ticket)
+        limiter.settle(MODEL, ticket, Outcome(Usage(10, 1_000), {"output-tokens": (4_000, left)}))
+    clock.now += 60
+
+    at_once = 0
+    while isinstance(found := limiter.attempt(MODEL, 10, 8_000), Ticket):
+        at_once += 1
+
+    assert at_once == 3  # and a second's worth stays
+    assert 0 < found < 15
+
+
+def test_a_refusal_holds_everybody() -> None:
+    """Nothing goes out before the time that the server named; then it does."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+
+    assert sent(limiter, Outcome(said={"requests": (60, 0)}, refused=7.0))
+    assert pause_before(limiter) == 7.0
+    clock.now += 7
+    assert pause_before(limiter) == 0
+
+
+def test_where_the_limit_is_unknown_one_goes_ahead() -> None:
+    """After a refusal without limits the others wait until that one was answered."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    sent(limiter, Outcome(refused=7.0))
+    clock.now += 7
+
+    ahead = limiter.attempt(MODEL, 100, 100)
+    assert isinstance(ahead, Ticket)
+    assert pause_before(limiter) == math.inf
+    limiter.settle(MODEL, ahead, Outcome(Usage(1, 1)))
+    assert pause_before(limiter) == 0
+
+
+def test_who_goes_ahead_and_never_returns_blocks_nobody() -> None:
+    """An interrupted turn lets the next one go ahead."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    sent(limiter, Outcome(refused=7.0))
+    clock.now += 7
+    ahead = limiter.attempt(MODEL, 100, 100)
+    assert isinstance(ahead, Ticket)
+
+    limiter.abandon(MODEL, ahead)
+
+    assert pause_before(limiter) == 0
+
+
+def test_a_refusal_that_the_limits_do_not_explain_ends_bursts() -> None:
+    """60 a minute may be enforced as one a second: then they go out one by one."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    for _ in range(4):
+        sent(limiter, Outcome(said={"requests": (60, 50)}, refused=1.0))
+        clock.now += 10
+    assert pause_before(limiter) == 0
+
+    at_once = 0
+    while isinstance(limiter.attempt(MODEL, 100, 100), Ticket):
+        at_once += 1
+    clock.now += 600
+
+    assert at_once <= 2
+    assert limiter.state().remaining is not None
+    while isinstance(limiter.attempt(MODEL, 100, 100), Ticket):
+        at_once += 1
+    assert at_once > 50
+
+
+def test_a_server_that_asks_for_hours_is_not_waited_for() -> None:
+    """It speaks of another limit than one per minute; nor does a refusal last for ever."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    assert not sent(limiter, Outcome(refused=LONGEST_HOLD + 1))
+
+    refusals = 0
+    while sent(limiter, Outcome(refused=LONGEST_HOLD)):
+        refusals += 1
+        clock.now += LONGEST_HOLD
+    assert 3 <= refusals <= 5
+
+
+def test_a_failure_is_waited_out_within_the_patience() -> None:
+    """Pauses grow, one goes ahead each time, and in the end the turn fails."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    pauses = []
+    while sent(limiter, Outcome(has_failed=True), patience=300):
+        pauses.append(pause_before(limiter))
+        clock.now += pauses[-1]
+
+    assert pauses[:7] == [1, 2, 4, 8, 16, 32, 60]
+    assert 300 <= sum(pauses) <= 360
+    assert not sent(limiter, Outcome(has_failed=True))
+
+
+def test_a_reply_to_anybody_ends_the_trouble() -> None:
+    """The next failure begins with a short pause again."""
+    clock = Clock()
+    limiter = RateLimiter(clock=clock)
+    for _ in range(5):
+        sent(limiter, Outcome(has_failed=True), patience=300)
+        clock.now += pause_before(limiter)
+    sent(limiter, Outcome(Usage(1, 1)))
+
+    sent(limiter, Outcome(has_failed=True), patience=300)
+
+    assert pause_before(limiter) == 1
+
+
+# The file
+
+
+def shared(path: Path, clock: Clock, limit: int = 60, remaining: int = 0) -> RateLimiter:
+    """Return a limiter whose file names a limit."""
+    limiter = RateLimiter(path, clock=clock)
+    sent(limiter, told(limit, remaining))
+    return limiter
+
+
+def test_a_process_that_begins_knows_what_others_learned(tmp_path: Path) -> None:
+    """And only its user can read it."""
+    clock, path = Clock(), tmp_path / "limits" / "state.json"
+    shared(path, clock)
+
+    assert pause_before(RateLimiter(path, clock=clock)) > 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_nothing_is_written_before_limits_are_known(tmp_path: Path) -> None:
+    """A server that names none has no file."""
+    limiter = RateLimiter(tmp_path / "limits" / "state.json", clock=Clock())
+    sent(limiter, Outcome(Usage(1, 1), {"requests": None}))
+
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_killed_process_is_forgotten(tmp_path: Path) -> None:
+    """What it had under way never returns; half an hour later nobody counts on it."""
+    clock, path = Clock(), tmp_path / "state.json"
+    limiter = shared(path, clock, 600, 600)
+    limiter.attempt(MODEL, 100, 100)
+    del limiter
+
+    clock.now += 1_801
+    sent(RateLimiter(path, clock=clock), told(600, 600))
+
+    [pool] = json.loads(path.read_text("utf-8"))["pools"].values()
+    assert pool["flying"] == {}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
+)
+
+
+@st.composite
+def states(draw: st.DrawFn) -> str:
+    """Return what a file may hold: a state with one value replaced, or anything."""
+    pool = Pool()
+    ticket = pool.attempt(amounts(1, 1), 5.0, "1-x")
+    assert isinstance(ticket, Ticket)
+    pool.settle(ticket, 6.0, "1-x", said={"requests": (60, 3)})
+    state: dict[str, Any] = {"version": 1, "pools": {MODEL: pool.to_json()}}
+    place = draw(st.sampled_from([*state["pools"][MODEL], "pools", "version", "torn", "any"]))
+    if place == "torn":
+        text = json.dumps(state)
+        return text[: draw(st.integers(0, len(text)))]
+    if place in state:
+        state[place] = draw(JSON)
+    else:
+        state["pools"][MODEL][place] = draw(JSON)
+    return json.dumps(state)
+
+
+@given(content=states())
+@settings(max_examples=50)
+def test_no_file_blocks_for_long_or_raises(
+    tmp_path_factory: pytest.TempPathFactory, content: str
+) -> None:
+    """Torn, forged or of another version: the limiter goes on, and waits minutes at most."""
+    path = tmp_path_factory.getbasetemp() / "state.json"
+    path.write_text(content, "utf-8")
+    limiter = RateLimiter(path, clock=Clock())
+
+    pause = pause_before(limiter)
+
+    assert 0 <= pause <= LONGEST_HOLD
+    assert isinstance(limiter.attempt("another", 1, 1), Ticket)
+
+
+def test_a_folder_that_cannot_be_written_leaves_a_limiter_for_this_process(tmp_path: Path) -> None:
+    """A file stands where the folder would be."""
+    (tmp_path / "limits").write_text("", "utf-8")
+    clock = Clock()
+    limiter = shared(tmp_path / "limits" / "state.json", clock)
+
+    assert pause_before(limiter) > 0
+
+
+def test_a_key_stands_in_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither as it is nor as a hash that could be guessed without the user's secret."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    key = "opaque-key-of-a-gateway"
+    limiter = RateLimiter.of("http://127.0.0.1:1", key)
+    sent(limiter, told(60, 60))
+
+    assert RateLimiter.of("http://127.0.0.1:1", key) is limiter
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert limiter.path in files
+    assert not any(key in path.name or key.encode() in path.read_bytes() for path in files)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    other = RateLimiter.of("http://127.0.0.1:1", key + "x")
+    assert limiter.path is not None
+    assert other.path is not None
+    assert limiter.path.name != other.path.name
+
+
+def test_old_files_are_dropped(tmp_path: Path) -> None:
+    """Addresses come and go; what is left of them does not pile up."""
+    old, lock = tmp_path / "old.json", tmp_path / "limits.lock"
+    for path in (old, lock):
+        path.write_text("", "utf-8")
+        os.utime(path, (1, 1))
+
+    shared(tmp_path / "state.json", Clock())
+
+    assert not old.exists()
+    assert lock.exists()
