@@ -217,7 +217,9 @@ class RateLimiter:
         with self._queued(model, _Place(asyncio.get_running_loop())) as place:
             while True:
                 place.clear()
-                if self._is_shared:
+                if not self._is_first(model, place):
+                    found: Ticket | float = math.inf
+                elif self._is_shared:
                     trying = asyncio.ensure_future(
                         asyncio.to_thread(self.attempt, model, input_tokens, output_tokens, place)
                     )
@@ -246,8 +248,6 @@ class RateLimiter:
         """
 
         def work(pool: Pool, line: _Line, now: float) -> Ticket | float:
-            if place is not None and line.places[0] is not place:
-                return math.inf
             if line.probes and line.probe is not None:
                 return math.inf
             share, most = line.input_share, float(output_tokens)
@@ -260,10 +260,8 @@ class RateLimiter:
             return found
 
         self._last = model
-        with self._lock:
-            places = self._lines[model].places
-            if place is not None and places[0] is not place:
-                return math.inf  # and nobody reads a file for it
+        if place is not None and not self._is_first(model, place):
+            return math.inf  # and nobody reads a file for it
         return self._change(model, work)
 
     def settle(
@@ -337,6 +335,11 @@ class RateLimiter:
                 places.remove(place)
             self._wake_first(model)
 
+    def _is_first(self, model: str, place: object) -> bool:
+        with self._lock:
+            places = self._lines[model].places
+            return bool(places) and places[0] is place
+
     def _wake_first(self, model: str) -> None:
         with self._lock:
             places = self._lines[model].places
@@ -358,11 +361,11 @@ class RateLimiter:
     def _change(self, model: str, work: Callable[[Pool, _Line, float], R]) -> R:
         """Change one pool, in the file if there is one."""
         if not self._is_shared:
-            return self._locked(model, work, {})
+            return self._locked(model, work, None)
         with self._sharing, self._exclusive(self.path) as file:
-            found = _read_pools(file) if file else {}
+            found = _read_pools(file) if file else None
             result = self._locked(model, work, found)
-            if file:
+            if file and found:
                 try:
                     _write_pools(file, found)
                 except OSError:  # full
@@ -370,22 +373,22 @@ class RateLimiter:
             return result
 
     def _locked(
-        self, model: str, work: Callable[[Pool, _Line, float], R], found: dict[str, Any]
+        self, model: str, work: Callable[[Pool, _Line, float], R], found: dict[str, Any] | None
     ) -> R:
         """Change a pool as it was found in the file, else as this process knows it."""
         with self._lock:
             now = self._clock()
-            shared = Pool.from_json(found.get(model))
+            shared = Pool.from_json(found.get(model)) if found else None
             if shared is not None:
                 self._pools[model] = shared
             pool, line = self._pools[model], self._lines[model]
             for ticket in line.abandoned:
                 pool.settle(ticket, now, self._owner)
             line.abandoned.clear()
-            try:
-                return work(pool, line, now)
-            finally:
+            result = work(pool, line, now)
+            if found is not None:
                 found[model] = pool.to_json()
+            return result
 
     @contextmanager
     def _exclusive(self, path: Path | None) -> Iterator[BinaryIO | None]:
