@@ -81,6 +81,7 @@ def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
 RECORD_KEY = "regen_record"
 """Attribute of a report that carries the record of its item."""
 
+
 class WorkAhead(Protocol):
     """Items that are worked on ahead of their turn, as ``healing.ahead`` has them."""
 
