@@ -32,6 +32,7 @@ from pytest_regen.cli.output import (
     fact,
     fail,
     hold_back,
+    money_json,
     next_step,
     say,
     shorten,
@@ -246,10 +247,16 @@ def generate(
         cost = progress.cost
         for result in last:
             _show(result, namespace, turns, cost=cost)
-    if as_json:
-        of_all = results.estimate(turns).to_json(turns.price_of) if dry_run else None
-        sums = {"estimate": of_all} if of_all else {}
+    if as_json and dry_run:
+        sums = {"estimate": results.estimate(turns).to_json(turns.price_of)}
         emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
+    elif as_json:
+        spent = money_json(cost)
+        emit_json(
+            {"stores": results.reports, **results.others, **spent}
+            if many
+            else {**results.report, **spent}
+        )
     else:
         _show_uncollected(project, results)
     if many:

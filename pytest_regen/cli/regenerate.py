@@ -26,6 +26,7 @@ from pytest_regen.cli.output import (
     emit_json,
     fact,
     is_terminal,
+    money_json,
     next_step,
     say,
     shorten,
@@ -170,7 +171,10 @@ def regenerate(
                 discard_edits=discard_edits,
                 ignore=ignore,
             )
-    emit_json(_report(result)) if as_json else _show(result, turns, progress.cost)
+    if as_json:
+        emit_json({**_report(result), **money_json(progress.cost)})
+    else:
+        _show(result, turns, progress.cost)
     raise typer.Exit(_exit_code(result))
 
 
@@ -247,6 +251,7 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
     else:
         what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
     if is_terminal():
+        _show_cost(_estimate(store, asked, turns), turns)
         if confirm(f"Regenerate {what}?"):
             return
         raise typer.Exit(0)
@@ -263,6 +268,18 @@ def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
         settings.ready()
 
 
+def _estimate(store: RegenStore, asked: list[PromptEntry], turns: TurnOptions) -> Estimate:
+    """Return what the pages take; the template writes pages for nothing."""
+    ir, profile = store.ir, store.envelope.profile
+    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
+    return Estimate(() if turns.by_template else map(turns.size, sizes))
+
+
+def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
+    if estimate.pages:
+        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+
+
 def _show_plan(
     store: RegenStore,
     asked: list[PromptEntry],
@@ -271,9 +288,7 @@ def _show_plan(
     *,
     as_json: bool,
 ) -> None:
-    ir, profile = store.ir, store.envelope.profile
-    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
-    estimate = Estimate(() if turns.by_template else map(turns.size, sizes))
+    estimate = _estimate(store, asked, turns)
     if as_json:
         emit_json(
             {
@@ -294,8 +309,7 @@ def _show_plan(
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
-    if estimate.pages:
-        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+    _show_cost(estimate, turns)
     to_do = "write" if turns.by_template else "ask"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 

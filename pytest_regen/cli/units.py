@@ -21,6 +21,7 @@ from pytest_regen.cli.output import (
     emit_json,
     fact,
     is_terminal,
+    money_json,
     next_step,
     say,
     shorten,
@@ -386,7 +387,7 @@ def _finish(
     else:
         code = int(bool(errors))
     if as_json:
-        emit_json(_report_answers(done, left, is_ok=code == 0))
+        emit_json({**_report_answers(done, left, is_ok=code == 0), **money_json(cost)})
         return code
     show_diff(done.diff)
     _show_results(done)
