@@ -29,7 +29,7 @@ from pytest_regen.cli.output import (
     usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.cli.several import Task
+from pytest_regen.cli.several import Task, run_tasks
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
@@ -74,9 +74,8 @@ __all__ = [
     "enclose_in_file",
     "forget",
     "generate_file",
-    "generate_task",
+    "generate_files",
     "history_of_file",
-    "plan_files",
     "plan_regeneration",
     "rebuild_file",
     "refuse_types",
@@ -266,8 +265,8 @@ def generate_file(
     return _finish(done, names, progress.cost, as_json=as_json)
 
 
-def generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
-    """Return what ``generate_file`` does with all units of a file, to be done beside others."""
+def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
+    """Return what ``generate_file`` does with a file, to be done beside others."""
 
     def steps(settings: TurnSettings) -> Flow[UnitsResult]:
         if settings.ready and _names_to_ask(file.open(), None, force=force):
@@ -284,16 +283,33 @@ def generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: b
     return Task(file.here, steps, finish)
 
 
-def plan_files(
-    files: Iterable[UnitFile], turns: TurnOptions, *, force: bool, check: bool, as_json: bool
-) -> tuple[list[Any], int]:
-    """Say what would be asked of several files; return it as JSON, and the exit code."""
-    reports: list[Any] = []
-    codes = [
-        _plan(file, None, turns, force=force, check=check, as_json=as_json, emit=reports.append)
-        for file in files
-    ]
-    return reports, max(codes, default=0)
+def generate_files(
+    files: Sequence[UnitFile],
+    turns: TurnOptions,
+    *,
+    force: bool,
+    check: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Ask for the units of several files that are missing or stale; return the exit code."""
+    if check or dry_run:
+        reports: list[Any] = []
+        codes = [
+            _plan(file, None, turns, force=force, check=check, as_json=as_json, emit=reports.append)
+            for file in files
+        ]
+        if as_json:
+            emit_json({"files": reports})
+        return max(codes)
+    tasks = [_generate_task(file, turns, force=force, as_json=as_json) for file in files]
+    with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
+        outcome = run_tasks(tasks, settings, "file")
+    if as_json:
+        emit_json({"files": outcome.in_order, "failures": outcome.failures})
+    else:
+        outcome.show(lambda calls, usage: usage_line(calls, usage, progress.cost))
+    return outcome.exit_code
 
 
 def regenerate_task(
