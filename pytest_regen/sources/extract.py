@@ -8,7 +8,7 @@ from itertools import islice
 from time import thread_time
 from typing import NamedTuple
 
-from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language, has_only_members
 from pytest_regen.languages.base import Comment, Language, SourceFacts
 from pytest_regen.text import without_thinking
 
@@ -194,17 +194,14 @@ class _Scorer:
 
     def fit(self, code: str) -> _Fit:
         """Return how well legal code answers what was asked."""
-        facts = SourceFacts() if self._is_bare(code) else self.language.read(code)
+        facts = SourceFacts()
+        if not has_only_members(self.language, code):
+            facts = self.language.read(code)
         names = _top_level(facts)
         is_tidy = all(map(self._may_be_the_type, names)) and len(names) == len({*names})
         is_tidy = is_tidy and not (names and (facts.stray_lines or facts.faults))
         words = {_plain(word) for word in _WORD.findall(code)}
         return _Fit(is_tidy, self.fields & words, self.type_name in names)
-
-    def _is_bare(self, code: str) -> bool:
-        """Return whether code declares no type: to read that as a whole source takes long."""
-        is_bare = getattr(self.language, "is_bare", None)  # Other people's may not know of it.
-        return bool(is_bare is not None and is_bare(code))
 
     def _may_be_the_type(self, name: str) -> bool:
         # A root may leave its suffix out, or add it.

@@ -296,7 +296,7 @@ def _findings_key(path: Path, facts: StoreFacts, *, behaviour: bool) -> str:
 
 
 def _key(path: Path, *parts: object) -> str:
-    return canonical_hash([_FORMAT, _code_version(), str(path.absolute()), *parts])
+    return canonical_hash([_FORMAT, code_version(), str(path.absolute()), *parts])
 
 
 def _is_ours(language: str) -> bool:
@@ -304,7 +304,7 @@ def _is_ours(language: str) -> bool:
 
 
 @cache
-def _code_version() -> str:
+def code_version() -> str:
     """Return a hash of the code that finds: this package, and what is installed beside it."""
     package = Path(__file__).parents[1]
     own = [

@@ -91,3 +91,36 @@ def test_a_usage_error_is_one(project: Project, spread: tuple[str, ...], arg: st
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *Ownr*"])
+
+
+COUNTING = """
+from pytest_regen.validation import store_cache
+
+VALIDATE = store_cache.validate_store
+
+def validate(store, **options):
+    with open("validated.txt", "a") as file:
+        print(store.path.name, file=file)
+    return VALIDATE(store, **options)
+
+def pytest_configure():
+    store_cache.validate_store = validate
+
+def pytest_unconfigure():
+    store_cache.validate_store = VALIDATE
+"""
+
+
+def test_workers_validate_a_store_once(project: Project) -> None:
+    """What one of them found the others show, and so does a later run without workers."""
+    for name in ("GET_a", "GET_b"):
+        project.broken(name)
+    project.pytester.makeconftest(COUNTING)
+
+    results = [project.run("-n", "2"), project.run()]
+
+    for result in results:
+        result.assert_outcomes(passed=4, failed=2)
+        result.stdout.fnmatch_lines(["*nmae*", "FAILED generated/GET_?::Owner - *"])
+    validated = (project.path / "validated.txt").read_text().split()
+    assert sorted(validated) == ["GET_a", "GET_b"]

@@ -422,11 +422,11 @@ class CSharp:
 
         return illegality(code)
 
-    def is_bare(self, code: str) -> bool:
-        """Return whether ``code`` is members or values, without a type around them."""
-        from pytest_regen.languages.csharp.pages import is_bare
+    def has_only_members(self, code: str) -> bool:
+        """Return whether ``code`` is legal members alone, and no type is declared among them."""
+        from pytest_regen.languages.csharp.pages import has_only_members
 
-        return is_bare(code)
+        return has_only_members(code)
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without the white space between them."""

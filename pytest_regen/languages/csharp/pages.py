@@ -10,6 +10,7 @@ from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.csharp.pagetree import (
     HEADS,
     TAILS,
+    TYPES,
     Container,
     PageTree,
     Shell,
@@ -45,7 +46,7 @@ from pytest_regen.languages.pages import (
 )
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["illegality", "is_bare", "leaves", "split", "stitch", "unwrap_page"]
+__all__ = ["has_only_members", "illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 
 _CONTAINERS: Final[tuple[Container, ...]] = ("body", "enum", "parameters")
@@ -77,12 +78,16 @@ def illegality(code: str) -> int:
     return worst
 
 
-def is_bare(code: str) -> bool:
-    """Return whether ``code`` is members, values or parameters, without a type around them."""
+def has_only_members(code: str) -> bool:
+    """Return whether ``code`` is legal members alone, and no type is declared among them."""
     data = code.encode("utf-8", "surrogatepass")
-    if is_unreadable(data) or not illegal_bytes(parse(data).root_node, _is_loose):
+    if is_unreadable(data):
         return False
-    return any(bare(data, container)[1] is not None for container in _CONTAINERS)
+    for container in _CONTAINERS:
+        _, inner = bare(data, container)
+        if inner is not None:
+            return not any(node.type in TYPES for node in inner.children)
+    return False
 
 
 def _is_loose(node: Node) -> bool:

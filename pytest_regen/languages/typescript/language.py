@@ -188,11 +188,11 @@ class TypeScript:
 
         return illegality(code)
 
-    def is_bare(self, code: str) -> bool:
-        """Return whether ``code`` is members or values, without a type around them."""
-        from pytest_regen.languages.typescript.pages import is_bare
+    def has_only_members(self, code: str) -> bool:
+        """Return whether ``code`` is legal members alone, and no type is declared among them."""
+        from pytest_regen.languages.typescript.pages import has_only_members
 
-        return is_bare(code)
+        return has_only_members(code)
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without what a formatter is free about."""

@@ -54,7 +54,7 @@ from pytest_regen.languages.typescript.tree import (
 )
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["illegality", "is_bare", "leaves", "split", "stitch", "unwrap_page"]
+__all__ = ["has_only_members", "illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 _ATOMS: Final = frozenset({"regex", "string", "template_literal_type", "template_string"})
 _CLOSING: Final = frozenset({")", "]", "}"})
@@ -90,13 +90,13 @@ def illegality(code: str) -> int:
     return worst
 
 
-def is_bare(code: str) -> bool:
-    """Return whether ``code`` is members or literals, without a type around them."""
+def has_only_members(code: str) -> bool:
+    """Return whether ``code`` is legal members alone; no type can be declared among them."""
     data = code.encode("utf-8", "surrogatepass")
-    if GRAMMAR.is_unreadable(data) or not illegal_bytes(parse(data).root_node, _is_statement):
+    if GRAMMAR.is_unreadable(data):
         return False
-    found = ((container, bare(data, container)[1]) for container in CONTAINERS)
-    return any(inner is not None and members_in(inner, at) for at, inner in found)
+    readings = ((bare(data, container)[1], container) for container in CONTAINERS)
+    return any(inner is not None and bool(members_in(inner, into)) for inner, into in readings)
 
 
 def _is_statement(node: Node) -> bool:
