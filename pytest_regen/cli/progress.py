@@ -39,7 +39,7 @@ _LEAST_SECONDS: Final = 1.0
 _SILENCE: Final = 60.0
 """Seconds without any change after which a plain line says that the run goes on."""
 
-_WIDE: Final = 100
+_WIDE: Final = 120
 """Columns from which there is room for a bar beside the words."""
 
 _BAR: Final = 20

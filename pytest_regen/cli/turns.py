@@ -1,10 +1,11 @@
 """How a command's turns with a model are made, from its options and the project's settings."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_regen.cli.output import EngineChoice, RecordChoice, say, usage_line
 from pytest_regen.cli.progress import RunProgress, progress_line_of
@@ -17,8 +18,11 @@ from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
 from pytest_regen.turns.models import tokens_for
-from pytest_regen.turns.providers import no_template, require_api_key
+from pytest_regen.turns.providers import TemplateProvider, no_template, require_api_key
 from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.replies import ReplyJournal
 
 __all__ = ["TurnOptions"]
 
@@ -137,7 +141,11 @@ class TurnOptions:
                 hint="name a file with --cassette FILE",
             )
         provider = self._provider(of_types=of_types)
-        with self._cassette(), self._answering(provider) as answers:
+        with (
+            self._cassette(),
+            self._answering(provider) as answers,
+            self._journal(answers) as journal,
+        ):
             if progress:
                 progress.batches = lambda: getattr(answers, "batches", 0)
             yield TurnSettings(
@@ -148,7 +156,16 @@ class TurnOptions:
                 progress=progress.page if progress else None,
                 watch=progress.watch if progress else None,
                 ready=None if provider else _require_key_for_types if of_types else require_api_key,
+                journal=journal,
             )
+
+    def _journal(self, answers: Provider) -> "AbstractContextManager[ReplyJournal | None]":
+        """Return the journal of the project's replies; there is none where nothing is paid."""
+        if self.cassette is not None or isinstance(answers, TemplateProvider):
+            return nullcontext()
+        from pytest_regen.turns.replies import ReplyJournal
+
+        return ReplyJournal.open(self.project.root)
 
     @contextmanager
     def _answering(self, provider: Provider | None) -> Iterator[Provider]:

@@ -85,7 +85,7 @@ class Scalar(_Node):
 
     @property
     def format_family(self) -> str:
-        """The format that stands for all that languages hold in one type; empty without a format."""
+        """The format that stands for all that languages hold in one type; empty without one."""
         wanted = (self.format or "").lower()
         return _FAMILIES.get(wanted, wanted)
 

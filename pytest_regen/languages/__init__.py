@@ -22,6 +22,7 @@ __all__ = [
     "find_language",
     "find_runner",
     "forget_languages",
+    "has_only_members",
     "language_names",
 ]
 
@@ -33,7 +34,7 @@ _DEFAULT: Final = EntryPoint(
     DEFAULT_LANGUAGE, f"pytest_regen.languages.{DEFAULT_LANGUAGE}:CSharp", GROUP
 )
 
-_OPTIONAL: Final = {"runner"}
+_OPTIONAL: Final = {"has_only_members", "runner"}
 """Members that a language may lack."""
 
 _MEMBERS: Final = sorted(
@@ -59,6 +60,12 @@ def find_runner(language: Language, profile: str) -> Runner | None:
     make = getattr(language, "runner", None)  # Optional: languages of others may not know of it.
     runner: Runner | None = make(profile) if make else None
     return runner
+
+
+def has_only_members(language: Language, code: str) -> bool:
+    """Return whether ``code`` is known to be legal members alone; see ``Language``."""
+    look = getattr(language, "has_only_members", None)  # Optional, as ``runner`` is.
+    return bool(look and look(code))
 
 
 def language_names() -> tuple[str, ...]:

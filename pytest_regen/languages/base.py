@@ -169,7 +169,7 @@ class SyntaxFault:
     """Whether the member on that line is at fault; else the fault is one of the whole text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SourceFacts:
     """All that was read from one piece of source."""
 
@@ -580,6 +580,14 @@ class Language(Protocol):
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         """Yield what else is wrong with a type, by rules that only this language has."""
         ...
+
+    def has_only_members(self, code: str) -> bool:
+        """Return whether ``code`` is legal members alone, and no type is declared among them.
+
+        Such a page says nothing to ``read``, which would look for what is wrong with it. ``False``,
+        as by default, is no mistake, but slow.
+        """
+        return False
 
     def runner(self, profile: str) -> Runner | None:
         """Return what runs the code of a profile; ``None``, as by default, where nothing does."""

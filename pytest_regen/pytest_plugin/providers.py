@@ -18,8 +18,8 @@ from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.settings import Price
-from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
-from pytest_regen.turns.exchange import CallRecord, TurnExchange
+from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, cost_of, load_provider
+from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
 from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
@@ -29,6 +29,7 @@ __all__ = [
     "cost_in",
     "default_provider",
     "hooks_of",
+    "journal_of",
     "provider_of",
     "record_turns",
     "settings_of_run",
@@ -203,7 +204,22 @@ def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) ->
         jobs=jobs,
         before_turn=before,
         after_turn=after,
+        journal=None if asks_cassettes(provider) else journal_of(config),
     )
+
+
+_JOURNAL: pytest.StashKey[ReplyJournal] = pytest.StashKey()
+
+
+def journal_of(config: pytest.Config) -> ReplyJournal:
+    """Return where the replies of this run stand until they are stored; opened on first use.
+
+    A provider of the Messages API needs none: its answers are on the disk as recordings.
+    """
+    if _JOURNAL not in config.stash:
+        config.stash[_JOURNAL] = journal = ReplyJournal.open(config.rootpath)
+        config.add_cleanup(journal.close)
+    return config.stash[_JOURNAL]
 
 
 @dataclass(frozen=True, slots=True)

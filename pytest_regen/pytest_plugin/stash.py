@@ -4,14 +4,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
     from pytest_regen.cassettes import CassetteRun, Scrub
     from pytest_regen.cassettes.clients.vcr_run import VcrRun
-    from pytest_regen.pytest_plugin.healing.ahead import Ahead
 
 
 __all__ = [
@@ -25,6 +24,7 @@ __all__ = [
     "SESSION_MAKERS",
     "VCR_PLUGINS",
     "VCR_RUN",
+    "WorkAhead",
     "drop_ledger",
     "forget_sandbox",
     "is_regen_item",
@@ -81,7 +81,28 @@ def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
 RECORD_KEY = "regen_record"
 """Attribute of a report that carries the record of its item."""
 
-AHEAD: "pytest.StashKey[Ahead]" = pytest.StashKey()
+
+class WorkAhead(Protocol):
+    """Items that are worked on ahead of their turn, as ``healing.ahead`` has them."""
+
+    def knows(self, item: pytest.Item) -> bool:
+        """Return whether an item is one of these."""
+        ...
+
+    def failure(self, item: pytest.Item) -> BaseException | None:
+        """Return what an item has failed with, if something was asked because of that."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until nothing is under way."""
+        ...
+
+    def close(self) -> None:
+        """End what is under way."""
+        ...
+
+
+AHEAD: pytest.StashKey[WorkAhead] = pytest.StashKey()
 """The items of this process that are worked on ahead of their turn."""
 
 

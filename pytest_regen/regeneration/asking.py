@@ -128,7 +128,6 @@ class Replies:
     def __init__(self, settings: TurnSettings) -> None:
         self._journal = settings.journal
         self._provider = settings.provider
-        self._references: dict[int, str | None] = {}
 
     def find(self, ask: Ask, request: TurnRequest) -> Reply | None:
         """Return the reply that an earlier run paid for, if any."""
@@ -144,10 +143,7 @@ class Replies:
     def _answerer(self, ask: Ask) -> str | None:
         from pytest_regen.turns.replies import name_answerer
 
-        provider = ask.provider or self._provider
-        if id(provider) not in self._references:
-            self._references[id(provider)] = name_answerer(provider)
-        return self._references[id(provider)]
+        return name_answerer(ask.provider or self._provider)
 
 
 def note_stored(answers: Iterable[Answer], settings: TurnSettings) -> None:

@@ -35,11 +35,19 @@ class AskSize:
 
     model: str
     """That is going to be asked."""
-    system: str
-    """The system prompt: it is read from the cache after the first request that has it."""
+    system: int
+    """Tells system prompts apart: one is read from the cache after the first request that has it.
+    Thousands of sizes are kept, so not the prompt itself."""
+    system_tokens: int
+    """As estimated for any model, as are all the others."""
     input_tokens: int
-    """Of system prompt and message together; as estimated for any model, as is the reply."""
+    """Of system prompt and message together."""
     output_tokens: int
+
+    @classmethod
+    def of(cls, model: str, system: str, input_tokens: int, output_tokens: int) -> "AskSize":
+        """Return the size of a request with this system prompt."""
+        return cls(model, hash(system), estimate_tokens(system), input_tokens, output_tokens)
 
 
 def page_size(entry: PromptEntry, model: str, ir: IR, profile: str) -> AskSize:
@@ -54,7 +62,7 @@ def page_size(entry: PromptEntry, model: str, ir: IR, profile: str) -> AskSize:
         ir: what the types were read as.
         profile: of the store.
     """
-    return AskSize(
+    return AskSize.of(
         model, entry.system, estimated_input_tokens(entry), _reply_tokens(entry, ir, profile)
     )
 
@@ -73,7 +81,7 @@ def _reply_tokens(entry: PromptEntry, ir: IR, profile: str) -> int:
 
 
 class Estimate:
-    """What several requests take, added up one by one; of the prompts only hashes are kept."""
+    """What several requests take, added up one by one."""
 
     def __init__(self, sizes: Iterable[AskSize] = ()) -> None:
         self.pages = 0
@@ -100,11 +108,11 @@ class Estimate:
 
     def _usage_of(self, size: AskSize) -> Usage:
         """Return what a request is billed as: its system prompt is paid in full only once."""
-        prefix = min(tokens_for(estimate_tokens(size.system), size.model), size.input_tokens)
+        prefix = min(tokens_for(size.system_tokens, size.model), size.input_tokens)
         least = min_cacheable_tokens(size.model)
         if least is None or prefix < least:
             return Usage(input_tokens=size.input_tokens, output_tokens=size.output_tokens)
-        key = size.model, hash(size.system)
+        key = size.model, size.system
         is_read = key in self._cached
         self._cached.add(key)
         return Usage(

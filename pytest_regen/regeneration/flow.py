@@ -119,6 +119,7 @@ def work_steps(
                 waiting = ()
                 task.take(policy, arrived, settings, check)
         policy = policy.then
+    note_stored(task.rejected, settings)
     return task
 
 
@@ -154,6 +155,8 @@ class Work(Generic[V]):
         """What the place held, and what it holds now."""
         self.kept: list[Answer] = []
         """The answers that were kept, in their order."""
+        self.rejected: list[Answer] = []
+        """Those that were not, until the work has ended."""
         self._place = place
         self._drafted: V | None = None
         """What the place held when errors were found in it first."""
@@ -240,6 +243,7 @@ class Work(Generic[V]):
     ) -> None:
         """Keep or reject what has arrived, and stop pieces that got no reply."""
         arrived = [answers for answers in batches if answers]
+        kept_before = len(self.kept)
         for answers in arrived:
             self._count(answers, settings)
         replies = [[answer for answer in answers if not answer.failure] for answers in arrived]
@@ -249,7 +253,13 @@ class Work(Generic[V]):
                 self.keep_by_test(policy, group, check)
         elif replies:
             self.keep_better(policy, replies)
-        note_stored((each for answers in arrived for each in answers), settings)
+        # A run that was killed begins anew and is given what it had rejected; the next round goes
+        # on from there, and nothing is paid for twice.
+        done = {id(answer) for answer in self.kept[kept_before:]}
+        done |= {id(each) for answers in arrived for each in answers if each.failure}
+        came = [each for answers in arrived for each in answers]
+        note_stored([each for each in came if id(each) in done], settings)
+        self.rejected += [each for each in came if id(each) not in done]
         for answers in arrived:
             self._stop_after_failure(answers)
 

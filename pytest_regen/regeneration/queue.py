@@ -142,8 +142,7 @@ class AskQueue:
         is_batch = getattr(settings.provider, "is_batch", False)
         self._warms = self._jobs > 1 and not is_batch
         self._settings = settings
-        self._exchanges: dict[int, TurnExchange] = {}
-        """By id of a provider, which an ask may name."""
+        self._exchange = settings.exchange()
         self._replies = Replies(settings)
         self._context = contextvars.copy_context()
         self._loop = background_loop()
@@ -223,7 +222,7 @@ class AskQueue:
         import asyncio
 
         ask = batch.asks[number]
-        turns = await ask_model(ask, self._exchange(ask), self._replies)
+        turns = await ask_model(ask, self._exchange_of(ask), self._replies)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         batch.sent[number] = turns
@@ -242,11 +241,9 @@ class AskQueue:
                 self._stop(other)
         self._send()
 
-    def _exchange(self, ask: Ask) -> TurnExchange:
-        key = id(ask.provider)
-        if key not in self._exchanges:
-            self._exchanges[key] = self._settings.exchange(ask.provider)
-        return self._exchanges[key]
+    def _exchange_of(self, ask: Ask) -> TurnExchange:
+        # Not kept: there is one for each recording, and nobody knows when the last is asked of it.
+        return self._exchange if ask.provider is None else self._settings.exchange(ask.provider)
 
     def _stop(self, batch: _Asked) -> None:
         """Send nothing more of a batch."""
@@ -341,14 +338,15 @@ class _Driver(Generic[R]):
         try:
             while True:
                 self._collect(0)
-                if is_beginning := self._may_begin():
+                # First that there is something to ask: what has arrived can wait, and is safe.
+                if self._may_begin():
                     yield from self._begin()
-                if ripe := self._ripe():
+                elif ripe := self._ripe():
                     yield from self._advance(ripe)
-                elif not is_beginning:
-                    if not self._open:
-                        return
+                elif self._open:
                     self._collect(self._seconds())
+                else:
+                    return
         except BaseException:
             self._save()
             raise

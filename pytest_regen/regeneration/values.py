@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, cast
+from typing import TYPE_CHECKING, Literal, Self
 
 from pytest_regen.documents import Defect
 from pytest_regen.documents.changes import Change
@@ -18,7 +18,6 @@ from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 
 if TYPE_CHECKING:
-    from pytest_regen.turns.batches import BatchProvider
     from pytest_regen.turns.replies import ReplyJournal
 
 __all__ = [
@@ -172,18 +171,6 @@ class TurnSettings:
             before=self.before_turn,
             after=self.after_turn,
         )
-
-    def note_stored(self, requests: Sequence[TurnRequest]) -> None:
-        """Tell who keeps replies for another run that what became of these is stored.
-
-        Args:
-            requests: each as often as it was answered.
-        """
-        if self.journal is not None:
-            self.journal.stored(requests)
-        # Results of a batch are kept at the API.
-        if getattr(self.provider, "is_batch", False):
-            cast("BatchProvider", self.provider).stored(requests)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import islice
 from time import thread_time
 from typing import NamedTuple
 
-from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language, has_only_members
 from pytest_regen.languages.base import Comment, Language, SourceFacts
 from pytest_regen.text import without_thinking
 
@@ -194,7 +194,9 @@ class _Scorer:
 
     def fit(self, code: str) -> _Fit:
         """Return how well legal code answers what was asked."""
-        facts = self.language.read(code)
+        facts = SourceFacts()
+        if not has_only_members(self.language, code):
+            facts = self.language.read(code)
         names = _top_level(facts)
         is_tidy = all(map(self._may_be_the_type, names)) and len(names) == len({*names})
         is_tidy = is_tidy and not (names and (facts.stray_lines or facts.faults))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         load_provider,
         provider_from_environment,
     )
+    from pytest_regen.turns.replies import ReplyJournal
     from pytest_regen.turns.structured import (
         ObjectWithRepair,
         agenerate_object_with_repair,
@@ -52,6 +53,7 @@ __all__ = [
     "ObjectWithRepair",
     "Provider",
     "Reply",
+    "ReplyJournal",
     "Role",
     "ScriptedProvider",
     "TemplateProvider",

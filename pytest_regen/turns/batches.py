@@ -338,11 +338,9 @@ class BatchProvider(AnthropicProvider):
             return
         try:
             # Who has reached the API once waits for it; else the address may be wrong.
-            before = await (
-                self._patiently(self._newest, items[0].params["model"])
-                if self._is_reached
-                else self._newest()
-            )
+            failures = _FAILURES if self._is_reached else 1
+            before = await self._patiently(self._newest, items[0].params["model"], failures)
+            self._is_reached = True
             with _on_disk(self._folder.path), self._folder.alone():
                 origin = Origin.of(self._public_address, self._key_for(None))
                 rest = self._join(items, origin)
@@ -557,7 +555,6 @@ class BatchProvider(AnthropicProvider):
         """Return the id of the newest batch; empty if there is none."""
         page = await (await self._batches()).list(limit=1)
         listed = [plain(batch) for batch in page.data]
-        self._is_reached = True
         return _id_of(listed[0]) if listed else ""
 
     async def _wait_for_end(self, batch: _Batch) -> dict[str, Any]:
@@ -752,25 +749,35 @@ class BatchProvider(AnthropicProvider):
             )
         return batches
 
-    async def _patiently(self, call: Callable[[], Awaitable[R]], model: str) -> R:
-        """Return what a call returns; while nothing but the connection fails, it is made again.
+    async def _patiently(
+        self, call: Callable[[], Awaitable[R]], model: str, failures: int = _FAILURES
+    ) -> R:
+        """Return what a call returns; while the connection or the API fails, it is made again.
 
         A batch goes on at the API whether it is looked at or not.
+
+        Args:
+            call: reads, and changes nothing.
+            model: for messages.
+            failures: after which it is given up. To be limited is none.
 
         Raises:
             ProviderError: it is refused, or failed too often in a row.
         """
         pauses = self._pauses()
-        for _ in range(_FAILURES):
+        while True:
             try:
                 return await call()
-            except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
+            except Exception as error:
+                failures -= getattr(error, "status_code", None) != RATE_LIMITED
                 failure, cause = self._failure(error, model)
                 if not isinstance(failure, TransportError):
                     raise failure from cause
-            await asyncio.sleep(next(pauses))
-        failure.hint = "the batch goes on at the API: run the same command again later"
-        raise failure from cause
+                if not failures:
+                    if self._is_reached:
+                        failure.hint = "batches go on at the API: run the same command again later"
+                    raise failure from cause
+                await asyncio.sleep(max(next(pauses), _asked_pause(error)))
 
     def _pauses(self) -> Iterator[float]:
         pause = self._poll

@@ -140,6 +140,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._sum = self._read = 0
         """What the first bytes of the file add up to, and how many those are."""

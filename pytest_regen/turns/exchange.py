@@ -44,6 +44,7 @@ __all__ = [
     "TurnCassette",
     "TurnExchange",
     "Whole",
+    "asks_cassettes",
     "extend",
     "whole_reply",
 ]
@@ -149,7 +150,7 @@ class TurnExchange:
     @property
     def asks_cassettes(self) -> bool:
         """Whether the provider needs no patched HTTP client to replay."""
-        return _asks_cassettes(self._provider)
+        return asks_cassettes(self._provider)
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the reply to one request; a refusal is a reply, and so is one that was cut.
@@ -318,7 +319,7 @@ class _Wire:
     def _guard(self) -> Iterator[None]:
         cassette = self._cassette
         in_use = (
-            cassette.in_use(http_clients=not _asks_cassettes(self._provider))
+            cassette.in_use(http_clients=not asks_cassettes(self._provider))
             if cassette
             else nullcontext()
         )
@@ -356,7 +357,7 @@ class _Wire:
         return type(self._provider).__name__
 
 
-def _asks_cassettes(provider: Provider) -> bool:
+def asks_cassettes(provider: Provider) -> bool:
     """Return whether ``provider`` asks the cassette in use itself, or sends nothing anywhere.
 
     Any other may hold an HTTP client of its own, which has to be patched for a replay.

@@ -215,7 +215,7 @@ class UnitFile:
             expected = usual or max(_LEAST_TOKENS, estimate_tokens(prompt))
             yield (
                 name,
-                AskSize(
+                AskSize.of(
                     (model or _model_of(view, name)) if entry else other,
                     self.kind.system,
                     estimate_tokens(self.kind.system + prompt),

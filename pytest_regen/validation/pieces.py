@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Final
+from weakref import WeakValueDictionary
 
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.errors import BoundaryError
@@ -65,10 +66,17 @@ class Split:
     """Other names for types that the text outside of every boundary gives."""
 
 
-@lru_cache(maxsize=4096)
+_read: WeakValueDictionary[tuple[str, str], SourceFacts] = WeakValueDictionary()
+"""Texts that were read, as long as a split source has them: those of a store go with it."""
+
+
+@lru_cache(maxsize=256)
 def read_text(language: str, text: str) -> SourceFacts:
     """Return the facts of ``text``. One text is read once, however often a store is validated."""
-    return find_language(language).read(text)
+    facts = _read.get((language, text))
+    if facts is None:
+        facts = _read[language, text] = find_language(language).read(text)
+    return facts
 
 
 def split(source: str, language: str) -> Split:
@@ -171,7 +179,7 @@ class PageText:
         return all(not line or line.startswith(comment.open) for line in lines)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def stitch_pages(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> StitchedType:  # noqa: FBT001 - a cache key
     """Return the pages of a type joined; the same pages are joined once."""
     return find_language(language).stitch(outputs, name=name, is_enum=is_enum)

@@ -1,10 +1,12 @@
 """What docs/commands.md lists is what the commands take."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from command_line import command
+from pages import blocks, sessions
 from typer.main import get_command
 
 from pytest_regen import __version__
@@ -52,6 +54,25 @@ def test_every_option_of_the_others_has_a_row() -> None:
 
     others = [name for name in COMMANDS if name not in {"generate", "regenerate", "cassettes"}]
     assert found == {name: options_of(name) for name in others}
+
+
+@pytest.mark.usefixtures("api")
+def test_what_asking_costs_is_shown_as_it_is(document: Path) -> None:
+    """But for numbers and times: prompts are reworded, prices change."""
+    assert command("generate", document, "GET /kites", "--out", "generated").code == 0
+    document.write_text(document.read_text("utf-8").replace('"name"', '"title"'), "utf-8")
+    (block,) = blocks("docs/commands.md", "console")
+
+    for words, shown in sessions(block):
+        ran = command(*shlex.split(words)[1:])
+
+        assert ran.code == 0
+        assert [masked(line) for line in ran.err.splitlines()] == [masked(line) for line in shown]
+
+
+def masked(line: str) -> str:
+    """Return a line without its numbers and the space around it."""
+    return re.sub(r"\d[\d,.:TZ-]*", "N", " ".join(line.split()))
 
 
 def test_the_default_model_is_named() -> None:

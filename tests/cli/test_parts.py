@@ -174,7 +174,7 @@ def test_a_request_is_a_store_beside_the_response() -> None:
         "Generated.PostKitesRequest",
     )
     assert update_command(store) == (
-        "pytest-regen generate api.json 'POST /kites' --request --out generated"
+        "pytest-regen generate api.json 'POST /kites' --request --out generated --provider template"
     )
     assert command("generate", "api.json", "POST /kites", "--request", "--check").code == 0
 

@@ -33,14 +33,16 @@ _HELD_WITH_WORKERS = {
     "test_the_same_run_has_the_same_report",
     "test_what_was_used_is_no_orphan",
 }
-"""Of these two files, what is tried with workers in every run; the rest is in the sweep."""
+"""Of these files, what is tried with workers in every run; the rest is in the sweep."""
+
+_TOLD_ALIKE = {"test_orphans.py", "test_report.py", "test_telling.py"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is told alike with workers before pytest deselects."""
     for item in items:
-        spread = item.path.name in {"test_report.py", "test_orphans.py"} and "[workers" in item.name
+        spread = item.path.name in _TOLD_ALIKE and "[workers" in item.name
         if spread and getattr(item, "originalname", "") not in _HELD_WITH_WORKERS:
             item.add_marker(pytest.mark.sweep)
 

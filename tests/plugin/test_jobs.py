@@ -78,7 +78,7 @@ def held(project: Project) -> dict[str, str]:
     found = {}
     for folder in ("generated", "locales", ".regen"):
         for path in sorted((project.path / folder).rglob("*.*")):
-            if path.is_file() and path.suffix in {".cs", ".json"}:
+            if path.is_file() and path.suffix in {".cs", ".json"} and "cache" not in path.parts:
                 lines = path.read_text("utf-8").splitlines()
                 kept = [line for line in lines if '_at"' not in line]
                 name = re.sub(r"\d{8}T\d+|-[0-9a-f]{8}", "", str(path.relative_to(project.path)))

@@ -281,3 +281,40 @@ def test_a_killed_run_has_paid_for_its_answers(
         shutil.rmtree(path)
         shutil.copytree(project.path / "kept" / path.name, path)
     assert project.run("--regen", "--regen-attempts=3").parseoutcomes()["regenerated"] == 2
+
+
+KILLED = """
+import os
+import signal
+
+from store_factory import GOOD
+
+from pytest_regen import CallableProvider
+
+def answer(messages):
+    with open("asked", "a") as file:
+        file.write("x")
+    if os.path.getsize("asked") == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    is_second = "naem" in messages[-1]["content"]
+    return GOOD["Owner", 1].replace(*("name", "name") if is_second else ('"name"', '"naem"'))
+
+def pytest_regen_provider(config):
+    return CallableProvider(answer)
+"""
+
+
+def test_what_no_cassette_holds_is_not_paid_for_twice_either(project: Project) -> None:
+    """A model without HTTP is killed while it answers; what it said before is not asked again."""
+    for number in range(2):
+        project.broken(f"GET_{number}")
+    support = str(Path(__file__).parents[1] / "support")
+    head = f"import sys\nsys.path.insert(0, {support!r})\n"
+    project.pytester.makeconftest(head + KILLED)
+    command = [sys.executable, "-m", "pytest", "--regen", "--regen-attempts=3", "--regen-jobs=2"]
+
+    first = subprocess.run(command, cwd=project.path, capture_output=True, check=False)
+    second = subprocess.run(command, cwd=project.path, capture_output=True, check=False)
+
+    assert (first.returncode, second.returncode) == (-9, 0), second.stdout.decode()
+    assert len((project.path / "asked").read_text("utf-8")) == 3 + 2

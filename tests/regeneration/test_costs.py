@@ -12,7 +12,7 @@ from pytest_regen.turns.values import Usage
 
 SONNET = "claude-sonnet-5-5"
 SYSTEM = "Write the page. " * 500
-SIZE = AskSize(SONNET, SYSTEM, 3_000, 400)
+SIZE = AskSize.of(SONNET, SYSTEM, 3_000, 400)
 
 
 def unpriced(_usage: Usage, _model: str) -> Decimal | None:
@@ -32,7 +32,7 @@ def test_a_system_prompt_is_paid_in_full_once() -> None:
 
 def test_a_short_system_prompt_is_paid_each_time() -> None:
     """Below the least that a model caches there is nothing to read."""
-    short = AskSize(SONNET, "Write.", 100, 400)
+    short = AskSize.of(SONNET, "Write.", 100, 400)
     one, ten = (Estimate([short] * number).cost(cost_of) for number in (1, 10))
 
     assert one is not None
@@ -41,7 +41,7 @@ def test_a_short_system_prompt_is_paid_each_time() -> None:
 
 def test_a_batch_costs_half() -> None:
     """In words and as JSON; money is text there, as in pytest's report."""
-    estimate = Estimate([AskSize("claude-sonnet-4-5", "", 100_000, 0)])
+    estimate = Estimate([AskSize.of("claude-sonnet-4-5", "", 100_000, 0)])
 
     assert estimate.words(cost_of) == (
         "about 100,000 tokens of input and 0 of output, about $0.30, $0.15 as a batch"
@@ -53,7 +53,7 @@ def test_a_batch_costs_half() -> None:
 
 def test_without_a_price_there_are_only_tokens() -> None:
     """One model without a price is enough: a sum without it would be wrong."""
-    both = Estimate([SIZE, AskSize("some-model", "", 10, 10)])
+    both = Estimate([SIZE, AskSize.of("some-model", "", 10, 10)])
 
     assert both.words(cost_of) == "about 4,300 tokens of input and 582 of output"
     assert both.words(unpriced) == both.words(cost_of)

@@ -21,6 +21,7 @@ OF_THEIR_OWN = frozenset(
         "kinds",
         "migrating",  # below, as a test
         "pytest",
+        "scale",
         "sessions",
         "strategies",
         "verified-scenarios",

@@ -342,20 +342,16 @@ def test_what_takes_several_batches_is_counted_while_it_is_under_way(tmp_path: P
     assert told == ["2 requests submitted", "0 of 2 done", "2 of 2 done"]
 
 
+@pytest.mark.sweep
 def test_limits_of_calls_about_batches_are_waited_for(tmp_path: Path) -> None:
     """They have a pool of their own; polling too often is no failure."""
-    limits = RateLimits(batch_requests=4)
-    clock = Clock()
-    with (
-        emulator(limits=limits, batch_seconds=0.1, clock=clock) as emulated,
-        provider(emulated, tmp_path) as asked,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        waiting = pool.submit(ask, asked, "a")
-        wait_for(lambda: len(emulated.requests) > 6)
-        clock.advance(60)
+    limits = RateLimits(batch_requests=180)
+    with emulator(limits=limits) as emulated, provider(emulated, tmp_path) as asked:
+        client = anthropic.Anthropic(api_key=KEY, base_url=emulated.base_url, max_retries=0)
+        for _ in range(180):
+            client.messages.batches.list()
 
-        assert waiting.result() == ["You said: a"]
+        assert ask(asked, "a") == ["You said: a"]
 
 
 def test_models_and_requests_are_told_apart(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ _NOUNS: Final[Mapping[str, str]] = {
 
 _known_attributes: dict[bytes, Attribute] = {}
 _SHORT: Final = 120
-_MAX_KNOWN_ATTRIBUTES: Final = 50_000
+_MAX_KNOWN_ATTRIBUTES: Final = 4096
 
 
 def read_attributes(
@@ -182,7 +182,9 @@ def _attribute(node: Node, constants: Mapping[str, Constant]) -> Attribute:
     known = _known_attributes.get(text)
     if known is None:
         known = _parse_arguments(node, constants)
-        if not constants and len(text) <= _SHORT and len(_known_attributes) < _MAX_KNOWN_ATTRIBUTES:
+        if not constants and len(text) <= _SHORT:
+            if len(_known_attributes) >= _MAX_KNOWN_ATTRIBUTES:
+                _known_attributes.clear()
             _known_attributes[text] = known
     types = tuple(replace(each, line=line) for each in known.types)
     return Attribute(known.name, known.arguments, line, types, known.options)

@@ -10,6 +10,7 @@ from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.csharp.pagetree import (
     HEADS,
     TAILS,
+    TYPES,
     Container,
     PageTree,
     Shell,
@@ -45,7 +46,7 @@ from pytest_regen.languages.pages import (
 )
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
+__all__ = ["has_only_members", "illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 
 _CONTAINERS: Final[tuple[Container, ...]] = ("body", "enum", "parameters")
@@ -75,6 +76,18 @@ def illegality(code: str) -> int:
         tree, inner = bare(data, container)
         worst = min(worst, 0 if inner is not None else illegal_bytes(tree, _is_loose) + 1)
     return worst
+
+
+def has_only_members(code: str) -> bool:
+    """Return whether ``code`` is legal members alone, and no type is declared among them."""
+    data = code.encode("utf-8", "surrogatepass")
+    if is_unreadable(data):
+        return False
+    for container in _CONTAINERS:
+        _, inner = bare(data, container)
+        if inner is not None:
+            return not any(node.type in TYPES for node in inner.children)
+    return False
 
 
 def _is_loose(node: Node) -> bool:

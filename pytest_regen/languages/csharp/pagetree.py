@@ -13,6 +13,7 @@ from pytest_regen.languages.trees import walk
 __all__ = [
     "HEADS",
     "TAILS",
+    "TYPES",
     "Container",
     "PageTree",
     "Shell",
@@ -38,7 +39,7 @@ TAILS: Final[dict[Container, bytes]] = {
     "enum": b"\n}",
     "parameters": b"\n);",
 }
-_TYPES: Final = frozenset(
+TYPES: Final = frozenset(
     {
         "class_declaration",
         "record_declaration",
@@ -270,7 +271,7 @@ def items(inner: Node) -> tuple[Node | None, bool]:
 def _surroundings(nodes: Sequence[Node], types: list[Node], shift: int) -> Iterator[TextEdit]:
     """Yield what stands around types and is not theirs; collect the types."""
     for node in nodes:
-        if node.type in _TYPES:
+        if node.type in TYPES:
             types.append(node)
         elif node.type in _DIRECTIVES or node.type == "file_scoped_namespace_declaration":
             yield TextEdit(node.start_byte + shift, node.end_byte + shift)

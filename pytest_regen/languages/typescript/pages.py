@@ -54,7 +54,7 @@ from pytest_regen.languages.typescript.tree import (
 )
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
+__all__ = ["has_only_members", "illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 _ATOMS: Final = frozenset({"regex", "string", "template_literal_type", "template_string"})
 _CLOSING: Final = frozenset({")", "]", "}"})
@@ -88,6 +88,15 @@ def illegality(code: str) -> int:
         is_page = inner is not None and bool(members_in(inner, container))
         worst = min(worst, 0 if is_page else illegal_bytes(tree, _is_statement) + 1)
     return worst
+
+
+def has_only_members(code: str) -> bool:
+    """Return whether ``code`` is legal members alone; no type can be declared among them."""
+    data = code.encode("utf-8", "surrogatepass")
+    if GRAMMAR.is_unreadable(data):
+        return False
+    readings = ((bare(data, container)[1], container) for container in CONTAINERS)
+    return any(inner is not None and bool(members_in(inner, into)) for inner, into in readings)
 
 
 def _is_statement(node: Node) -> bool:

@@ -10,7 +10,7 @@ user's own that comes in between waits until nothing is under way, for it may ch
 depend on: the environment, the network, the files.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,7 +84,7 @@ def take_ahead(item: pytest.Item) -> Asked | None:
         RegenError: what ended the work, where that was no finding.
     """
     ahead = item.config.stash.get(AHEAD, None)
-    return None if ahead is None else ahead.take(item)
+    return ahead.take(item) if isinstance(ahead, Ahead) else None
 
 
 class Ahead:
@@ -108,11 +108,16 @@ class Ahead:
         """What came of them, by node id."""
         self._shown: dict[Path, Any] = {}
         """The view of each place as if only those items were healed whose turn has come."""
-        self._driven = drive_flows(self._flows(), settings)
+        self._driven = self._drive(settings)
 
     def knows(self, item: pytest.Item) -> bool:
         """Return whether an item is one of these."""
         return item in self._items
+
+    def _drive(
+        self, settings: TurnSettings
+    ) -> Generator[tuple[str, Asked | RegenError], None, None]:
+        yield from drive_flows(self._flows(), settings)
 
     def _flows(self) -> Iterator[tuple[str, Flow[Asked]]]:
         """Yield the work on the items that fail, in their order; each is looked at when it begins.
