@@ -218,7 +218,7 @@ def _secret(given: str, project: Path) -> bytes | None:
     if len(given) >= _SHORTEST:
         return given.encode("utf-8", "surrogatepass")
     try:
-        if project.resolve() in user_folder().resolve().parents:
+        if project.resolve() in (user_folder() / "cache.key").resolve().parents:
             return None
         return user_key()
     except (OSError, RuntimeError):  # no home, or none that can be written

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
@@ -201,23 +201,13 @@ def replay_turn(
     while True:
         stored = take()
         if stored is None:
-            miss = missed()
-            # Where a cassette ends with a refusal by a limit, the turn ended with it.
-            raise refused if refused and isinstance(miss, CassetteMissError) else miss
+            raise _end_of_recordings(missed(), refused)
         refused = None
         found = stored.interaction
-        if found.end != "complete" and not found.is_stream:
-            # The client left before it was whole; the SDK would ask again.
-            if attempt == max_retries:
-                reason = f"RemoteProtocolError: {BROKEN_OFF}"
-                failure = connection_failure(reason, model=model, address=address)
-                failure.usage = Usage()
-                raise failure
-            attempt += 1
-            continue
-        if found.status < _FIRST_ERROR and not found.is_stream:
+        is_answer = found.status < _FIRST_ERROR
+        if is_answer and found.end == "complete" and not found.is_stream:
             return reply_from_body(_json_or_text(found.response_body))
-        if found.status < _FIRST_ERROR:
+        if is_answer and found.is_stream:
             try:
                 reply = _read_stream(found, model, address)
             except ProviderError as error:
@@ -228,16 +218,43 @@ def replay_turn(
                 attempt += 1
                 continue
             return replace(reply, usage=spent + reply.usage)
-        said = _json_or_text(found.response_body)
-        headers = {name: values[0] for name, values in found.response_headers.items() if values}
-        failed = status_failure(found.status, said, model=model, address=address)
-        failed.usage = spent if spent.total_tokens else None
-        if limit_pause(found.status, headers, said) is not None:
+        failed, follows = _read_failure(found, model, address)
+        failed.usage = spent if spent.total_tokens else failed.usage
+        if follows == "again":
             refused, attempt = failed, 0
-            continue
-        if attempt == max_retries or not is_retried(found.status, headers, said):
+        elif follows == "retry" and attempt < max_retries:
+            attempt += 1
+        else:
             raise failed
-        attempt += 1
+
+
+def _end_of_recordings(miss: BaseException, refused: ProviderError | None) -> BaseException:
+    """Return the failure of a turn after its last recording.
+
+    Where that is a refusal by a rate limit, the turn ended with it.
+    """
+    return refused if refused is not None and isinstance(miss, CassetteMissError) else miss
+
+
+def _read_failure(
+    found: Interaction, model: str, address: str
+) -> tuple[ProviderError, Literal["again", "retry", "end"]]:
+    """Return the failure of a recorded answer that is no reply, and what followed it.
+
+    After a refusal by a rate limit the turn was sent again, however often.
+    """
+    if found.end != "complete" and not found.is_stream:
+        # The client left before it was whole; the SDK would ask again.
+        reason = f"RemoteProtocolError: {BROKEN_OFF}"
+        failed = connection_failure(reason, model=model, address=address)
+        failed.usage = Usage()
+        return failed, "retry"
+    said = _json_or_text(found.response_body)
+    headers = {name: values[0] for name, values in found.response_headers.items() if values}
+    failed = status_failure(found.status, said, model=model, address=address)
+    if limit_pause(found.status, headers, said) is not None:
+        return failed, "again"
+    return failed, "retry" if is_retried(found.status, headers, said) else "end"
 
 
 def _read_stream(found: Interaction, model: str, address: str) -> Reply:

@@ -2,9 +2,12 @@
 
 import os
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -61,35 +64,121 @@ def validate(
     no_write: Annotated[
         bool, typer.Option("--no-write", help="Leave the summary in ir.json as it is.")
     ] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, help="Processes at the same time; 0: one per core.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Validate stores and units; update the summary in ir.json of stores. Calls no model."""
     project = Project.here()
-    stale = project.stale
+    validation = _Validation(project.root, project.stale, by_type, no_write, as_json)
     files = project.unit_files(dirs)
+    stores = list(stores_in(project, dirs, files))
+    jobs = jobs or _cores()
+    parts = _parts([file.path for file in files], stores, jobs)
     reports: list[dict[str, Any]] = []
     unit_reports: list[dict[str, Any]] = []
     code = 0
-    if files:
-        from pytest_regen.cli.units import validate_files
+    with closing(_run(project, validation, parts, jobs)) as done:
+        for part, (found, part_code) in zip(parts, done, strict=True):
+            (unit_reports if part.is_of_files else reports).extend(found)
+            code = max(code, part_code)
+    if as_json:
+        emit_json({"stores": reports, **({"files": unit_reports} if files else {})})
+    raise typer.Exit(code)
 
-        unit_reports, code = validate_files(project, files, as_json=as_json)
-    for path in stores_in(project, dirs, files):
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Files with units, or stores, that one process validates."""
+
+    paths: Sequence[Path]
+    is_of_files: bool = False
+
+
+_STORES: Final = 4
+"""Stores of a part: handing it to a process takes less than a hundredth of validating them."""
+_FILES: Final = 16
+
+
+def _parts(files: Sequence[Path], stores: Sequence[Path], jobs: int) -> list[_Part]:
+    """Return the work in parts; of files as few as there are jobs, for kinds prepare them at once.
+
+    Files that are not there any more belong to their kind all the same.
+    """
+    each = max(_FILES, -(-len(files) // jobs)) if jobs > 1 else max(1, len(files))
+    count = min(_STORES, max(1, -(-len(stores) // jobs)))
+    return [
+        *(_Part(files[n : n + each], is_of_files=True) for n in range(0, len(files), each)),
+        *(_Part(stores[n : n + count]) for n in range(0, len(stores), count)),
+    ]
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+Found = tuple[list[dict[str, Any]], int]
+"""The reports of a part, and the exit code that they ask for."""
+
+
+def _run(
+    project: Project, validation: "_Validation", parts: Sequence[_Part], jobs: int
+) -> Generator[Found, None, None]:
+    """Yield what is found in each part, here or in other processes."""
+    if jobs == 1 or len(parts) == 1:
+        for part in parts:
+            yield validation.run(project, part)
+        return
+    from pytest_regen.cli.pool import map_in_order
+
+    yield from map_in_order(validation, parts, jobs, title="validating")
+
+
+@dataclass(frozen=True, slots=True)
+class _Validation:
+    """What ``validate`` was asked to do; may be handed to another process."""
+
+    root: Path
+    stale: StalePolicy
+    by_type: bool
+    no_write: bool
+    as_json: bool
+
+    def __call__(self, part: _Part) -> Found:
+        """Validate a part in a process of a pool."""
+        return self.run(_project_at(self.root), part)
+
+    def run(self, project: Project, part: _Part) -> Found:
+        """Validate a part; tell what was found, and return the reports."""
+        if part.is_of_files:
+            from pytest_regen.cli.units import validate_files
+
+            return validate_files(project, project.unit_files(part.paths), as_json=self.as_json)
+        reports = [self._report(project, path) for path in part.paths]
+        return reports, 0 if all(report["ok"] for report in reports) else 1
+
+    def _report(self, project: Project, path: Path) -> dict[str, Any]:
         store = RegenStore.open(path)
         ignore = project.ignored_in(path)
         results = validate_store(store, ignore=ignore)
-        if not no_write:
+        if not self.no_write:
             _write(store, results)
         behaviour = behaviour_of_store(store) if wants_behaviour(store, ignore) else None
         not_run = behaviour.why_not if behaviour else ""
-        reports.append(_report(store, results, stale, not_run))
-        if not as_json:
+        if not self.as_json:
             # What most machines lack is no news; JSON has it all the same.
             said = "" if behaviour and behaviour.is_expected else not_run
-            _show(store, results, stale, said, by_type=by_type)
-    if as_json:
-        emit_json({"stores": reports, **({"files": unit_reports} if files else {})})
-    raise typer.Exit(max(code, 0 if all(report["ok"] for report in reports) else 1))
+            _show(store, results, self.stale, said, by_type=self.by_type)
+        return _report(store, results, self.stale, not_run)
+
+
+@lru_cache(maxsize=1)
+def _project_at(root: Path) -> Project:
+    """Return the project, whose settings and kinds a process of a pool reads once."""
+    return Project(root)
 
 
 def stores_in(

@@ -244,10 +244,10 @@ def _steps(
         return replace(_result(plan, known), sizes=_sizes(plan, known), is_stored=False)
     if not discard_edits:
         _refuse_edits(plan)
-    _check_ready(plan, known, settings)
     place = _PlannedStore(
         plan, ignore(plan.path), known, sharing, settings, discard_edits=discard_edits
     )
+    place.check_ready()
     if not plan.asked:
         place.store_plan()
     names = dict.fromkeys(entry.type_name for entry in plan.asked)
@@ -264,18 +264,6 @@ def _steps(
     if not place.is_stored:
         return _result_without_store(plan, place.known, results)
     return _result_with_store(place, results)
-
-
-def _check_ready(
-    plan: StorePlan, known: Mapping[PageKey, Known | str], settings: TurnSettings
-) -> None:
-    """Raise what would stop the first page, or what it would be paid for in vain."""
-    if plan.previous is not None and plan.asked:
-        plan.previous.refuse_links()
-    # The first write comes after the first answer, which is paid for by then.
-    refuse_unwritable(plan.path, plan.ir, plan.prompts, schema_markdown(plan.ir))
-    if settings.ready and any(entry.key not in known for entry in plan.asked):
-        settings.ready()
 
 
 def _find_known(
@@ -366,6 +354,16 @@ class _PlannedStore(StorePlace):
         self._discards = discard_edits
         self._followed: tuple[RegenStore, RegenStore] | None = None
         self.is_stored = False
+
+    def check_ready(self) -> None:
+        """Raise what would stop the first page, or what it would be paid for in vain."""
+        plan, settings = self.plan, self._settings
+        if plan.previous is not None and plan.asked:
+            plan.previous.refuse_links()
+        # The first write comes after the first answer, which is paid for by then.
+        refuse_unwritable(self._without_unwritten, schema_markdown(plan.ir))
+        if settings.ready and any(entry.key not in self.known for entry in plan.asked):
+            settings.ready()
 
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""

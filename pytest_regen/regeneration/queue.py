@@ -338,14 +338,15 @@ class _Driver(Generic[R]):
         try:
             while True:
                 self._collect(0)
-                if is_beginning := self._may_begin():
+                # First that there is something to ask: what has arrived can wait, and is safe.
+                if self._may_begin():
                     yield from self._begin()
-                if ripe := self._ripe():
+                elif ripe := self._ripe():
                     yield from self._advance(ripe)
-                elif not is_beginning:
-                    if not self._open:
-                        return
+                elif self._open:
                     self._collect(self._seconds())
+                else:
+                    return
         except BaseException:
             self._save()
             raise

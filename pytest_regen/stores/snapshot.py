@@ -37,6 +37,7 @@ __all__ = [
     "find_stores",
     "is_store",
     "refuse_no_store",
+    "remember",
 ]
 
 
@@ -425,6 +426,11 @@ def _share(known: Snapshot, other: Snapshot) -> None:
     for name in _SHARED:
         if name in known.__dict__:
             other.__dict__[name] = known.__dict__[name]
+
+
+def remember(store: Snapshot) -> None:
+    """Let the next ``open`` share with ``store`` what the folder holds of it by then."""
+    _open[type(store), store.path.absolute()] = store
 
 
 def refuse_no_store(path: Path) -> None:

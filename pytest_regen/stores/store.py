@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 from pytest_regen import commit
 from pytest_regen.commit import LOCK_TIMEOUT, Contents, View
@@ -201,15 +201,15 @@ class RegenStore(Snapshot):
         prompts: Sequence[PromptEntry],
         source: str = "",
     ) -> "RegenStore":
-        return cls(
-            path,
-            envelope,
-            tuple(prompts),
-            source,
-            bool(source),
-            ir_as_json(ir),
-            as_json([entry.to_json() for entry in prompts]),
-        )
+        with store_files(path).explain_errors():
+            ir_data = ir_as_json(ir)
+            prompts_data = as_json([entry.to_json() for entry in prompts])
+        planned = cls(path, envelope, tuple(prompts), source, bool(source), ir_data, prompts_data)
+        if ir.validation is None:
+            # As it would be read from its JSON, which takes longer.
+            found: dict[str, Any] = {"validation": {type_.name: [] for type_ in ir.types}}
+            planned.__dict__["ir"] = ir.model_copy(update=found)
+        return planned
 
     @classmethod
     def create(
@@ -249,8 +249,7 @@ class RegenStore(Snapshot):
         envelope = _first_envelope(
             ir, source_file, namespace=namespace, profile=profile, tag=boundary_tag, model=model
         )
-        with store_files(path).explain_errors():
-            planned = cls._planned(path, envelope, ir, prompts)
+        planned = cls._planned(path, envelope, ir, prompts)
         with create_or_update(planned, schema) as tx:
             if tx.store is not planned:
                 raise StoreWriteError(

@@ -23,7 +23,7 @@ from pytest_regen.stores.formats import (
     ir_as_json,
 )
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
-from pytest_regen.stores.snapshot import Snapshot, is_store, refuse_no_store
+from pytest_regen.stores.snapshot import Snapshot, is_store, refuse_no_store, remember
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.trials import take_out
 
@@ -40,13 +40,12 @@ __all__ = [
 StoreT = TypeVar("StoreT", bound=Snapshot)
 
 
-def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema: str) -> None:
-    """Raise what writing these files of a store would end in, before a page is paid for.
+def refuse_unwritable(planned: Snapshot, schema: str) -> None:
+    """Raise what writing a store would end in, before a page is paid for.
 
     Args:
-        path: folder of the store; it need not exist, and nothing is left in it.
-        ir: value of ``ir.json``.
-        prompts: all of them.
+        planned: the store as it is going to be; nothing is left in its folder, which need not
+            exist.
         schema: text of ``schema.md``.
 
     Raises:
@@ -54,23 +53,15 @@ def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema
     """
     import tempfile
 
-    files = store_files(path)
+    path, files = planned.path, store_files(planned.path)
     with files.explain_errors():
         for file in (path / PAGES_FILE, files.lock):
             refuse_obstacle(file)
         folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
         # Only writing tells whether one may write.
         with tempfile.TemporaryFile(dir=folder) as probe:
-            probe.writelines(_plan_files(ir, prompts, schema).values())
+            probe.writelines((planned.ir_data, planned.prompts_data, schema.encode()))
             probe.flush()
-
-
-def _plan_files(ir: IR, prompts: Sequence[PromptEntry], schema: str) -> dict[str, bytes]:
-    return {
-        IR_FILE: ir_as_json(ir),
-        PROMPTS_FILE: as_json([entry.to_json() for entry in prompts]),
-        SCHEMA_FILE: schema.encode(),
-    }
 
 
 @contextmanager
@@ -96,6 +87,7 @@ def create_or_update(
         if is_store(path):
             yield StoreUpdate(type(planned).open(path))
         else:
+            remember(planned)  # What is written is not read again but for its bytes.
             yield StoreUpdate(planned, schema)
 
 

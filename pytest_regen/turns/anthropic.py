@@ -58,7 +58,7 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 8.0
 """Seconds before a broken stream is asked for again, doubled each time."""
 _LONG_RUN = 20
-"""Replies after which a run is long, and waits until a failure of the server or the line is over."""
+"""Replies after which a run is long, and waits until a fault of the server or the line is over."""
 _PATIENCE = 300.0
 """Seconds in which everything may fail before a long run ends."""
 _OLDEST = (0, 40)
@@ -148,17 +148,8 @@ class AnthropicProvider:
             return replayed
         key = self._key_for(interceptor)
         client, limiter = self._sync_client(key), self._limiter_of(key, interceptor)
-        with self._paced(limiter, request, body, interceptor) as turn:
-            while True:
-                turn.begin()
-                try:
-                    with self._in_our_words(interceptor, body["model"]):
-                        reply = self._ask(client, body)
-                except RegenError as error:
-                    turn.again(error)
-                else:
-                    self._replies += 1
-                    return turn.end(reply)
+        turn = self._paced(limiter, request, body, interceptor)
+        return turn.run(lambda: self._ask(client, body, interceptor))
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
@@ -177,17 +168,8 @@ class AnthropicProvider:
             if is_known
             else await asyncio.to_thread(self._limiter_of, key, interceptor)
         )
-        with self._paced(limiter, request, body, interceptor) as turn:
-            while True:
-                await turn.abegin()
-                try:
-                    with self._in_our_words(interceptor, body["model"]):
-                        reply = await self._aask(client, body)
-                except RegenError as error:
-                    await turn.aagain(error)
-                else:
-                    self._replies += 1
-                    return await turn.aend(reply)
+        turn = self._paced(limiter, request, body, interceptor)
+        return await turn.arun(lambda: self._aask(client, body, interceptor))
 
     @property
     def rate(self) -> "RateState | None":
@@ -249,15 +231,27 @@ class AnthropicProvider:
         self._limiter = limiter
         return limiter
 
-    def _ask(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
-        if body.get("stream"):
-            return self._stream(client, body)
-        return reply_from_body(plain(client.messages.create(**_arguments(body))))
+    def _ask(
+        self, client: "Anthropic", body: dict[str, Any], interceptor: TurnInterceptor | None
+    ) -> Reply:
+        with self._in_our_words(interceptor, body["model"]):
+            if body.get("stream"):
+                reply = self._stream(client, body)
+            else:
+                reply = reply_from_body(plain(client.messages.create(**_arguments(body))))
+        self._replies += 1
+        return reply
 
-    async def _aask(self, client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
-        if body.get("stream"):
-            return await self._astream(client, body)
-        return reply_from_body(plain(await client.messages.create(**_arguments(body))))
+    async def _aask(
+        self, client: "AsyncAnthropic", body: dict[str, Any], interceptor: TurnInterceptor | None
+    ) -> Reply:
+        with self._in_our_words(interceptor, body["model"]):
+            if body.get("stream"):
+                reply = await self._astream(client, body)
+            else:
+                reply = reply_from_body(plain(await client.messages.create(**_arguments(body))))
+        self._replies += 1
+        return reply
 
     def _stream(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
         """Return a streamed reply; a stream that breaks off is asked for again, as a body is."""

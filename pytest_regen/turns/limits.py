@@ -153,11 +153,6 @@ class RateLimiter:
         clock: seconds that all processes of the machine count alike.
     """
 
-    _known: "weakref.WeakValueDictionary[tuple[str, bytes], RateLimiter]" = (
-        weakref.WeakValueDictionary()
-    )
-    _making = threading.Lock()
-
     def __init__(
         self, path: Path | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -176,11 +171,11 @@ class RateLimiter:
     def of(cls, base_url: str, key: str) -> "RateLimiter":
         """Return the limiter of an address and a key; the same for all who ask in this process."""
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-        with cls._making:
-            found = cls._known.get((base_url, digest))
+        with _making:
+            found = _known.get((base_url, digest))
             if found is None:
                 found = cls(_shared_path(base_url, key))
-                cls._known[base_url, digest] = found
+                _known[base_url, digest] = found
             return found
 
     def state(self) -> RateState:
@@ -239,9 +234,12 @@ class RateLimiter:
     def attempt(
         self, model: str, input_tokens: int, output_tokens: int, place: object = None
     ) -> Ticket | float:
-        """Let a request through, or return the seconds to wait; arguments as of ``admit``.
+        """Let a request through, or return the seconds to wait.
 
         Args:
+            model: as of ``admit``.
+            input_tokens: as of ``admit``.
+            output_tokens: as of ``admit``.
             place: the first in the queue may go, and anybody who has none.
         """
 
@@ -422,6 +420,10 @@ class RateLimiter:
             self._is_shared, self.path = False, None
 
 
+_making = threading.Lock()
+_known: weakref.WeakValueDictionary[tuple[str, bytes], RateLimiter] = weakref.WeakValueDictionary()
+
+
 def _endure(pool: Pool, line: _Line, now: float, outcome: Outcome, patience: float) -> bool:
     """Hold a pool after trouble; return whether the request that met it is to be sent again."""
     is_refused = outcome.refused is not None
@@ -433,7 +435,7 @@ def _endure(pool: Pool, line: _Line, now: float, outcome: Outcome, patience: flo
         is_over = now - line.refused_since > GIVES_UP_AFTER or pause > LONGEST_HOLD
     else:
         line.failing_since = now if line.failing_since is None else line.failing_since
-        pause = min(_LONGEST_PAUSE, 2.0 ** min(10, line.troubles))
+        pause = min(_LONGEST_PAUSE, 2.0 ** min(10, line.troubles - 1))
         is_over = now - line.failing_since >= patience
     if is_over:
         return False

@@ -5,12 +5,11 @@ the server or the line is left to the client's retries; only a run that has been
 and so is long, waits for its end.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from contextvars import ContextVar, Token
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pytest_regen.errors import ProviderError, RegenError, TransportError
 from pytest_regen.turns.buckets import Said, Ticket, read_limits
@@ -25,9 +24,7 @@ _under_way: ContextVar["PacedTurn | None"] = ContextVar("paced turn", default=No
 
 
 class PacedTurn:
-    """One turn; a context in which ``hear`` is told of the answers to it.
-
-    ``begin`` before each sending; after it ``end`` with the reply, or ``again`` with the failure.
+    """One turn; ``hear`` tells it of the answers to what it sends.
 
     Args:
         limiter: says when.
@@ -51,36 +48,64 @@ class PacedTurn:
         self._patience = patience
         self._spent = Usage()
         self._ticket: Ticket | None = None
-        self._token: Token[PacedTurn | None] | None = None
         self._said: Said = {}
         self._refused: float | None = None
         self._is_replayed = False
         self._refusal: RegenError | None = None
         """A refusal that was replayed: where no recording follows, the turn ended with it."""
 
-    def __enter__(self) -> Self:
-        self._token = _under_way.set(self)
-        return self
+    def run(self, ask: Callable[[], Reply]) -> Reply:
+        """Return the reply, as often as it takes; what earlier attempts took is in its usage.
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._token is not None:
-            _under_way.reset(self._token)
-        self._abandon()
+        Args:
+            ask: sends the turn once.
 
-    def begin(self) -> None:
-        """Wait until the turn may be sent."""
-        self._abandon()
-        self._ticket = self._limiter.admit(self._model, self._size, self._longest)
+        Raises:
+            RegenError: as ``ask`` raised it, once the turn is over.
+        """
+        with self._listening():
+            while True:
+                self._ticket = self._limiter.admit(self._model, self._size, self._longest)
+                try:
+                    reply = ask()
+                except RegenError as error:
+                    outcome = self._outcome(error)
+                    if outcome is not None and not self._limiter.settle(
+                        *self._settled(outcome), patience=self._patience()
+                    ):
+                        raise self._last(error) from error.__cause__
+                else:
+                    self._limiter.settle(*self._settled(Outcome(reply.usage, self._said)))
+                    return replace(reply, usage=self._spent + reply.usage)
+                self._abandon()
 
-    async def abegin(self) -> None:
-        """Do what ``begin`` does without blocking the event loop."""
-        self._abandon()
-        self._ticket = await self._limiter.aadmit(self._model, self._size, self._longest)
+    async def arun(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Do what ``run`` does without blocking the event loop."""
+        with self._listening():
+            while True:
+                self._ticket = await self._limiter.aadmit(self._model, self._size, self._longest)
+                try:
+                    reply = await ask()
+                except RegenError as error:
+                    outcome = self._outcome(error)
+                    if outcome is not None and not await self._limiter.asettle(
+                        *self._settled(outcome), patience=self._patience()
+                    ):
+                        raise self._last(error) from error.__cause__
+                else:
+                    await self._limiter.asettle(*self._settled(Outcome(reply.usage, self._said)))
+                    return replace(reply, usage=self._spent + reply.usage)
+                self._abandon()
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Be told of answers; what was sent and not settled in the end counts as sent."""
+        token = _under_way.set(self)
+        try:
+            yield
+        finally:
+            _under_way.reset(token)
+            self._abandon()
 
     def hear(
         self, status: int, headers: Mapping[str, str], body: object, *, is_replayed: bool
@@ -98,32 +123,6 @@ class PacedTurn:
         self._is_replayed = is_replayed
         self._refusal = None
         return self._refused is not None
-
-    def end(self, reply: Reply) -> Reply:
-        """Return the reply; what earlier attempts took is in its usage."""
-        self._limiter.settle(*self._settled(Outcome(reply.usage, self._said)))
-        return replace(reply, usage=self._spent + reply.usage)
-
-    async def aend(self, reply: Reply) -> Reply:
-        """Do what ``end`` does without blocking the event loop."""
-        await self._limiter.asettle(*self._settled(Outcome(reply.usage, self._said)))
-        return replace(reply, usage=self._spent + reply.usage)
-
-    def again(self, error: RegenError) -> None:
-        """Return if the turn is to be sent again; raise ``error`` if it is over."""
-        outcome = self._outcome(error)
-        if outcome is not None:
-            settled = self._settled(outcome)
-            if not self._limiter.settle(*settled, patience=self._patience()):
-                raise self._last(error)
-
-    async def aagain(self, error: RegenError) -> None:
-        """Do what ``again`` does without blocking the event loop."""
-        outcome = self._outcome(error)
-        if outcome is not None:
-            settled = self._settled(outcome)
-            if not await self._limiter.asettle(*settled, patience=self._patience()):
-                raise self._last(error)
 
     def _outcome(self, error: RegenError) -> Outcome | None:
         """Return what came of an attempt; ``None`` if the next one is to be made at once."""

@@ -1,21 +1,27 @@
 """``--engine batch``: pages are asked in batches, which outlive the command."""
 
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from batch_work import emulator, submitted
+from batch_work import LONG, emulator, has_id, noted, sizes, wait_for
 from command_line import command
 from reference_writer import ReferenceWriter
 
-from pytest_regen.emulator import Emulator
+from pytest_regen.emulator import BatchStep, Emulator, Script
 from pytest_regen.turns.batches import POLL_VARIABLE
+
+FOLDER = Path(".regen", "batches")
 
 
 @pytest.fixture
-def batches(monkeypatch: pytest.MonkeyPatch) -> Emulator:
+def batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """An emulated API in the environment whose batches end after a tenth of a second."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-a-test")
-    monkeypatch.setenv(POLL_VARIABLE, "0.05")
+    monkeypatch.setenv(POLL_VARIABLE, "0.1")
     with emulator(answer=ReferenceWriter(), batch_seconds=0.1) as running:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
         yield running
@@ -26,6 +32,90 @@ def test_pages_of_all_stores_go_into_one_batch(document: Path, batches: Emulator
     done = command("generate", document, "--all", "--engine", "batch")
 
     assert done.code == 0, done.err
-    assert sum(map(len, submitted(batches))) == 3
-    assert " done" in done.err
-    assert not list(Path(".regen/batches").glob("*.jsonl"))
+    assert sizes(batches) == [3]
+    assert "3 of 3 done" in done.err
+    assert not noted(FOLDER)
+
+
+def test_types_are_regenerated_in_a_batch(broken: Path, batches: Emulator) -> None:
+    """Each round of corrections is one."""
+    done = command("regenerate", broken, "--from-errors", "--engine", "batch", "--yes")
+
+    assert done.code == 0, done.err
+    assert sizes(batches) == [1]
+
+
+def test_ctrl_c_cancels_no_batch_and_the_same_command_picks_it_up(
+    document: Path, batches: Emulator
+) -> None:
+    """It says so; what was submitted is paid once."""
+    words = ["generate", str(document), "--all", "--engine", "batch"]
+    batches.script = Script(batches=[BatchStep(seconds=LONG)])
+    running = subprocess.Popen(
+        [sys.executable, "-m", "pytest_regen", *words], stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: has_id(FOLDER), 60)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate()
+    batches.clock.advance(LONG)
+    again = command(*words)
+
+    assert running.returncode == 130
+    assert "none is cancelled, and the same command picks them up" in told
+    assert again.code == 0, again.err
+    assert "picked up" in again.err
+    assert sizes(batches) == [3]
+    assert not noted(FOLDER)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--provider", "template"],
+        ["--provider", "here:answers"],
+        ["--cassette", "pages.json", "--record", "once"],
+    ],
+)
+def test_what_cannot_be_asked_in_a_batch_is_refused(document: Path, words: list[str]) -> None:
+    """Other providers have no batches, and a recording has no place for them."""
+    done = command("generate", document, "--all", "--engine", "batch", *words)
+
+    assert done.code == 2
+    assert "--engine batch and" in done.err
+    assert "contradict each other" in done.err
+
+
+def test_another_provider_in_the_table_is_refused(here: Path, document: Path) -> None:
+    """The template there gives way, as it does to ``--model``."""
+    table = here / "pyproject.toml"
+    table.write_text('[tool.pytest-regen]\nprovider = "here:answers"\n', "utf-8")
+
+    done = command("generate", document, "--all", "--engine", "batch")
+
+    assert done.code == 2
+    assert "provider = 'here:answers' in [tool.pytest-regen]" in done.err
+
+
+def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator) -> None:
+    """What was recorded live is replayed, and nothing is submitted."""
+    words = ("generate", document, "GET /makers", "--cassette", "pages.yaml")
+    command(*words, "--record", "once", "--out", "live")
+    asked = len(batches.requests)
+
+    done = command(*words, "--engine", "batch")
+
+    assert done.code == 0, done.err
+    assert len(batches.requests) == asked
+    assert not noted(FOLDER)
+
+
+def test_an_estimate_has_the_price_of_a_batch(document: Path) -> None:
+    """Half of what the same pages cost at once."""
+    live = command("generate", document, "--all", "--dry-run", "--json")
+    shown = command("generate", document, "--all", "--dry-run", "--engine", "batch")
+
+    estimate = live.json["estimate"]
+    assert float(estimate["batch_cost_usd"]) * 2 == pytest.approx(
+        float(estimate["cost_usd"]), abs=2e-4
+    )
+    assert "as a batch" in shown.err + shown.out

@@ -1,12 +1,11 @@
 """Turns under rate limits and faults: the real SDK over real HTTP, against the emulator."""
 
 import asyncio
-import itertools
+import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -119,9 +118,7 @@ def test_two_processes_share_one_limit() -> None:
         provider.send(turn("first"))
         support = Path(__file__).parents[1] / "support"
         command = [sys.executable, "-c", code, emulator.base_url, str(Path(__file__).parent)]
-        other = subprocess.Popen(
-            command, env={**__import__("os").environ, "PYTHONPATH": str(support)}
-        )
+        other = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(support)})
         while len(emulator.requests) < 2 and other.poll() is None:
             time.sleep(0.01)
         ask_in_threads(provider, 20)
@@ -193,7 +190,8 @@ def test_a_spend_limit_ends_all_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault(529, retry_after_ms=1), Fault(kind="drop"), Fault(500, retry_after_ms=1)]
+    "fault",
+    [Fault(529, retry_after_ms=1), pytest.param(Fault(kind="drop"), marks=pytest.mark.sweep)],
 )
 def test_a_long_run_waits_until_a_failure_is_over(fault: Fault) -> None:
     """After twenty replies a burst of failures ends nothing."""
@@ -201,7 +199,7 @@ def test_a_long_run_waits_until_a_failure_is_over(fault: Fault) -> None:
         provider = provider_of(emulator, max_retries=0)
         ask_in_threads(provider, 20)
         begun = time.monotonic()
-        ends = begun + 1.0
+        ends = begun + 0.5
         emulator.responder = lambda _: fault if time.monotonic() < ends else "Hello."
 
         assert ask_in_threads(provider, 8) == ["Hello."] * 8
@@ -226,7 +224,7 @@ def test_a_short_run_fails_after_the_retries_of_the_client() -> None:
 @pytest.mark.parametrize("limit", [200, STREAMED])
 @pytest.mark.parametrize("answers_turns", [True, False])
 def test_refusals_that_were_recorded_replay(
-    tmp_path: Path, limit: int, answers_turns: bool
+    tmp_path: Path, limit: int, *, answers_turns: bool
 ) -> None:
     """More of them than the client would retry, and at once, with and without the SDK."""
     said = in_order(*[Fault(429, retry_after=0.01)] * 4, Fault(529, retry_after_ms=1), "Hello.")
@@ -242,7 +240,9 @@ def test_refusals_that_were_recorded_replay(
 
 
 @pytest.mark.parametrize("answers_turns", [True, False])
-def test_a_refusal_that_ended_a_turn_ends_it_in_replay(tmp_path: Path, answers_turns: bool) -> None:
+def test_a_refusal_that_ended_a_turn_ends_it_in_replay(
+    tmp_path: Path, *, answers_turns: bool
+) -> None:
     """It is told as it was, not as a missing recording."""
     with (
         Emulator(in_order(Fault(429, retry_after=7_200))) as emulator,
