@@ -39,7 +39,7 @@ class KilledRun:
     """Turns or batches that the API was asked for, in the order of arrival."""
 
     def check_stores(self, count: int) -> None:
-        """Assert that each page of ``count`` stores is there and right, and no reply is left over."""
+        """Assert that each page of ``count`` stores is there and right."""
         stores = [RegenStore.open(path) for path in self.folder.glob("generated/GET_*")]
         assert len(stores) == count
         for store in stores:
@@ -47,7 +47,6 @@ class KilledRun:
             assert issues_of(store) == []
             assert store.source == store.assembly()
         assert len({prompt for each in self.asked for prompt in each.prompts}) == count * PAGES
-        assert [*self.folder.glob("**/.regen/replies/*.jsonl")] == []
 
     def paid_again(self) -> Counter[int]:
         """Return how many replies each kill cost: asked for before it, and once more after it.
