@@ -17,12 +17,11 @@ from pytest_regen.cli.app import main
 from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.batches import POLL_VARIABLE
 
 __all__ = [
     "JOBS",
     "generate_all",
-    "generate_in_batches",
+    "generate_all_in_batches",
     "regenerate",
     "regenerate_and_rest",
     "regenerate_one_of_many",
@@ -59,19 +58,18 @@ def regenerate_one_of_many(folder: Path, number: int) -> None:
     told.write_text(json.dumps([began, time.time()]))
 
 
-def generate_in_batches(folder: Path) -> None:
-    """Run the command that generates every operation of ``api.json`` by the batch engine."""
-    os.environ[POLL_VARIABLE] = "0.1"
-    generate_all(folder, "--engine=batch")
-
-
-def generate_all(folder: Path, *words: str) -> None:
-    """Run the command that generates every operation of ``api.json``."""
+def generate_all(folder: Path, *options: str) -> None:
+    """Run the command that generates every operation of ``api.json``, with many requests."""
     os.chdir(folder)
-    sys.stdout = (folder / "output").open("w")
+    sys.stdout = sys.stderr = (folder / "output").open("w")
+    options = options or (f"--jobs={JOBS}",)
     try:
-        pages = f"--fields-per-page={FIELDS_PER_PAGE}"
-        main(["generate", "api.json", "--all", pages, f"--jobs={JOBS}", *words])
+        main(["generate", "api.json", "--all", f"--fields-per-page={FIELDS_PER_PAGE}", *options])
     except SystemExit as ended:
         if ended.code:
             raise RuntimeError((folder / "output").read_text()) from ended
+
+
+def generate_all_in_batches(folder: Path) -> None:
+    """Do the same by the Message Batches API."""
+    generate_all(folder, "--engine=batch")
