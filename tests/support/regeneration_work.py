@@ -4,10 +4,9 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
-import os
 import signal
-import sys
 import time
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 
 import anthropic
@@ -51,13 +50,13 @@ def regenerate_one_of_many(folder: Path, number: int) -> None:
     told.write_text(json.dumps([began, time.time()]))
 
 
-def generate_all(folder: Path) -> None:
+def generate_all(folder: Path, number: int = 0) -> None:
     """Run the command that generates every operation of ``api.json``."""
-    os.chdir(folder)
-    sys.stdout = (folder / "output").open("w")
-    try:
-        pages = f"--fields-per-page={FIELDS_PER_PAGE}"
-        main(["generate", "api.json", "--all", pages, f"--jobs={JOBS}"])
-    except SystemExit as ended:
-        if ended.code:
-            raise RuntimeError((folder / "output").read_text()) from ended
+    path = folder / f"output{number or ''}"
+    with path.open("w") as output, redirect_stdout(output), chdir(folder):
+        try:
+            pages = f"--fields-per-page={FIELDS_PER_PAGE}"
+            main(["generate", "api.json", "--all", pages, f"--jobs={JOBS}"])
+        except SystemExit as ended:
+            if ended.code:
+                raise RuntimeError(path.read_text()) from ended
