@@ -76,6 +76,9 @@ _FAULT_PATIENCE: Final = 0.5
 _PROBE: Final = 0.1
 """Seconds a lock must be held to count as held: another reader's look at it takes far less."""
 
+_POLL: Final = 0.005
+"""Seconds between two looks at a lock that another writer holds; it holds it for milliseconds."""
+
 _SETTLED: Final = 1_000_000_000
 """Nanoseconds after which another change of a file has another time."""
 
@@ -342,7 +345,7 @@ class AtomicFiles:
         with self.explain_errors():
             files.make_lock_folder(file)
             try:
-                lock.acquire(timeout=timeout)
+                lock.acquire(timeout=timeout, poll_interval=_POLL)
             except Timeout:
                 raise StoreWriteError(
                     f"{self.what} is being written by another process",

@@ -351,7 +351,9 @@ def make_ignored_folder(folder: Path) -> None:
 
 
 def _is_project(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in _MARKS)
+    # As text: this is asked several times for each write, and paths take longer than the system.
+    place = str(folder)
+    return any(os.path.exists(f"{place}{os.sep}{mark}") for mark in _MARKS)  # noqa: PTH110
 
 
 def _is_read_only(folder: Path) -> bool:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -32,6 +32,7 @@ from pytest_regen.cli.output import (
     fact,
     fail,
     hold_back,
+    money_json,
     next_step,
     say,
     shorten,
@@ -67,6 +68,9 @@ from pytest_regen.text import plural
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.stores import from_errors_command
 
+if TYPE_CHECKING:
+    from pytest_regen.units.place import UnitFile
+
 __all__ = ["generate"]
 
 
@@ -74,7 +78,8 @@ def generate(
     spec: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="OpenAPI or Swagger document, JSON or YAML; or a file with units."
+            metavar="PATH",
+            help="OpenAPI or Swagger document, JSON or YAML; or a file with units, or a folder.",
         ),
     ],
     names: Annotated[
@@ -82,7 +87,7 @@ def generate(
         typer.Argument(
             metavar="OPERATION",
             help='Method and path, for example "GET /v1/projects"; with --schemas, names of '
-            "schemas.",
+            "schemas; after a file with units, more of them.",
         ),
     ] = None,
     out: Annotated[
@@ -154,21 +159,23 @@ def generate(
     """
     project = Project.here()
     turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
-    if file := project.unit_file(spec, units):
-        from pytest_regen.cli.units import generate_file, refuse_types
+    if files := _unit_files(project, spec, names or (), units):
+        from pytest_regen.cli.units import generate_file, generate_files, refuse_types
 
         refuse_types(
-            file,
-            operation=names,
+            files[0],
+            operation=names if len(files) == 1 else None,
             all=every,
             tag=tag,
             exclude=exclude,
             schemas=schemas,
             request=request,
         )
-        code = generate_file(
-            file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
-        )
+        options = {"force": force, "check": check, "dry_run": dry_run, "as_json": as_json}
+        if len(files) == 1:
+            code = generate_file(files[0], units, turns, **options)
+        else:
+            code = generate_files(files, turns, **options)
         raise typer.Exit(code)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
@@ -246,15 +253,42 @@ def generate(
         cost = progress.cost
         for result in last:
             _show(result, namespace, turns, cost=cost)
-    if as_json:
-        of_all = results.estimate(turns).to_json(turns.price_of) if dry_run else None
-        sums = {"estimate": of_all} if of_all else {}
+    if as_json and dry_run:
+        sums = {"estimate": results.estimate(turns).to_json(turns.price_of)}
         emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
+    elif as_json:
+        spent = money_json(cost)
+        emit_json(
+            {"stores": results.reports, **results.others, **spent}
+            if many
+            else {**results.report, **spent}
+        )
     else:
         _show_uncollected(project, results)
     if many:
         _show_sum(results, turns, dry_run=dry_run, cost=cost)
     raise typer.Exit(results.exit_code)
+
+
+def _unit_files(
+    project: Project, path: Path, others: Sequence[str], units: Sequence[str] | None
+) -> "list[UnitFile]":
+    """Return the files with units that are named, or lie in a folder; none for a document.
+
+    Raises:
+        UsageError: a unit is named, and not of which file.
+    """
+    named = [path, *map(Path, others)]
+    if not path.is_dir() and (file := project.unit_file(path, units)) is not None:
+        found = project.unit_files(named) if others else [file]
+    else:
+        found = project.unit_files(named) if path.is_dir() else []
+    if units and len(found) > 1:
+        raise UsageError(
+            f"--unit {units[0]} does not say of which file",
+            hint="name one file, or leave the option out",
+        )
+    return found
 
 
 def _check(

@@ -1,9 +1,13 @@
 """``regenerate``: types or pages of a store, or units of a file, asked for again."""
 
 import shlex
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +30,7 @@ from pytest_regen.cli.output import (
     emit_json,
     fact,
     is_terminal,
+    money_json,
     next_step,
     say,
     shorten,
@@ -35,8 +40,10 @@ from pytest_regen.cli.output import (
     show_prompt_faults,
 )
 from pytest_regen.cli.project import Project
+from pytest_regen.cli.several import Task, run_tasks
+from pytest_regen.cli.stores import stores_in
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.errors import StaleStoreError, UsageError
+from pytest_regen.errors import StaleStoreError, UnknownTypeError, UsageError
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -50,12 +57,18 @@ from pytest_regen.regeneration import (
 )
 from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.regeneration.queue import Flow
+from pytest_regen.regeneration.regenerate import heal_steps, regenerate_steps
 from pytest_regen.regeneration.store_place import StoreView, model_for
-from pytest_regen.stores import RegenStore
+from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural
+from pytest_regen.turns import Budget
 from pytest_regen.validation import stale_types
 from pytest_regen.validation.issues import Ignore
 from pytest_regen.validation.stores import from_errors_command
+
+if TYPE_CHECKING:
+    from pytest_regen.units.place import UnitFile
 
 __all__ = ["regenerate"]
 
@@ -76,8 +89,11 @@ _REPLIES_FAILED: frozenset[StopReason] = frozenset({"attempts", "no_progress"})
 
 
 def regenerate(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="Folder of a store, or a file with units.")
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH", help="Stores, files with units, or folders of them: one or several."
+        ),
     ],
     types: Annotated[
         list[str] | None, typer.Option("--type", help="Type to regenerate; may be repeated.")
@@ -114,9 +130,23 @@ def regenerate(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Regenerate types or pages of a store from their stored prompts, or units of a file."""
+    """Regenerate types or pages of stores from their stored prompts, or units of files."""
     project = Project.here()
     turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    path = paths[0]
+    if len(paths) > 1 or _holds_several(project, path):
+        again = _Several(
+            turns,
+            types,
+            correction=correction,
+            from_errors=from_errors,
+            accept_any=accept_any,
+            discard_edits=discard_edits,
+            ignore_stale=ignore_stale,
+            as_json=as_json,
+        )
+        _refuse_of_one(page=pages, unit=units)
+        raise typer.Exit(again.regenerate(paths, yes=yes, dry_run=dry_run))
     if file := project.unit_file(path, units):
         from pytest_regen.cli.units import refuse_types, regenerate_file
 
@@ -170,8 +200,180 @@ def regenerate(
                 discard_edits=discard_edits,
                 ignore=ignore,
             )
-    emit_json(_report(result)) if as_json else _show(result, turns, progress.cost)
+    if as_json:
+        emit_json({**_report(result), **money_json(progress.cost)})
+    else:
+        _show(result, turns, progress.cost)
     raise typer.Exit(_exit_code(result))
+
+
+def _holds_several(project: Project, path: Path) -> bool:
+    """Return whether a path is a folder of stores, or of files with units."""
+    if not path.is_dir() or is_store(path):
+        return False
+    return any(path.glob("*/pages.json")) or bool(project.unit_files([path]))
+
+
+def _refuse_of_one(**options: object) -> None:
+    """Refuse options that are about one store or file."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(
+                f"--{name} does not say of which place",
+                why="several stores or files are named",
+                hint="name one of them, or leave the option out",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Several:
+    """Types of several stores and units of several files asked for again."""
+
+    turns: TurnOptions
+    types: list[str] | None
+    _: KW_ONLY
+    correction: str | None
+    from_errors: bool
+    accept_any: bool
+    discard_edits: bool
+    ignore_stale: bool
+    as_json: bool
+
+    def regenerate(self, paths: list[Path], *, yes: bool, dry_run: bool) -> int:
+        """Ask again; return the exit code."""
+        project = self.turns.project
+        files = project.unit_files(paths)
+        stores = list(dict.fromkeys(stores_in(project, paths, files)))
+        if dry_run:
+            return self._plan(stores, files)
+        if self.types is None and not self.from_errors and not yes:
+            self._confirm(stores, files)
+        budget = Budget(self.turns.budget)
+        outcomes = []
+        groups = ("store", [self._task(path) for path in stores]), ("file", self._file_tasks(files))
+        for noun, tasks in groups:
+            if not tasks or any(outcome.not_started for outcome in outcomes):
+                continue
+            with self.turns.run("regenerating", of_types=noun == "store", as_json=self.as_json) as (
+                progress,
+                settings,
+            ):
+                outcome = run_tasks(tasks, replace(settings, budget=budget), noun)
+            outcomes.append(outcome)
+            if not self.as_json:
+                outcome.show(partial(self.turns.spent, cost=progress.cost))
+        if self.as_json:
+            found = {outcome.noun: outcome for outcome in outcomes}
+            emit_json(
+                {
+                    "stores": found["store"].in_order if "store" in found else [],
+                    **({"files": found["file"].in_order} if "file" in found else {}),
+                    "failures": [each for outcome in outcomes for each in outcome.failures],
+                }
+            )
+        return max(outcome.exit_code for outcome in outcomes)
+
+    def _names(self, store: RegenStore) -> list[str] | None:
+        """Return those of the types named that a store has; ``None`` for all.
+
+        Raises:
+            UnknownTypeError: it has none of them.
+        """
+        if self.types is None:
+            return None
+        known = []
+        for name in self.types:
+            with suppress(UnknownTypeError):
+                known.append(store.resolve_type(name))
+        return known or [store.resolve_type(self.types[0])]
+
+    def _task(self, path: Path) -> Task:
+        ignore = self.turns.project.ignored_in(path)
+
+        def steps(settings: TurnSettings) -> Flow[PartialRegenResult]:
+            store = RegenStore.open(path)
+            names = self._names(store)
+            asked = _asked(store, names, None, ignore if self.from_errors else None)
+            stale = _stale(store, asked)
+            if stale and not self.ignore_stale:
+                raise _stale_error(store, stale)
+            _check_ready(asked, settings)
+            options: dict[str, Any] = {
+                "settings": settings,
+                "attempts": self.turns.replies(),
+                "accept_any": self.accept_any,
+                "discard_edits": self.discard_edits,
+                "ignore": ignore,
+            }
+            if self.from_errors:
+                return (yield from heal_steps(path, type_names=names, **options))
+            chosen = list(dict.fromkeys(entry.type_name for entry in asked))
+            notes = {name: [self.correction] for name in chosen} if self.correction else None
+            return (yield from regenerate_steps(path, chosen, corrections=notes, **options))
+
+        def finish(result: PartialRegenResult, emit: Callable[[Any], None]) -> int:
+            emit(_report(result)) if self.as_json else _show(result, self.turns, None)
+            return _exit_code(result)
+
+        return Task(path.as_posix(), steps, finish)
+
+    def _file_tasks(self, files: "Sequence[UnitFile]") -> list[Task]:
+        if not files:
+            return []
+        from pytest_regen.cli.units import refuse_types, regenerate_task
+
+        refuse_types(files[0], type=self.types)
+        return [
+            regenerate_task(
+                file,
+                self.turns,
+                from_errors=self.from_errors,
+                correction=self.correction,
+                accept_any=self.accept_any,
+                discard_edits=self.discard_edits,
+                as_json=self.as_json,
+            )
+            for file in files
+        ]
+
+    def _plan(self, paths: list[Path], files: "Sequence[UnitFile]") -> int:
+        """Say what would be asked."""
+        stores: list[Any] = []
+        for path in paths:
+            store = RegenStore.open(path)
+            ignore = self.turns.project.ignored_in(path) if self.from_errors else None
+            asked = _asked(store, self._names(store), None, ignore)
+            stale = _stale(store, asked)
+            _show_plan(store, asked, stale, self.turns, as_json=self.as_json, emit=stores.append)
+        plans: list[Any] = []
+        if files:
+            from pytest_regen.cli.units import plan_regeneration
+
+            plans = plan_regeneration(
+                files, self.turns, from_errors=self.from_errors, as_json=self.as_json
+            )
+        if self.as_json:
+            emit_json({"stores": stores, **({"files": plans} if files else {})})
+        return 0
+
+    def _confirm(self, paths: list[Path], files: "Sequence[UnitFile]") -> None:
+        """Ask whether all types and units are meant.
+
+        Raises:
+            UsageError: there is no terminal to ask.
+        """
+        pages = sum(len(RegenStore.open(path).prompts) for path in paths)
+        parts = [f"{plural(pages, 'page')} of {plural(len(paths), 'store')}"] if paths else []
+        parts += [f"all units of {plural(len(files), 'file')}"] if files else []
+        what = "all " + " and ".join(parts) if paths else parts[0]
+        if not is_terminal():
+            raise UsageError(
+                f"regenerating {what} was not confirmed",
+                why="no --type was named, which means every type",
+                hint="add --yes, or name types with --type, or --from-errors",
+            )
+        if not confirm(f"Regenerate {what}?"):
+            raise typer.Exit(0)
 
 
 def _asked(
@@ -228,13 +430,17 @@ def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
     Raises:
         StaleStoreError: there is no terminal to ask, or the answer is no.
     """
-    names_stale = f"{plural(len(stale), 'type')}: {shorten(stale)}"
     if is_terminal():
+        names_stale = f"{plural(len(stale), 'type')}: {shorten(stale)}"
         say(f"warning: made for another version of the document: {names_stale}", "yellow")
         if confirm("Regenerate from the old prompts all the same?"):
             return
-    raise StaleStoreError(
-        f"{store.path} is stale, {names_stale}",
+    raise _stale_error(store, stale)
+
+
+def _stale_error(store: RegenStore, stale: list[str]) -> StaleStoreError:
+    return StaleStoreError(
+        f"{store.path} is stale, {plural(len(stale), 'type')}: {shorten(stale)}",
         why="the stored prompts were made from another IR than the document gives now",
         hint="update the store with pytest-regen generate, or go on with --ignore-stale",
     )
@@ -247,6 +453,7 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
     else:
         what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
     if is_terminal():
+        _show_cost(_estimate(store, asked, turns), turns)
         if confirm(f"Regenerate {what}?"):
             return
         raise typer.Exit(0)
@@ -263,6 +470,18 @@ def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
         settings.ready()
 
 
+def _estimate(store: RegenStore, asked: list[PromptEntry], turns: TurnOptions) -> Estimate:
+    """Return what the pages take; the template writes pages for nothing."""
+    ir, profile = store.ir, store.envelope.profile
+    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
+    return Estimate(() if turns.by_template else map(turns.size, sizes))
+
+
+def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
+    if estimate.pages:
+        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+
+
 def _show_plan(
     store: RegenStore,
     asked: list[PromptEntry],
@@ -270,12 +489,11 @@ def _show_plan(
     turns: TurnOptions,
     *,
     as_json: bool,
+    emit: Callable[[Any], None] = emit_json,
 ) -> None:
-    ir, profile = store.ir, store.envelope.profile
-    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
-    estimate = Estimate(() if turns.by_template else map(turns.size, sizes))
+    estimate = _estimate(store, asked, turns)
     if as_json:
-        emit_json(
+        emit(
             {
                 "path": store.path.as_posix(),
                 "stale": stale,
@@ -294,8 +512,7 @@ def _show_plan(
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
-    if estimate.pages:
-        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+    _show_cost(estimate, turns)
     to_do = "write" if turns.by_template else "ask"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 

@@ -6,7 +6,7 @@ which only units have.
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -21,6 +21,7 @@ from pytest_regen.cli.output import (
     emit_json,
     fact,
     is_terminal,
+    money_json,
     next_step,
     say,
     shorten,
@@ -29,18 +30,23 @@ from pytest_regen.cli.output import (
     usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
+from pytest_regen.cli.several import Task, run_tasks
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
-from pytest_regen.regeneration import StopReason, fixable
+from pytest_regen.regeneration import StopReason, TurnSettings, fixable
 from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration.queue import Flow
 from pytest_regen.text import plural
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.units.asking import (
     UnitsResult,
+    generate_steps,
     generate_units,
+    heal_steps,
     heal_units,
     needs_answer,
+    regenerate_steps,
     regenerate_units,
 )
 from pytest_regen.units.loading import prepare_kinds
@@ -69,10 +75,13 @@ __all__ = [
     "enclose_in_file",
     "forget",
     "generate_file",
+    "generate_files",
     "history_of_file",
+    "plan_regeneration",
     "rebuild_file",
     "refuse_types",
     "regenerate_file",
+    "regenerate_task",
     "restore_in_file",
     "validate_files",
 ]
@@ -257,6 +266,100 @@ def generate_file(
     return _finish(done, names, progress.cost, as_json=as_json)
 
 
+def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
+    """Return what ``generate_file`` does with a file, to be done beside others."""
+
+    def steps(settings: TurnSettings) -> Flow[UnitsResult]:
+        if settings.ready and _names_to_ask(file.open(), None, force=force):
+            settings.ready()
+        return (
+            yield from generate_steps(
+                file, settings=settings, attempts=turns.replies(), force=force
+            )
+        )
+
+    def finish(done: UnitsResult, emit: Callable[[Any], None]) -> int:
+        return _finish(done, None, None, as_json=as_json, emit=emit)
+
+    return Task(file.here, steps, finish)
+
+
+def generate_files(
+    files: Sequence[UnitFile],
+    turns: TurnOptions,
+    *,
+    force: bool,
+    check: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Ask for the units of several files that are missing or stale; return the exit code."""
+    if check or dry_run:
+        reports: list[Any] = []
+        codes = [
+            _plan(file, None, turns, force=force, check=check, as_json=as_json, emit=reports.append)
+            for file in files
+        ]
+        if as_json:
+            emit_json({"files": reports})
+        return max(codes)
+    tasks = [_generate_task(file, turns, force=force, as_json=as_json) for file in files]
+    with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
+        outcome = run_tasks(tasks, settings, "file")
+    if as_json:
+        emit_json({"files": outcome.in_order, "failures": outcome.failures})
+    else:
+        outcome.show(lambda calls, usage: usage_line(calls, usage, progress.cost))
+    return outcome.exit_code
+
+
+def regenerate_task(
+    file: UnitFile,
+    turns: TurnOptions,
+    *,
+    from_errors: bool,
+    correction: str | None,
+    accept_any: bool,
+    discard_edits: bool,
+    as_json: bool,
+) -> Task:
+    """Return what ``regenerate_file`` does with all units of a file, to be done beside others."""
+    chosen: list[str] = []
+
+    def steps(settings: TurnSettings) -> Flow[UnitsResult]:
+        units = file.open()
+        chosen.extend(name for name in _names(units) if not from_errors or units.score(name).errors)
+        if settings.ready and chosen:
+            settings.ready()
+        options: dict[str, Any] = {
+            "settings": settings,
+            "attempts": turns.replies(),
+            "accept_any": accept_any,
+            "discard_edits": discard_edits,
+        }
+        if from_errors:
+            return (yield from heal_steps(file, chosen, **options))
+        corrections = [correction] if correction else ()
+        return (yield from regenerate_steps(file, chosen, corrections=corrections, **options))
+
+    def finish(done: UnitsResult, emit: Callable[[Any], None]) -> int:
+        return _finish(done, chosen, None, as_json=as_json, emit=emit)
+
+    return Task(file.here, steps, finish)
+
+
+def plan_regeneration(
+    files: Iterable[UnitFile], turns: TurnOptions, *, from_errors: bool, as_json: bool
+) -> list[Any]:
+    """Say what would be asked of several files again; return it as JSON."""
+    reports: list[Any] = []
+    for file in files:
+        units = file.open()
+        names = [name for name in _names(units) if not from_errors or units.score(name).errors]
+        _plan(file, names, turns, force=True, check=False, as_json=as_json, emit=reports.append)
+    return reports
+
+
 def _names_to_ask(units: FileUnits, names: Sequence[str] | None, *, force: bool) -> list[str]:
     chosen = _names(units) if names is None else names
     return [name for name in chosen if force or needs_answer(units, name)]
@@ -270,8 +373,9 @@ def _plan(
     force: bool,
     check: bool,
     as_json: bool,
+    emit: Callable[[Any], None] = emit_json,
 ) -> int:
-    """Say what would be asked."""
+    """Say what would be asked, or emit it as JSON; return the exit code."""
     units = file.open()
     asked = _names_to_ask(units, names, force=force)
     unreadable = units.file_issues or ((units.fault,) if units.fault else ())
@@ -285,7 +389,7 @@ def _plan(
         ]
         errors = [issue.to_json() for issue in unreadable]
         is_ok = not asked and not errors
-        emit_json(
+        emit(
             {
                 "path": units.here,
                 "ok": is_ok,
@@ -372,9 +476,14 @@ def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
 
 
 def _finish(
-    done: UnitsResult, names: Sequence[str] | None, cost: Decimal | None, *, as_json: bool
+    done: UnitsResult,
+    names: Sequence[str] | None,
+    cost: Decimal | None,
+    *,
+    as_json: bool,
+    emit: Callable[[Any], None] = emit_json,
 ) -> int:
-    """Show what came of asking; return the exit code."""
+    """Show what came of asking, or emit it as JSON; return the exit code."""
     units = done.units
     chosen = units.names if names is None else names
     left = [*units.file_issues, *(issue for name in chosen for issue in units.issues(name))]
@@ -386,7 +495,7 @@ def _finish(
     else:
         code = int(bool(errors))
     if as_json:
-        emit_json(_report_answers(done, left, is_ok=code == 0))
+        emit({**_report_answers(done, left, is_ok=code == 0), **money_json(cost)})
         return code
     show_diff(done.diff)
     _show_results(done)

@@ -26,6 +26,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from concurrent.futures import Future
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -52,7 +53,6 @@ from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failure
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from types import TracebackType
 
 __all__ = ["POLL_VARIABLE", "BatchProvider"]
@@ -93,7 +93,7 @@ class _Item:
     digest: str
     size: int
     """In bytes."""
-    reply: "asyncio.Future[Reply]"
+    reply: "Future[Reply]" = field(default_factory=Future)
     batches: int = 0
     """How many of this run's it was in."""
 
@@ -181,6 +181,8 @@ class BatchProvider(AnthropicProvider):
         # All below belong to the thread of the loop.
         self._arrived: deque[_Item] = deque()
         self._arrival = 0.0
+        self._begun = self._accepted = 0
+        """Requests, in all threads and in that of the loop: they lag behind where many come."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathering = False
         self._is_reached = False
@@ -265,16 +267,17 @@ class BatchProvider(AnthropicProvider):
             return replayed
         self._key_for(None)
         params = _params(body)
-        digest, size = _digest(params)
         with self._guard:
             if self._loop is None or self._loop.is_closed():
                 self._loop = background_loop()
-            return asyncio.run_coroutine_threadsafe(self._wait(params, digest, size), self._loop)
+            item = _Item(params, *_digest(params))
+            self._begun += 1
+            self._loop.call_soon_threadsafe(self._accept, item)
+        return item.reply
 
-    async def _wait(self, params: Mapping[str, Any], digest: str, size: int) -> Reply:
-        item = _Item(params, digest, size, asyncio.get_running_loop().create_future())
+    def _accept(self, item: _Item) -> None:
+        self._accepted += 1
         self._arrive([item])
-        return await item.reply
 
     def _arrive(self, items: Iterable[_Item]) -> None:
         self._arrived.extend(item for item in items if not item.reply.done())
@@ -306,13 +309,15 @@ class BatchProvider(AnthropicProvider):
     async def _gather(self) -> None:
         """Submit what has arrived, in groups of all that comes within a quiet moment."""
         try:
+            with suppress(Exception):  # Raised again where somebody is told.
+                await self._batches()  # The SDK takes a second to import; more arrives meanwhile.
             while self._arrived:
                 began = time.monotonic()
                 while not self._is_full() and time.monotonic() - began < self._longest:
                     rest = self._arrival + self._quiet - time.monotonic()
-                    if rest <= 0:
+                    if rest <= 0 and self._accepted == self._begun:
                         break
-                    await asyncio.sleep(rest)
+                    await asyncio.sleep(max(rest, 0))
                 await self._place(list(self._next_group()))
         finally:
             self._gathering = False
@@ -634,7 +639,8 @@ class BatchProvider(AnthropicProvider):
                     del batch.items[number]
                     delivered = self._delivered.setdefault(item.digest, deque())
                     delivered.append((batch.file, number))
-                    item.reply.set_result(outcome)
+                    if item.reply.set_running_or_notify_cancel():
+                        item.reply.set_result(outcome)
                 else:
                     failed[number] = outcome
         return count
@@ -700,7 +706,8 @@ class BatchProvider(AnthropicProvider):
                 failure, cause = self._failure(error, str(item.params["model"]))
                 failure = copy.copy(failure)  # Each is raised with a traceback of its own.
                 failure.__cause__ = cause
-                item.reply.set_exception(failure)
+                if item.reply.set_running_or_notify_cancel():
+                    item.reply.set_exception(failure)
 
     # What is stored
 
@@ -768,7 +775,7 @@ class BatchProvider(AnthropicProvider):
         while True:
             try:
                 return await call()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - sorted by what it says
                 failures -= getattr(error, "status_code", None) != RATE_LIMITED
                 failure, cause = self._failure(error, model)
                 if not isinstance(failure, TransportError):

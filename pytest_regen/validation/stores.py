@@ -58,6 +58,12 @@ class _Known:
 
     source: str
     verdicts: Verdicts
+    made_of: tuple[object, ...]
+    """All that they depend on; compared by identity, for these are large values."""
+
+    def holds_for(self, made_of: tuple[object, ...]) -> bool:
+        """Return whether they are those of a state that is made of these very values."""
+        return all(ours is theirs for ours, theirs in zip(self.made_of, made_of, strict=True))
 
 
 def stale_types(store: RegenStore) -> dict[str, str]:
@@ -270,6 +276,9 @@ def _verdicts(store: RegenStore) -> tuple[str, Verdicts]:
     changed.
     """
     known: _Known | None = store.memo.get(_MEMO)
+    made_of = store.source, store.has_source, store.envelope, store.prompts, store.ir
+    if known is not None and known.holds_for(made_of):
+        return known.source, known.verdicts
     source = store.source if store.has_source else store.assembly()
     with without_collection():
         same = known is not None and known.source == source
@@ -280,7 +289,7 @@ def _verdicts(store: RegenStore) -> tuple[str, Verdicts]:
             profile=store.envelope.profile,
             known=known.verdicts if known else None,
         )
-    store.memo[_MEMO] = _Known(source, verdicts)
+    store.memo[_MEMO] = _Known(source, verdicts, made_of)
     return source, verdicts
 
 

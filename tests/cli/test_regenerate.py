@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from command_line import command
 from plugin_answers import asked_page
-from store_factory import GOOD
+from store_factory import GOOD, MISSPELT, make_store
 
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
@@ -293,3 +293,67 @@ def test_errors_of_a_rejected_reply_are_not_said_to_remain(good: Path) -> None:
 
     assert "errors remain" not in ran.err
     assert "what came back has errors, what is stored has none" in ran.err
+
+
+@pytest.fixture
+def several(here: Path) -> Path:
+    """A folder of three stores; the first and the last have an error."""
+    for name, wrong in (("GET_a", MISSPELT), ("GET_b", GOOD), ("GET_c", MISSPELT)):
+        make_store(here / "generated" / name, wrong)
+    return Path("generated")
+
+
+def test_a_folder_of_stores_is_healed(several: Path, recorder: type[Recorder]) -> None:
+    """Each is told of in its order, and a sum follows; who has no error is not asked for."""
+    done = command(
+        "regenerate", several, "--from-errors", "--provider", "recording:Recorder", "--jobs", 4
+    )
+
+    assert done.code == 0, done.err
+    places = [line for line in done.err.splitlines() if line.startswith(("1/3", "2/3", "3/3"))]
+    assert places == ["1/3 generated/GET_a", "2/3 generated/GET_b", "3/3 generated/GET_c"]
+    assert done.err.index("GET_a/ProjectDataObject.cs:") < done.err.index("GET_b/ProjectDataObject")
+    assert done.err.splitlines()[-1] == "3 stores, 2 changed"
+    assert len(recorder.requests) == 2
+
+
+def test_json_of_several_stores(several: Path) -> None:
+    """A report for each that was worked on, and why the others were not."""
+    paths = [several / "GET_a", several / "nothing", several / "GET_c"]
+    done = command("regenerate", *paths, "--from-errors", *GOOD_MODEL, "--json")
+
+    assert done.code == 2
+    assert [report["source_path"] for report in done.json["stores"]] == [
+        f"generated/{name}/ProjectDataObject.cs" for name in ("GET_a", "GET_c")
+    ]
+    assert [failure["path"] for failure in done.json["failures"]] == ["generated/nothing"]
+    assert all(report["ok"] for report in done.json["stores"])
+
+
+def test_a_type_of_several_stores(several: Path, recorder: type[Recorder]) -> None:
+    """It is asked for in each that has it."""
+    done = command("regenerate", several, "--type", "Owner", "--provider", "recording:Recorder")
+
+    assert done.code == 0, done.err
+    assert pages(recorder) == [("Owner", 1)] * 3
+
+
+def test_several_stores_need_a_yes(several: Path) -> None:
+    """A dry run says what is asked for."""
+    refused = command("regenerate", several)
+    planned = command("regenerate", several, "--dry-run", "--json")
+
+    assert refused.code == 2
+    assert "pages of 3 stores was not confirmed" in refused.err
+    assert [plan["path"] for plan in planned.json["stores"]] == [
+        f"generated/{name}" for name in ("GET_a", "GET_b", "GET_c")
+    ]
+
+
+@pytest.mark.parametrize("option", ["--page", "--unit"])
+def test_what_is_about_one_store_is_refused_for_several(several: Path, option: str) -> None:
+    """It does not say of which."""
+    done = command("regenerate", several, option, "1")
+
+    assert done.code == 2
+    assert f"error: {option} does not say of which place" in done.err

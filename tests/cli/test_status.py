@@ -1,7 +1,6 @@
 """``status`` of many stores: what is missing, stale, wrong or edited, and what asking costs."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ def without_page(path: Path) -> None:
 @pytest.fixture
 def project(here: Path) -> Path:
     """A folder of stores, one in each state."""
-    makers: dict[str, Callable[[Path], object]] = {
+    makers = {
         "GET_a": fine,
         "GET_b": without_page,
         "GET_c": stale,

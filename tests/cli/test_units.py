@@ -371,3 +371,25 @@ def test_a_region_that_raises_is_an_error_of_the_kind(recorded: Path, verb: str)
     assert done.code == 2
     assert done.json["error"] == "KindError"
     assert (recorded / FILE).read_bytes() == before
+
+
+@pytest.mark.usefixtures("model")
+def test_several_files_are_asked_for_at_once(here: Path) -> None:
+    """Named one by one or by their folder; each is told of, and a sum follows."""
+    twin = "locales/at.json"
+    both = KIND.replace('"locales/de.json"', '"locales/[ad]?.json"')
+    (here / "regen_kinds.py").write_text(both, "utf-8")
+    for file in (FILE, twin):
+        write_json(here / file, {})
+    done = command("generate", FILE, twin, "--jobs", "4")
+
+    assert done.code == 0, done.err
+    assert german(here) == json.loads((here / twin).read_text("utf-8")) == GERMAN
+    assert done.err.splitlines()[-1] == "2 files, 2 changed"
+    write_json(here / FILE, WRONG)
+    wrong = command("regenerate", "locales", "--from-errors", "--discard-edits", "--json")
+    assert [report["path"] for report in wrong.json["files"]] == sorted([twin, FILE])
+    assert german(here) == GERMAN
+    assert [
+        plan["asked"] for plan in command("generate", "locales", "--check", "--json").json["files"]
+    ] == [[], []]

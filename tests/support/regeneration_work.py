@@ -18,7 +18,14 @@ from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 
-__all__ = ["JOBS", "generate_all", "regenerate", "regenerate_and_rest", "regenerate_one_of_many"]
+__all__ = [
+    "JOBS",
+    "generate_all",
+    "generate_all_in_batches",
+    "regenerate",
+    "regenerate_and_rest",
+    "regenerate_one_of_many",
+]
 
 JOBS = 8
 """Requests that ``generate_all`` has in flight at most."""
@@ -51,13 +58,18 @@ def regenerate_one_of_many(folder: Path, number: int) -> None:
     told.write_text(json.dumps([began, time.time()]))
 
 
-def generate_all(folder: Path) -> None:
-    """Run the command that generates every operation of ``api.json``."""
+def generate_all(folder: Path, *options: str) -> None:
+    """Run the command that generates every operation of ``api.json``, with many requests."""
     os.chdir(folder)
-    sys.stdout = (folder / "output").open("w")
+    sys.stdout = sys.stderr = (folder / "output").open("w")
+    options = options or (f"--jobs={JOBS}",)
     try:
-        pages = f"--fields-per-page={FIELDS_PER_PAGE}"
-        main(["generate", "api.json", "--all", pages, f"--jobs={JOBS}"])
+        main(["generate", "api.json", "--all", f"--fields-per-page={FIELDS_PER_PAGE}", *options])
     except SystemExit as ended:
         if ended.code:
             raise RuntimeError((folder / "output").read_text()) from ended
+
+
+def generate_all_in_batches(folder: Path) -> None:
+    """Do the same by the Message Batches API."""
+    generate_all(folder, "--engine=batch")

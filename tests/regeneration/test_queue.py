@@ -1,0 +1,417 @@
+"""Several stores through one queue: what is asked at once, in which order, and what ends it."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference_writer import ReferenceWriter
+
+from pytest_regen.errors import RefusedError, RegenError, TransportError
+from pytest_regen.regeneration import (
+    GenerateResult,
+    TurnSettings,
+    generate_stores,
+    heal_stores,
+)
+from pytest_regen.regeneration.queue import Batch, Flow, drive_flow, drive_flows
+from pytest_regen.regeneration.values import Answer, Ask, RunState
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns import CallableProvider
+from pytest_regen.turns.values import Message, Reply, TurnRequest, Usage
+
+WRITER = ReferenceWriter()
+
+
+def text_of(request: TurnRequest) -> str:
+    """Return what the reference writer answers."""
+    sent = [{"role": each.role, "content": each.content} for each in request.messages]
+    answer = WRITER({"system": request.system, "messages": sent})
+    assert isinstance(answer, str)
+    return answer
+
+
+class Model:
+    """Answers in the event loop; counts what is under way.
+
+    Args:
+        answer: what it says.
+        gather: replies, but the first, wait until so many requests are under way.
+    """
+
+    def __init__(self, answer: Callable[[TurnRequest], str] = text_of, gather: int = 1) -> None:
+        self._answer = answer
+        self._gather = gather
+        self._gathered = asyncio.Event()
+        self.asked: list[TurnRequest] = []
+        self.now = self.most = 0
+        self.ended_before: list[int] = []
+        """For each request, how many had ended when it was sent."""
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Fail: the queue asks in its event loop."""
+        raise AssertionError(request)
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Answer."""
+        self.ended_before.append(len(self.asked) - self.now)
+        self.asked.append(request)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            if self.now >= self._gather:
+                self._gathered.set()
+            if len(self.asked) > 1:
+                await asyncio.wait_for(self._gathered.wait(), 30)
+            await asyncio.sleep(0.001)
+            return Reply(self._answer(request), "end_turn", Usage(1, 1), "model-a")
+        finally:
+            self.now -= 1
+
+
+def write_document(path: Path, names: str = "abcd", shared: str = "") -> Path:
+    """Write a document with an operation per letter, whose answer has two types."""
+    schemas: dict[str, Any] = {
+        "Shared": {"type": "object", "properties": {"at": {"type": "number"}}}
+    }
+    for name in names:
+        own = {"id": {"type": "string"}, f"of_{name}": {"type": "integer"}}
+        inner = "Shared" if name in shared else f"Part{name.upper()}"
+        own["part"] = {"$ref": f"#/components/schemas/{inner}"}  # type: ignore[dict-item]
+        schemas[f"Whole{name.upper()}"] = {"type": "object", "properties": own}
+        schemas[f"Part{name.upper()}"] = {
+            "type": "object",
+            "properties": {f"by_{name}": {"type": "string"}},
+        }
+    paths = {
+        f"/{name}": {
+            "get": {
+                "responses": {
+                    "200": {
+                        "description": "",
+                        "content": {
+                            "application/json": {
+                                "schema": {"$ref": f"#/components/schemas/Whole{name.upper()}"}
+                            }
+                        },
+                    }
+                }
+            }
+        }
+        for name in names
+    }
+    file = path / "api.json"
+    head = {"openapi": "3.0.3", "info": {"title": "T", "version": "1"}}
+    file.write_text(json.dumps({**head, "paths": paths, "components": {"schemas": schemas}}))
+    return file
+
+
+def parts_of(names: str = "abcd") -> list[str]:
+    """Return the operations of the document."""
+    return [f"GET /{name}" for name in names]
+
+
+def generated(
+    file: Path, names: str, provider: Any, jobs: int, **options: Any
+) -> dict[str, GenerateResult | RegenError]:
+    """Generate stores; return what came of each."""
+    asking = TurnSettings(provider, jobs=jobs, **options)
+    return dict(generate_stores(file, parts_of(names), file.parent / "out", settings=asking))
+
+
+def test_pages_of_several_stores_are_under_way_at_once(tmp_path: Path) -> None:
+    """As many as there are jobs, never more, whichever store they belong to."""
+    model = Model(gather=5)
+    done = generated(write_document(tmp_path), "abcd", model, 5)
+
+    assert model.most == 5
+    assert len(model.asked) == 8
+    assert all(isinstance(result, GenerateResult) for result in done.values())
+    for name in "abcd":
+        assert not RegenStore.open(tmp_path / "out" / f"GET_{name}").missing_pages
+
+
+def test_a_system_prompt_is_warmed_once_per_run(tmp_path: Path) -> None:
+    """Its first request goes alone, whichever store it belongs to; then the others."""
+    model = Model(gather=7)
+    generated(write_document(tmp_path), "abcd", model, 8)
+
+    assert len({request.system for request in model.asked}) == 1
+    assert model.ended_before[:2] == [0, 1]
+    assert model.most == 7
+
+
+@pytest.mark.parametrize("jobs", [1, 8])
+def test_stores_do_not_depend_on_the_number_of_jobs(tmp_path: Path, jobs: int) -> None:
+    """Nor on the order in which replies come."""
+    file = write_document(tmp_path, shared="bd")
+    generated(file, "abcd", Model(), jobs)
+
+    sources = [RegenStore.open(tmp_path / "out" / f"GET_{name}").source for name in "abcd"]
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for name, source in zip("abcd", sources, strict=True):
+        generated(write_document(alone, shared="bd"), name, Model(), 1)
+        assert RegenStore.open(alone / "out" / f"GET_{name}").source == source
+
+
+def test_one_job_asks_one_page_after_the_other(tmp_path: Path) -> None:
+    """And one store after the other."""
+    model = Model()
+    done = generated(write_document(tmp_path), "abcd", model, 1)
+
+    assert model.most == 1
+    assert list(done) == parts_of()
+    names = [request.messages[-1].content for request in model.asked]
+    assert [("WholeA" in name) or ("PartA" in name) for name in names[:2]] == [True, True]
+
+
+def test_a_page_shared_by_stores_that_are_made_at_once_is_asked_for_once(tmp_path: Path) -> None:
+    """The store that began later waits for it, and its other pages go on."""
+    model = Model()
+    done = generated(write_document(tmp_path, shared="abcd"), "abcd", model, 8)
+
+    assert len(model.asked) == 5
+    shared = [result.shared for result in done.values() if isinstance(result, GenerateResult)]
+    assert sorted(map(len, shared)) == [0, 1, 1, 1]
+    for name in "abcd":
+        assert not RegenStore.open(tmp_path / "out" / f"GET_{name}").missing_pages
+
+
+def test_who_waits_for_a_page_that_is_refused_asks_for_it(tmp_path: Path) -> None:
+    """What one store did not get another one may."""
+    refused: list[str] = []
+
+    def answer(request: TurnRequest) -> str:
+        if 'TYPE: "Shared"' in request.messages[-1].content and not refused:
+            refused.append("once")
+            raise RefusedError("the model declined to answer", hint="")
+        return text_of(request)
+
+    model = Model(answer)
+    done = generated(write_document(tmp_path, shared="ab"), "ab", model, 8)
+
+    first, second = (done[part] for part in parts_of("ab"))
+    assert isinstance(first, GenerateResult)
+    assert isinstance(second, GenerateResult)
+    assert set(first.stop_reasons.values()) == {"refused"}
+    assert not second.failures
+    assert not RegenStore.open(tmp_path / "out" / "GET_b").missing_pages
+
+
+def test_a_lost_connection_ends_all_stores(tmp_path: Path) -> None:
+    """What is under way is kept; a store that got no answer is as if it had not begun."""
+    names = "abcdefgh"
+
+    def answer(request: TurnRequest) -> str:
+        if "PartB" in request.messages[-1].content:
+            raise TransportError("the connection was lost", hint="try again")
+        return text_of(request)
+
+    model = Model(answer)
+    done = generated(write_document(tmp_path, names), names, model, 2)
+
+    assert len(model.asked) < 8
+    assert "GET /h" not in done
+    assert not (tmp_path / "out" / "GET_h").exists()
+    first = done["GET /a"]
+    assert isinstance(first, GenerateResult)
+    assert not first.failures
+    again = generated(write_document(tmp_path, names), names, Model(), 2)
+    assert list(again) == parts_of(names)
+    assert not any(each.failures for each in again.values() if isinstance(each, GenerateResult))
+
+
+def test_what_cannot_be_made_leaves_the_others_to_be(tmp_path: Path) -> None:
+    """An error is what comes of its store."""
+    file = write_document(tmp_path)
+    done = dict(
+        generate_stores(
+            file,
+            ["GET /a", "GET /nothing", "GET /b"],
+            tmp_path / "out",
+            settings=TurnSettings(Model(), jobs=4),
+        )
+    )
+
+    assert isinstance(done["GET /nothing"], RegenError)
+    assert isinstance(done["GET /b"], GenerateResult)
+
+
+def test_whoever_stops_listening_stops_the_run(tmp_path: Path) -> None:
+    """Nothing more is asked, and what has arrived by then is stored."""
+    model = Model()
+    asking = TurnSettings(model, jobs=1)
+    run = generate_stores(write_document(tmp_path), parts_of(), tmp_path / "out", settings=asking)
+    name, _ = next(run)
+    run.close()  # type: ignore[attr-defined]
+
+    assert name == "GET /a"
+    assert len(model.asked) <= 3
+    assert not RegenStore.open(tmp_path / "out" / "GET_a").missing_pages
+
+
+def test_an_interruption_waits_for_no_model(tmp_path: Path) -> None:
+    """It is raised at once, and what came before is stored."""
+    hung = threading.Event()
+
+    def answer(messages: object) -> str:
+        if "PartB" in str(messages):
+            raise KeyboardInterrupt
+        if "WholeB" in str(messages):
+            hung.wait(60)
+        return text_of(
+            TurnRequest(
+                messages[0]["content"],  # type: ignore[index]
+                (Message("user", messages[-1]["content"]),),  # type: ignore[index]
+                "m",
+                1,
+            )
+        )
+
+    file = write_document(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        generated(file, "ab", CallableProvider(answer), 4)
+    hung.set()
+
+    assert not RegenStore.open(tmp_path / "out" / "GET_a").missing_pages
+
+
+def test_several_stores_are_healed_at_once(tmp_path: Path) -> None:
+    """Each that has errors is asked for; the others cost nothing."""
+    file = write_document(tmp_path)
+    spoilt = ReferenceWriter(mistake="rename_field", target=("PartB", 1))
+
+    def wrong(request: TurnRequest) -> str:
+        sent = [{"role": "user", "content": request.messages[-1].content}]
+        return str(spoilt({"system": request.system, "messages": sent}))
+
+    asking = TurnSettings(Model(wrong), jobs=8)
+    list(generate_stores(file, parts_of(), tmp_path / "out", settings=asking, attempts=1))
+    paths = [tmp_path / "out" / f"GET_{name}" for name in "abcd"]
+    model = Model()
+    done = dict(heal_stores(paths, settings=replace(asking, provider=model)))
+
+    assert set(done) == set(map(str, paths))
+    assert len(model.asked) == 1
+    result = done[str(paths[1])]
+    assert not isinstance(result, RegenError)
+    assert not result.validation.has_errors
+
+
+def test_who_watches_sees_all_of_a_run(tmp_path: Path) -> None:
+    """In the end every page and store is done, and nothing is under way."""
+    seen: list[RunState] = []
+    generated(write_document(tmp_path), "abcd", Model(), 4, watch=seen.append)
+
+    last = seen[-1]
+    assert (last.places_done, last.places_total) == (4, 4)
+    assert (last.pages_done, last.pages_known, last.pages_failed) == (8, 8, 0)
+    assert (last.in_flight, last.calls) == (0, 8)
+    assert sum(usage.total_tokens for usage in last.usage_by_model.values()) == 16
+    assert any(state.in_flight for state in seen)
+    assert [state.pages_done for state in seen] == sorted(state.pages_done for state in seen)
+
+
+def ask(name: str, system: str = "s") -> Ask:
+    """Return an ask whose reply is its name."""
+    request = TurnRequest(system, (Message("user", name),), "m", 100, cache="5m")
+    return Ask(name, 1, request, 10, name, "".join)
+
+
+def collecting(batches: list[Batch], at_once: int) -> Flow[list[tuple[Answer, ...]]]:
+    """Ask for batches, so many at once; return all that came back."""
+    found: list[tuple[Answer, ...]] = []
+    waiting = list(batches)
+    while waiting:
+        now, waiting = waiting[:at_once], waiting[at_once:]
+        arrived = yield now
+        found += arrived
+        owed = len(now) - len(arrived)
+        while owed:
+            arrived = yield ()
+            found += arrived
+            owed -= len(arrived)
+    return found
+
+
+class Echo:
+    """Answers with what it was asked, in threads of no event loop; some are refused or fail."""
+
+    def __init__(self, refused: frozenset[str] = frozenset()) -> None:
+        self.refused = refused
+        self.most = self._now = 0
+        self._lock = threading.Lock()
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Answer."""
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        try:
+            name = request.messages[-1].content
+            return Reply(name, "refusal" if name in self.refused else "end_turn", model="m")
+        finally:
+            with self._lock:
+                self._now -= 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 3), max_size=4), min_size=1, max_size=5),
+    jobs=st.integers(1, 6),
+    at_once=st.integers(1, 4),
+    refuse=st.sets(st.integers(0, 20)),
+)
+def test_every_batch_is_answered_once(
+    sizes: list[list[int]], jobs: int, at_once: int, refuse: set[int]
+) -> None:
+    """In the order asked, up to the first failure in it; no more than so many are under way."""
+    number = 0
+    flows: dict[str, list[Batch]] = {}
+    for place, batches in enumerate(sizes):
+        flows[str(place)] = []
+        for size in batches:
+            names = [str(number + each) for each in range(size)]
+            number += size
+            flows[str(place)].append([ask(name, f"s{place % 2}") for name in names])
+    model = Echo(frozenset(map(str, refuse)))
+    driven = ((name, collecting(batches, at_once)) for name, batches in flows.items())
+    done = dict(drive_flows(driven, TurnSettings(model, jobs=jobs)))
+
+    assert model.most <= jobs
+    assert done.keys() == flows.keys()
+    for name, found in done.items():
+        assert not isinstance(found, RegenError)
+        answered = {answers[0].ask.name: answers for answers in found}
+        assert len(answered) == len(flows[name])
+        for batch in flows[name]:
+            answers = answered[batch[0].name]
+            assert [each.ask.name for each in answers] == [
+                each.name for each in batch[: len(answers)]
+            ]
+            failed = [each.failure is not None for each in answers]
+            assert failed == [each.ask.name in model.refused for each in answers]
+            assert len(answers) == len(batch) or any(failed)
+            assert all(each.output == each.ask.name for each in answers if not each.failure)
+
+
+def test_a_flow_within_a_turn_does_not_wait_for_itself() -> None:
+    """A provider that asks something itself is driven in another event loop."""
+
+    class Nested:
+        def send(self, request: TurnRequest) -> Reply:
+            raise AssertionError(request)
+
+        async def asend(self, request: TurnRequest) -> Reply:
+            ((answers,),) = [drive_flow(collecting([[ask("inner")]], 1), TurnSettings(Echo()))]
+            return Reply(f"{request.messages[-1].content} {answers[0].output}", model="m")
+
+    ((answer,),) = drive_flow(collecting([[ask("outer")]], 1), TurnSettings(Nested()))
+    assert answer.output == "outer inner"
