@@ -37,7 +37,7 @@ def test_a_run_killed_at_twenty_moments_pays_each_page_once(tmp_path: Path, seed
     with emulator(*steps, answer=answer, batch_seconds=0.2) as emulated:
         environment = {"ANTHROPIC_BASE_URL": emulated.base_url, "ANTHROPIC_API_KEY": KEY}
         with patch.dict(os.environ, environment):
-            work = "regeneration_work:generate_in_batches"
+            work = "regeneration_work:generate_all_in_batches"
             kills = kill_until_done(work, tmp_path, 20, within=2_500, seed=seed)
 
     stores = [RegenStore.open(path) for path in tmp_path.glob("generated/GET_*")]
