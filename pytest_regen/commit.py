@@ -250,7 +250,7 @@ class AtomicFiles:
     """How messages call them, such as ``the store generated/GET_x``."""
     lock: Path
     """File that a writer locks."""
-    journal: str = ".journal"
+    journal: str = files.JOURNAL
     """Folder below the root that holds an unfinished change."""
     aside: str = "history"
     """Folder below the root for records of trials, and for files that somebody changed between the

@@ -14,8 +14,8 @@ from command_line import command
 from pages import blocks, sessions
 from reference_writer import ReferenceWriter
 
-from pytest_regen.emulator import BatchStep, Emulator, Script
-from pytest_regen.turns.batches import POLL_VARIABLE
+from pytest_regen.emulator import BatchStep, Emulator, Fault, Script
+from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 FOLDER = Path(".regen", "batches")
 
@@ -49,6 +49,20 @@ def test_types_are_regenerated_in_a_batch(broken: Path, batches: Emulator) -> No
 
     assert done.code == 0, done.err
     assert sizes(batches) == [1]
+
+
+def test_a_page_that_fails_in_its_batch_ends_no_other(document: Path, batches: Emulator) -> None:
+    """What an API refuses of one request says nothing about the next."""
+    write = ReferenceWriter()
+    lost = Fault(400, message="Too long.")
+    batches.responder = lambda body: lost if "MakerDataObject" in str(body) else write(body)
+
+    done = command("generate", document, "--all", "--engine", "batch")
+
+    assert done.code == 3
+    assert "Too long." in done.err
+    assert Path("generated", "GET_kites", "KiteDataObject.cs").is_file()
+    assert sizes(batches) == [3]
 
 
 def test_ctrl_c_cancels_no_batch_and_the_same_command_picks_it_up(
