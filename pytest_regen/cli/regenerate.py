@@ -39,7 +39,7 @@ from pytest_regen.cli.output import (
     show_prompt_faults,
 )
 from pytest_regen.cli.project import Project
-from pytest_regen.cli.several import Task, run_tasks
+from pytest_regen.cli.several import Outcome, Task, run_tasks
 from pytest_regen.cli.stores import stores_in
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import StaleStoreError, UnknownTypeError, UsageError
@@ -245,7 +245,7 @@ class _Several:
         if self.types is None and not self.from_errors and not yes:
             self._confirm(stores, files)
         budget = Budget(self.turns.budget)
-        outcomes = []
+        outcomes: list[Outcome] = []
         groups = ("store", [self._task(path) for path in stores]), ("file", self._file_tasks(files))
         for noun, tasks in groups:
             if not tasks or any(outcome.not_started for outcome in outcomes):
