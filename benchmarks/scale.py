@@ -117,20 +117,23 @@ def show_concurrency(*, alone: bool) -> int:
         with project(STORES, delay=DELAY) as (folder, model):
             run = run_command(command, folder, model)
         check_pages(run, pages)
+        # The first request goes alone: it writes the prompt cache for all others.
         ideal = DELAY * (1 + math.ceil((pages - 1) / jobs))
-        shares.append(concurrency(run.turns, jobs))
+        shares.append(ideal / run.asking)
         rows.append(
             (
                 name,
                 f"{shares[-1]:.0%}",
                 f"{run.asking:.1f} s",
                 f"{ideal:.1f} s",
+                f"{concurrency(run.turns, jobs) * jobs:.1f} of {jobs}",
                 str(most_in_flight(run.turns)),
                 f"{run.seconds:.1f} s",
                 f"{1_000 * run.cpu / pages:.0f} ms",
             )
         )
-    head = ("possible concurrency", "first request to last reply", "ideal", "most in flight")
+    head = ("of the possible concurrency", "first request to last reply", "possible")
+    head += ("in flight on average", "at most")
     whole = ("whole command", "processor time per page")
     print_table((f"{STORES} stores x {PAGES} pages, a model of {DELAY} s", *head, *whole), rows)
     print(f"\nThe bar is 80 % at {' and '.join(map(str, JOBS))} jobs.")

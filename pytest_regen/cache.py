@@ -23,7 +23,7 @@ from typing import Any, Final
 from pytest_regen.files import make_ignored_folder
 from pytest_regen.strict_json import json_bytes, strict_loads
 
-__all__ = ["VARIABLE", "Cache", "read_file", "user_folder", "user_key", "user_secret"]
+__all__ = ["VARIABLE", "Cache", "user_folder", "user_key", "user_secret"]
 
 VARIABLE: Final = "REGEN_CACHE_KEY"
 """The environment variable with a secret of one's own, for caches that machines share."""
@@ -68,7 +68,7 @@ class Cache:
             key: names all that the result depends on.
         """
         path = self._path(section, key)
-        body = read_file(path)
+        body = _read(path)
         if body is None:
             return None
         seal, _, value = body.partition(b"\n")
@@ -154,7 +154,7 @@ class Cache:
             raise
 
 
-def read_file(path: Path) -> bytes | None:
+def _read(path: Path) -> bytes | None:
     """Return a file's bytes; ``None`` for links, pipes, large files and what is not there."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -256,7 +256,7 @@ def user_folder() -> Path:
 
 def _known(path: Path) -> bytes | None:
     """Return the key of a file that only its user, who is us, can have written."""
-    content = read_file(path)
+    content = _read(path)
     if content is None or not re.fullmatch(rb"[0-9a-f]{64}", content):
         return None
     if os.name == "posix":

@@ -76,6 +76,9 @@ _FAULT_PATIENCE: Final = 0.5
 _PROBE: Final = 0.1
 """Seconds a lock must be held to count as held: another reader's look at it takes far less."""
 
+_POLL: Final = 0.005
+"""Seconds between two looks at a lock that another writer holds; it holds it for milliseconds."""
+
 _SETTLED: Final = 1_000_000_000
 """Nanoseconds after which another change of a file has another time."""
 
@@ -247,7 +250,7 @@ class AtomicFiles:
     """How messages call them, such as ``the store generated/GET_x``."""
     lock: Path
     """File that a writer locks."""
-    journal: str = ".journal"
+    journal: str = files.JOURNAL
     """Folder below the root that holds an unfinished change."""
     aside: str = "history"
     """Folder below the root for records of trials, and for files that somebody changed between the
@@ -342,7 +345,7 @@ class AtomicFiles:
         with self.explain_errors():
             files.make_lock_folder(file)
             try:
-                lock.acquire(timeout=timeout)
+                lock.acquire(timeout=timeout, poll_interval=_POLL)
             except Timeout:
                 raise StoreWriteError(
                     f"{self.what} is being written by another process",

@@ -14,8 +14,10 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 __all__ = [
+    "JOURNAL",
     "Observer",
     "append",
     "content_hash",
@@ -218,6 +220,9 @@ _RESERVED = {"con", "prn", "aux", "nul", "conin$", "conout$"} | {
 """Names that Windows keeps for devices, whatever the suffix or case."""
 
 
+JOURNAL: Final = ".journal"
+"""Folder in which a change of several files waits until it is done; see ``commit``."""
+
 _SETTLED = 1_000_000_000
 """Nanoseconds after which another change of a file has another time."""
 
@@ -346,7 +351,9 @@ def make_ignored_folder(folder: Path) -> None:
 
 
 def _is_project(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in _MARKS)
+    # As text: this is asked several times for each write, and paths take longer than the system.
+    place = str(folder)
+    return any(os.path.exists(f"{place}{os.sep}{mark}") for mark in _MARKS)  # noqa: PTH110
 
 
 def _is_read_only(folder: Path) -> bool:

@@ -23,8 +23,8 @@ __all__ = [
     "strict_loads",
 ]
 
-_HALF = re.compile("[\ud800-\udfff]|\\\\u[dD][89a-fA-F]")
-"""Half a character, as such or escaped; escaped, two of them may be one whole character."""
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half a character, escaped; two of them may be one whole character."""
 
 
 class JsonDefectError(ValueError):
@@ -146,7 +146,17 @@ def _finite_number(digits: str) -> float:
 
 
 def _may_hold_halves(data: str | bytes) -> bool:
-    if isinstance(data, str):
-        return _HALF.search(data) is not None
-    # Beyond ASCII, or in two bytes for each character: the written value tells.
-    return not data.isascii() or b"\0" in data or _HALF.search(data.decode("ascii")) is not None
+    if isinstance(data, bytes):
+        # Beyond ASCII, or in two bytes for each character: the written value tells.
+        if not data.isascii() or b"\0" in data:
+            return True
+        if b"\\u" not in data:  # Much faster than the search.
+            return False
+        data = data.decode("ascii")
+    if "\\u" in data and _ESCAPED_HALF.search(data):
+        return True
+    try:
+        data.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

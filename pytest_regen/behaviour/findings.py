@@ -20,13 +20,14 @@ from pytest_regen.documents.ir import (
 from pytest_regen.languages.runner import Question, Reply, RunFault, Traits
 from pytest_regen.strict_json import strict_loads
 from pytest_regen.text import in_quotes, quote
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import IMPORT_FAILED, Issue
 
 __all__ = [
     "Finding",
     "fault_finding",
     "findings_of_invalid",
     "findings_of_valid",
+    "outside_finding",
     "smallest",
     "to_issue",
 ]
@@ -35,7 +36,7 @@ _MAX_VALUE: Final = 160
 _MAX_INSTANCE: Final = 320
 _MAX_REASON: Final = 300
 
-Kind = Literal["refused", "changed", "swapped", "held", "filled", "accepted", "fault"]
+Kind = Literal["refused", "changed", "swapped", "held", "filled", "accepted", "fault", "outside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Finding:
     reason: str = ""
     """Why an instance was refused, or why nothing could be run."""
     line: int | None = None
-    """Where the code failed; counts from 1 in the code of the type."""
+    """Where the code failed; counts from 1 in the code of the type, or ``outside`` in the file."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -146,6 +147,12 @@ def fault_finding(fault: RunFault, type_name: str) -> Finding:
     """Return the finding that a type could not be run."""
     reason = "\n".join(filter(None, (fault.message, fault.detail)))
     return Finding("fault", (Step(type_name, ""),), reason=reason, line=fault.line)
+
+
+def outside_finding(fault: RunFault) -> Finding:
+    """Return the finding that no type can be run, for a fault of the lines around them."""
+    reason = "\n".join(filter(None, (fault.message, fault.detail)))
+    return Finding("outside", (), reason=reason, line=fault.line)
 
 
 def _changed(found: Difference, instance: Any) -> Finding:
@@ -318,6 +325,15 @@ def to_issue(finding: Finding, type_: TypeIR, first_line: int) -> Issue:
         type_: the type that it is put on.
         first_line: of the code of that type in the source.
     """
+    if finding.kind == "outside":
+        reason = [_cut(line, _MAX_REASON) for line in finding.reason.splitlines() if line.strip()]
+        return Issue.of(
+            IMPORT_FAILED,
+            "no type can be run: the lines around them fail",
+            type_name=type_.name,
+            line=finding.line,
+            detail="\n".join([*reason, "correct the file: no type is at fault"]),
+        )
     field = finding.steps[-1].field if finding.steps else ""
     message, plural = _words(finding, in_quotes(field) if field else type_.name, type_)
     lines = []

@@ -17,6 +17,7 @@ from pytest_regen.behaviour.findings import (
     fault_finding,
     findings_of_invalid,
     findings_of_valid,
+    outside_finding,
     smallest,
     to_issue,
 )
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Behaviour", "Block", "Known", "Subject", "Verdict", "check"]
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of what is kept about a type; raised when the same replies are judged differently."""
 
 _MAX_RUNS: Final = 8
@@ -105,6 +106,14 @@ class Subject:
     def outside(self) -> str:
         """The source without its blocks."""
         return self.code(())
+
+    @cached_property
+    def names_outside(self) -> frozenset[str]:
+        """The types that the lines around the blocks name, comments aside."""
+        comment = self.language.comment.open
+        lines = (line.strip() for line in self.outside.split("\n"))
+        text = "\n".join(line for line in lines if not line.startswith(comment))
+        return _words(text) & self.blocks.keys()
 
     def code(self, names: Collection[str]) -> str:
         """Return the source with the blocks of other types blank; every line keeps its place."""
@@ -235,7 +244,9 @@ def check(
     asked = {name: each.findings for name, each in verdicts.items() if not each.why_not}
     why_not = {name: each.why_not for name, each in verdicts.items() if each.why_not}
     answered = frozenset(
-        name for name, findings in asked.items() if all(each.kind != "fault" for each in findings)
+        name
+        for name, findings in asked.items()
+        if not any(each.kind in {"fault", "outside"} for each in findings)
     )
     return Behaviour(_by_type(asked, subject), answered, why_not)
 
@@ -342,7 +353,7 @@ class _Run:
         replies, faulty = self._ask_all(asked)
         found = {name: [fault] for name, fault in faulty.items()}
         for name, given in replies.items():
-            found[name] = smallest(self._cases[name].judge(given))
+            found.setdefault(name, []).extend(smallest(self._cases[name].judge(given)))
         self._shrink(found)
         return verdicts | {name: Verdict(tuple(findings)) for name, findings in found.items()}
 
@@ -371,10 +382,13 @@ class _Run:
             answers = self._ask({name: self._cases[name].question for name in open_}, faulty)
             replies |= {name: answers.replies[name] for name in open_ if name in answers.replies}
             found = self._place_faults(answers)
-            if not found and any(fault.line for fault in answers.faults):
-                # It is neither type that fails but what stands around them: say so once.
-                first = next(iter(self._subject.types))
-                return replies, {first: self._fault(answers.faults[0], first)}
+            outside = None if found else self._fault_outside(answers)
+            if outside is not None:
+                # None of the types fails but what stands around them. That is said once, always on
+                # the same type; and not at all where it only misses a type that was left out.
+                if self._subject.names_outside & (self._subject.broken | faulty.keys()):
+                    break
+                return replies, faulty | {self._subject.runnable[0]: outside}
             if not found and not answers.replies:
                 found = self._find_culprits(open_, replies)
             if not found.keys() - faulty.keys() and not answers.replies:
@@ -402,6 +416,16 @@ class _Run:
             if name is not None:
                 found.setdefault(name, self._fault(fault, name))
         return found
+
+    def _fault_outside(self, answers: Answers) -> Finding | None:
+        """Return the finding that the lines around the types cannot be run, if they cannot.
+
+        Where a fault has no line, they are run without any type.
+        """
+        fault = next((fault for fault in answers.faults if fault.line), None)
+        if fault is None and not answers.replies and not self._subject.names_outside:
+            fault = next(iter(self._run(self._subject.outside, ()).faults), None)
+        return None if fault is None else outside_finding(fault)
 
     def _fault(self, fault: RunFault, name: str) -> Finding:
         """Return the finding for a fault; its line counts in the code of the type."""

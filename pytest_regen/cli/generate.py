@@ -32,6 +32,7 @@ from pytest_regen.cli.output import (
     fact,
     fail,
     hold_back,
+    money_json,
     next_step,
     say,
     shorten,
@@ -253,9 +254,9 @@ def generate(
         for result in last:
             _show(result, namespace, turns, cost=cost)
     if as_json:
-        of_all = results.estimate(turns).to_json(turns.price_of) if dry_run else None
-        sums = {"estimate": of_all} if of_all else {}
-        emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
+        of_all = results.estimate(turns).to_json(turns.price_of)
+        report = {"stores": results.reports, **results.others} if many else results.report
+        emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
     else:
         _show_uncollected(project, results)
     if many:

@@ -55,6 +55,7 @@ __all__ = [
     "fail",
     "hold_back",
     "is_terminal",
+    "money_json",
     "next_step",
     "say",
     "shorten",
@@ -305,6 +306,11 @@ def usage_line(calls: int, usage: "Usage", cost: "Decimal | None" = None) -> str
 
         parts.append(f"about {dollars(cost)}")
     return ", ".join(parts)
+
+
+def money_json(cost: "Decimal | None") -> dict[str, Any]:
+    """Return what a run cost as JSON: US dollars as text; ``None`` where no price is known."""
+    return {"cost_usd": None if cost is None else f"{cost:.4f}"}
 
 
 def show_prompt_faults(faults: "Iterable[PromptFault]") -> None:

@@ -30,6 +30,7 @@ from pytest_regen.cli.output import (
     emit_json,
     fact,
     is_terminal,
+    money_json,
     next_step,
     say,
     shorten,
@@ -199,7 +200,10 @@ def regenerate(
                 discard_edits=discard_edits,
                 ignore=ignore,
             )
-    emit_json(_report(result)) if as_json else _show(result, turns, progress.cost)
+    if as_json:
+        emit_json({**_report(result), **money_json(progress.cost)})
+    else:
+        _show(result, turns, progress.cost)
     raise typer.Exit(_exit_code(result))
 
 
@@ -246,6 +250,7 @@ class _Several:
             self._confirm(stores, files)
         budget = Budget(self.turns.budget)
         outcomes: list[Outcome] = []
+        costs: list[Decimal] = []
         groups = ("store", [self._task(path) for path in stores]), ("file", self._file_tasks(files))
         for noun, tasks in groups:
             if not tasks or any(outcome.not_started for outcome in outcomes):
@@ -256,6 +261,8 @@ class _Several:
             ):
                 outcome = run_tasks(tasks, replace(settings, budget=budget), noun)
             outcomes.append(outcome)
+            if progress.cost is not None:
+                costs.append(progress.cost)
             if not self.as_json:
                 outcome.show(partial(self.turns.spent, cost=progress.cost))
         if self.as_json:
@@ -265,6 +272,7 @@ class _Several:
                     "stores": found["store"].in_order if "store" in found else [],
                     **({"files": found["file"].in_order} if "file" in found else {}),
                     "failures": [each for outcome in outcomes for each in outcome.failures],
+                    **money_json(sum(costs) if costs else None),
                 }
             )
         return max(outcome.exit_code for outcome in outcomes)
@@ -335,21 +343,32 @@ class _Several:
     def _plan(self, paths: list[Path], files: "Sequence[UnitFile]") -> int:
         """Say what would be asked."""
         stores: list[Any] = []
+        total = Estimate()
         for path in paths:
             store = RegenStore.open(path)
             ignore = self.turns.project.ignored_in(path) if self.from_errors else None
             asked = _asked(store, self._names(store), None, ignore)
-            stale = _stale(store, asked)
-            _show_plan(store, asked, stale, self.turns, as_json=self.as_json, emit=stores.append)
+            _show_plan(
+                store,
+                asked,
+                _stale(store, asked),
+                self.turns,
+                as_json=self.as_json,
+                emit=stores.append,
+                total=total,
+            )
         plans: list[Any] = []
         if files:
             from pytest_regen.cli.units import plan_regeneration
 
             plans = plan_regeneration(
-                files, self.turns, from_errors=self.from_errors, as_json=self.as_json
+                files, self.turns, total, from_errors=self.from_errors, as_json=self.as_json
             )
         if self.as_json:
-            emit_json({"stores": stores, **({"files": plans} if files else {})})
+            sums = {"estimate": total.to_json(self.turns.price_of)}
+            emit_json({"stores": stores, **({"files": plans} if files else {}), **sums})
+        elif total.pages:
+            say(total.sum_words(self.turns.price_of, is_batch=self.turns.is_batch))
         return 0
 
     def _confirm(self, paths: list[Path], files: "Sequence[UnitFile]") -> None:
@@ -449,6 +468,7 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
     else:
         what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
     if is_terminal():
+        _show_cost(_estimate(store, asked, turns), turns)
         if confirm(f"Regenerate {what}?"):
             return
         raise typer.Exit(0)
@@ -465,6 +485,23 @@ def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
         settings.ready()
 
 
+def _estimate(
+    store: RegenStore,
+    asked: list[PromptEntry],
+    turns: TurnOptions,
+    total: Estimate | None = None,
+) -> Estimate:
+    """Return what the pages take; the template writes pages for nothing."""
+    ir, profile = store.ir, store.envelope.profile
+    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
+    return Estimate(() if turns.by_template else map(turns.size, sizes), of=total)
+
+
+def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
+    if estimate.pages:
+        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+
+
 def _show_plan(
     store: RegenStore,
     asked: list[PromptEntry],
@@ -473,10 +510,9 @@ def _show_plan(
     *,
     as_json: bool,
     emit: Callable[[Any], None] = emit_json,
+    total: Estimate | None = None,
 ) -> None:
-    ir, profile = store.ir, store.envelope.profile
-    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
-    estimate = Estimate(() if turns.by_template else map(turns.size, sizes))
+    estimate = _estimate(store, asked, turns, total)
     if as_json:
         emit(
             {
@@ -497,8 +533,7 @@ def _show_plan(
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
-    if estimate.pages:
-        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+    _show_cost(estimate, turns)
     to_do = "write" if turns.by_template else "ask"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ _SHOWN = 80
 """Characters of an offending value that a message shows."""
 
 _MISSING = object()
+
+_WORDS = {None: "null", True: "true", False: "false"}
 
 _CONFLICT = re.compile(rb"^<{7}(?= |\r?$)", re.MULTILINE)
 """What begins a place that git could not merge; no string of JSON has line ends."""
@@ -51,7 +54,39 @@ def as_json(value: Any) -> bytes:
     Raises:
         ValueError: it holds NaN, an infinity, or text that UTF-8 has no bytes for.
     """
-    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (_indented(value, "\n") + "\n").encode()
+
+
+def _indented(value: Any, line: str) -> str:
+    """Return what ``json.dumps(value, indent=2, ensure_ascii=False)`` does, in less than half.
+
+    With an indent, ``json`` writes piece after piece in Python; artifacts are mostly that work.
+
+    Args:
+        value: a JSON value.
+        line: a line end with the indent of what ``value`` stands in.
+    """
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    inner = f"{line}  "
+    if isinstance(value, dict) and value:
+        items = [
+            f"{encode_basestring(key) if isinstance(key, str) else _key(key)}: "
+            f"{_indented(item, inner)}"
+            for key, item in value.items()
+        ]
+        return f"{{{inner}{f',{inner}'.join(items)}{line}}}"
+    if isinstance(value, list | tuple) and value:
+        items = [_indented(item, inner) for item in value]
+        return f"[{inner}{f',{inner}'.join(items)}{line}]"
+    return json.dumps(value, allow_nan=False)
+
+
+def _key(key: Any) -> str:
+    """Return a key that is no text, such as a number, as JSON has it: in quotes."""
+    return json.dumps({key: 0}, allow_nan=False)[1 : -len(": 0}")]
 
 
 @contextmanager

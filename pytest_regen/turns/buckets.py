@@ -31,7 +31,9 @@ _NOTHING: Final = dict.fromkeys(_KINDS, 0.0)
 _OUT_OF_REACH: Final = {"requests": 10**6, "input-tokens": 10**11, "output-tokens": 10**11}
 """Limits per minute that nobody can reach: they are the same as none."""
 _SHORTEST_BURST: Final = 1.0
+"""Seconds' worth that may go out at once after the worst of refusals."""
 _BURST_DOUBLES: Final = 30.0
+"""Seconds without such a refusal after which twice as much may."""
 _FORGOTTEN: Final = 1800.0
 """Seconds after which what a process has under way is no more believed: it was killed."""
 _ROUNDED: Final = 1000
@@ -204,9 +206,10 @@ class Pool:
         )
         if ticket.pool == self.id:
             since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
-            low = remaining - since - ticket.flying[kind] - inexact
+            uncounted = since + ticket.flying[kind]
         else:
-            low = -float(limit)
+            uncounted = self._all_flying()[kind]
+        low = remaining - uncounted - inexact
         known = self.buckets.get(kind)
         if known is None:
             self.buckets[kind] = known = Bucket(limit, low)
@@ -214,12 +217,12 @@ class Pool:
         known.confine(low, remaining + inexact)
 
     def _refill(self, now: float) -> None:
-        seconds = max(0.0, now - self.at)
-        burst = self._burst(now)
+        before, burst = self.at, self._burst(now)
+        seconds = max(0.0, now - before)
         for bucket in self.buckets.values():
             bucket.refill(seconds, burst)
         self.at = now
-        if self.hold > now + LONGEST_HOLD:  # the clock began anew
+        if now < before or self.hold > now + LONGEST_HOLD:  # the clock began anew
             self.hold = 0.0
 
     def _burst(self, now: float) -> float:

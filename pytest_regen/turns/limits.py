@@ -17,14 +17,14 @@ import time
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 from filelock import FileLock, Timeout
 
-from pytest_regen.cache import read_file, user_folder, user_key
+from pytest_regen.cache import user_folder, user_key
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.buckets import LONGEST_HOLD, Pool, Said, Ticket, amounts
 from pytest_regen.turns.values import Usage
@@ -50,6 +50,8 @@ _POLL: Final = 0.001
 _OLD: Final = 3600.0
 """Seconds after which a file says nothing any more: buckets are full again after one minute."""
 _MOST_POOLS: Final = 64
+_LARGEST: Final = 1 << 20
+"""Bytes of a file that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,9 @@ class RateLimiter:
         with self._queued(model, _Place(asyncio.get_running_loop())) as place:
             while True:
                 place.clear()
-                if self._is_shared:
+                if not self._is_first(model, place):
+                    found: Ticket | float = math.inf
+                elif self._is_shared:
                     trying = asyncio.ensure_future(
                         asyncio.to_thread(self.attempt, model, input_tokens, output_tokens, place)
                     )
@@ -244,8 +248,6 @@ class RateLimiter:
         """
 
         def work(pool: Pool, line: _Line, now: float) -> Ticket | float:
-            if place is not None and line.places[0] is not place:
-                return math.inf
             if line.probes and line.probe is not None:
                 return math.inf
             share, most = line.input_share, float(output_tokens)
@@ -258,10 +260,8 @@ class RateLimiter:
             return found
 
         self._last = model
-        with self._lock:
-            places = self._lines[model].places
-            if place is not None and places[0] is not place:
-                return math.inf  # and nobody reads a file for it
+        if place is not None and not self._is_first(model, place):
+            return math.inf  # and nobody reads a file for it
         return self._change(model, work)
 
     def settle(
@@ -335,6 +335,11 @@ class RateLimiter:
                 places.remove(place)
             self._wake_first(model)
 
+    def _is_first(self, model: str, place: object) -> bool:
+        with self._lock:
+            places = self._lines[model].places
+            return bool(places) and places[0] is place
+
     def _wake_first(self, model: str) -> None:
         with self._lock:
             places = self._lines[model].places
@@ -356,68 +361,54 @@ class RateLimiter:
     def _change(self, model: str, work: Callable[[Pool, _Line, float], R]) -> R:
         """Change one pool, in the file if there is one."""
         if not self._is_shared:
-            return self._locked(model, work, {})
+            return self._locked(model, work, None)
         with self._sharing, self._exclusive(self.path) as file:
-            found = _read_pools(file) if file else {}
+            found = _read_pools(file) if file else None
             result = self._locked(model, work, found)
-            if file:
-                self._write(file, found)
+            if file and found:
+                try:
+                    _write_pools(file, found)
+                except OSError:  # full
+                    self._go_alone()
             return result
 
     def _locked(
-        self, model: str, work: Callable[[Pool, _Line, float], R], found: dict[str, Any]
+        self, model: str, work: Callable[[Pool, _Line, float], R], found: dict[str, Any] | None
     ) -> R:
         """Change a pool as it was found in the file, else as this process knows it."""
         with self._lock:
             now = self._clock()
-            shared = Pool.from_json(found.get(model))
+            shared = Pool.from_json(found.get(model)) if found else None
             if shared is not None:
                 self._pools[model] = shared
             pool, line = self._pools[model], self._lines[model]
             for ticket in line.abandoned:
                 pool.settle(ticket, now, self._owner)
             line.abandoned.clear()
-            try:
-                return work(pool, line, now)
-            finally:
+            result = work(pool, line, now)
+            if found is not None:
                 found[model] = pool.to_json()
+            return result
 
     @contextmanager
-    def _exclusive(self, path: Path | None) -> Iterator[Path | None]:
-        """Hold the lock of the file, which is ``None`` where that is impossible."""
-        if path is None:  # another thread found that out meanwhile
+    def _exclusive(self, path: Path | None) -> Iterator[BinaryIO | None]:
+        """Open the file, while no other process does; ``None`` where that is impossible."""
+        if path is None:  # another thread found out meanwhile
             yield None
             return
-        lock = FileLock(path.with_name("limits.lock"), mode=0o600)
-        try:
-            path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-            lock.acquire(_LOCK_SECONDS, poll_interval=_POLL)
-        except Timeout:
-            yield None  # stopped while it held the lock
-            return
-        except OSError:
-            self._is_shared, self.path = False, None
-            yield None
-            return
-        try:
-            yield path
-        finally:
-            lock.release()
+        with ExitStack() as stack:
+            file = None
+            try:
+                file = _open_locked(path, stack)
+            except Timeout:
+                pass  # somebody was stopped while holding the lock
+            except OSError:
+                self._go_alone()
+            yield file
 
-    def _write(self, path: Path, pools: Mapping[str, Any]) -> None:
-        kept = dict(sorted(pools.items(), key=lambda pool: -pool[1]["at"])[:_MOST_POOLS])
-        half = path.with_suffix(".tmp")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-        try:
-            if not path.exists():
-                _drop_old(path.parent)
-            # Not synced: what is lost with the machine would be old before it is back.
-            with os.fdopen(os.open(half, flags, 0o600), "w", encoding="utf-8") as file:
-                json.dump({"version": 1, "pools": kept}, file, ensure_ascii=True)
-            half.replace(path)
-        except OSError:
-            # Read-only or full: this process goes by what it knows.
-            self._is_shared, self.path = False, None
+    def _go_alone(self) -> None:
+        """Go by what this process knows from now on."""
+        self._is_shared, self.path = False, None
 
 
 _making = threading.Lock()
@@ -465,13 +456,44 @@ def _shared_path(base_url: str, key: str) -> Path | None:
     return folder / "limits" / f"{name}.json"
 
 
-def _read_pools(path: Path) -> dict[str, Any]:
+def _open_locked(path: Path, stack: ExitStack) -> BinaryIO:
+    """Open a file for as long as ``stack`` lasts, and lock it.
+
+    Raises:
+        Timeout, OSError: that is impossible.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    if not path.exists():
+        path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        _drop_old(path.parent)
+    lock = FileLock(path.with_name("limits.lock"), mode=0o600)
+    stack.enter_context(lock.acquire(_LOCK_SECONDS, poll_interval=_POLL))
+    return stack.enter_context(os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0))
+
+
+def _read_pools(file: BinaryIO) -> dict[str, Any]:
     """Return the pools of a file, by model; empty if it is not one that was written here."""
-    content = json_or_none(read_file(path) or b"")
+    content = json_or_none(file.read(_LARGEST))
     pools = content.get("pools") if isinstance(content, dict) else None
     if not isinstance(pools, dict) or content.get("version") != 1:
         return {}
     return {name: pool for name, pool in pools.items() if Pool.from_json(pool) is not None}
+
+
+def _write_pools(file: BinaryIO, pools: Mapping[str, Any]) -> None:
+    """Write the pools where they were.
+
+    Neither synced nor moved into place, which takes a hundred times as long on common file systems:
+    half a file is no JSON, which says as little as no file, and the next answer names the limits.
+    """
+    kept = dict(sorted(pools.items(), key=lambda pool: -pool[1]["at"])[:_MOST_POOLS])
+    content = json.dumps({"version": 1, "pools": kept}).encode()
+    before = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    # In one call, over all that was there.
+    file.write(content.ljust(before if before <= _LARGEST else 0))
+    if before > _LARGEST:
+        file.truncate()
 
 
 def _drop_old(folder: Path) -> None:

@@ -163,7 +163,7 @@ def hear(response: Any) -> None:
     """
     status, headers, body = response.status_code, response.headers, None
     if status == RATE_LIMITED:
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             body = response.json()
     # A recorded answer came from no connection. Clients wait for its header, so it has another one.
     is_replayed = "network_stream" not in response.extensions

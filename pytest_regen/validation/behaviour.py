@@ -16,7 +16,7 @@ from pytest_regen.files import lock_file, make_lock_folder
 from pytest_regen.languages import find_language, find_runner
 from pytest_regen.languages.runner import Runner
 from pytest_regen.stores import RegenStore
-from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResult
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split
 from pytest_regen.validation.subject import wire_of
 
@@ -131,6 +131,9 @@ def without_echoes(issues: Sequence[Issue], known: Sequence[Issue]) -> Iterator[
     errors = [issue for issue in known if issue.severity == "error" and issue.code != "DRIFT"]
     fields = {issue.field for issue in errors}
     for issue in issues:
+        if issue.code == IMPORT_FAILED:
+            yield issue
+            continue
         is_echo = bool(errors) if issue.field is None else issue.field in fields
         if not is_echo:
             yield issue
@@ -223,6 +226,9 @@ class _Places:
         asked = {str(unit): page.page for page in self.pages for unit in page.fields}
         only = self.pages[0].page if len(self.pages) == 1 else None
         for issue in issues:
+            if issue.code == IMPORT_FAILED:  # It is about the lines around the types.
+                yield issue
+                continue
             first = self.piece.first_line - 1
             line = self._line_of(issue.field) if issue.line is None else issue.line - first
             page = asked.get(issue.field or "") or only

@@ -10,6 +10,7 @@ from pytest_regen.errors import UsageError
 
 __all__ = [
     "CODES",
+    "IMPORT_FAILED",
     "Excerpt",
     "Feedback",
     "Ignore",
@@ -64,6 +65,10 @@ CODES: Final[Mapping[str, Severity]] = {
     "REVIEW": "warning",
 }
 """Every code and its severity. ``STRUCTURAL`` is accepted for ``SYNTAX`` in configuration only."""
+
+
+IMPORT_FAILED: Final = "IMPORT_FAILED"
+"""The code of files that cannot be run because of lines that no model wrote."""
 
 
 def severity_of(code: str) -> Severity:

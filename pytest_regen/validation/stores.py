@@ -39,6 +39,7 @@ __all__ = [
     "behaviour_of_store",
     "format_note",
     "from_errors_command",
+    "is_by_template",
     "runs_any",
     "stale_types",
     "update_command",
@@ -58,6 +59,12 @@ class _Known:
 
     source: str
     verdicts: Verdicts
+    made_of: tuple[object, ...]
+    """All that they depend on; compared by identity, for these are large values."""
+
+    def holds_for(self, made_of: tuple[object, ...]) -> bool:
+        """Return whether they are those of a state that is made of these very values."""
+        return all(ours is theirs for ours, theirs in zip(self.made_of, made_of, strict=True))
 
 
 def stale_types(store: RegenStore) -> dict[str, str]:
@@ -106,12 +113,17 @@ def format_note(store: RegenStore) -> str:
     )
 
 
+def is_by_template(store: RegenStore) -> bool:
+    """Return whether the template wrote a store, so that it writes it anew without a model."""
+    return store.envelope.model == TEMPLATE
+
+
 def from_errors_command(store: RegenStore) -> str:
     """Return the command that asks for the types of a store that have errors.
 
     What the template wrote it can write anew; who made the store may have no key.
     """
-    free = f" --provider {TEMPLATE}" if store.envelope.model == TEMPLATE else ""
+    free = f" --provider {TEMPLATE}" if is_by_template(store) else ""
     return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
 
 
@@ -138,7 +150,7 @@ def update_command(store: RegenStore, *, every: bool = False) -> str:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
-    if store.envelope.model == TEMPLATE:
+    if is_by_template(store):
         words += ["--provider", TEMPLATE]
     return shlex.join(words)
 
@@ -270,6 +282,9 @@ def _verdicts(store: RegenStore) -> tuple[str, Verdicts]:
     changed.
     """
     known: _Known | None = store.memo.get(_MEMO)
+    made_of = store.source, store.has_source, store.envelope, store.prompts, store.ir
+    if known is not None and known.holds_for(made_of):
+        return known.source, known.verdicts
     source = store.source if store.has_source else store.assembly()
     with without_collection():
         same = known is not None and known.source == source
@@ -280,7 +295,7 @@ def _verdicts(store: RegenStore) -> tuple[str, Verdicts]:
             profile=store.envelope.profile,
             known=known.verdicts if known else None,
         )
-    store.memo[_MEMO] = _Known(source, verdicts)
+    store.memo[_MEMO] = _Known(source, verdicts, made_of)
     return source, verdicts
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from run_stores import behaviour_issues, edit, run_store
 
+from pytest_regen.regeneration import fixable
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.stores import behaviour_of_store
 
 _IMPORT = "from pydantic import BaseModel, ConfigDict, Field, PlainSerializer"
@@ -169,6 +170,30 @@ def test_a_type_that_does_not_load_has_the_issue(tmp_path: Path) -> None:
     assert issue.detail.startswith("NameError: name 'unheard_of' is not defined")
     assert issue.line == store.source.split("\n").index("    @unheard_of") + 1
     assert behaviour_of_store(store).asked == {"Berth", "State"}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import unheard_of", "ModuleNotFoundError: No module named 'unheard_of'"),
+        ("__import__('os')._exit(0)", "it ended its process with exit code 0"),
+    ],
+)
+def test_lines_around_the_types_are_at_fault_themselves(
+    tmp_path: Path, code: str, reason: str
+) -> None:
+    """The issue is about the file, and no reply is asked for because of it."""
+    store = python_store(tmp_path, {_IMPORT: f"{_IMPORT}\n{code}"})
+
+    [(name, [issue])] = behaviour_of_store(store).issues.items()
+
+    assert (name, issue.code, issue.page) == ("Harbour", "IMPORT_FAILED", None)
+    assert issue in validate_store(store)["Harbour"].issues
+    assert reason in (issue.detail or "")
+    if "import unheard" in code:
+        assert issue.line == store.source.split("\n").index(code) + 1
+    assert not fixable(ValidationResult.of([issue]))
+    assert behaviour_of_store(RegenStore.open(store.path)).issues == {name: (issue,)}
 
 
 @pytest.mark.parametrize("code", ["__import__('os')._exit(0)", "raise SystemExit"])

@@ -1,5 +1,7 @@
 """``--engine batch``: pages are asked in batches, which outlive the command."""
 
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,10 +11,11 @@ from pathlib import Path
 import pytest
 from batch_work import LONG, emulator, has_id, noted, sizes, wait_for
 from command_line import command
+from pages import blocks, sessions
 from reference_writer import ReferenceWriter
 
-from pytest_regen.emulator import BatchStep, Emulator, Script
-from pytest_regen.turns.batches import POLL_VARIABLE
+from pytest_regen.emulator import BatchStep, Emulator, Fault, Script
+from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 FOLDER = Path(".regen", "batches")
 
@@ -28,12 +31,15 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
 
 
 def test_pages_of_all_stores_go_into_one_batch(document: Path, batches: Emulator) -> None:
-    """It is told of while it is under way, and nothing of it is left behind."""
-    done = command("generate", document, "--all", "--engine", "batch")
+    """It is told of while it is under way, as docs/batches.md shows, and nothing is left behind."""
+    [(line, shown)] = sessions(blocks("docs/batches.md", "console")[0])
+    done = command(*shlex.split(line)[1:])
 
+    assert document.name in line
     assert done.code == 0, done.err
+    told = re.sub(r"msgbatch_\w+", "msgbatch_…", done.err).splitlines()
+    assert [each for each in told if each in shown] == shown
     assert sizes(batches) == [3]
-    assert "3 of 3 done" in done.err
     assert not noted(FOLDER)
 
 
@@ -43,6 +49,20 @@ def test_types_are_regenerated_in_a_batch(broken: Path, batches: Emulator) -> No
 
     assert done.code == 0, done.err
     assert sizes(batches) == [1]
+
+
+def test_a_page_that_fails_in_its_batch_ends_no_other(document: Path, batches: Emulator) -> None:
+    """What an API refuses of one request says nothing about the next."""
+    write = ReferenceWriter()
+    lost = Fault(400, message="Too long.")
+    batches.responder = lambda body: lost if "MakerDataObject" in str(body) else write(body)
+
+    done = command("generate", document, "--all", "--engine", "batch")
+
+    assert done.code == 3
+    assert "Too long." in done.err
+    assert Path("generated", "GET_kites", "KiteDataObject.cs").is_file()
+    assert sizes(batches) == [3]
 
 
 def test_ctrl_c_cancels_no_batch_and_the_same_command_picks_it_up(

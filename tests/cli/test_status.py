@@ -1,7 +1,6 @@
 """``status`` of many stores: what is missing, stale, wrong or edited, and what asking costs."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ def without_page(path: Path) -> None:
 @pytest.fixture
 def project(here: Path) -> Path:
     """A folder of stores, one in each state."""
-    makers: dict[str, Callable[[Path], object]] = {
+    makers = {
         "GET_a": fine,
         "GET_b": without_page,
         "GET_c": stale,
@@ -70,6 +69,20 @@ def test_the_sum_as_json() -> None:
     assert (estimate["pages"], total["with_errors"]) == (3, 1)
     assert 0 < float(estimate["batch_cost_usd"]) < float(estimate["cost_usd"])
     assert total["next"].startswith("pytest-regen generate SPEC")
+
+
+def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
+    """It names their folder, and mends them."""
+    for name in ("GET_a", "GET_b", "GET_c"):
+        (fine if name == "GET_b" else wrong)(here / "generated" / name)
+
+    total, following = command("status", "generated").err.splitlines()[-2:]
+
+    assert total.startswith("2 pages with errors: 2 to ask, about ")
+    assert following == "  next: pytest-regen regenerate generated --from-errors"
+    ran = command(*following.split()[2:], "--provider", "plugin_answers:Good")
+    assert ran.code == 0, ran.err
+    assert "nothing to do" in command("status", "generated").err
 
 
 def test_nothing_to_do_has_no_next_command(good: Path) -> None:

@@ -67,9 +67,9 @@ def test_a_test_on_a_page_passes(page: str, given: str, pytester: pytest.Pyteste
     result.assert_outcomes(passed=1)
 
 
-def test_the_script_of_the_emulator_is_one(tmp_path: Path) -> None:
-    """It is read, and what it shows is what the tables below it describe."""
-    (text,) = blocks("docs/emulator.md", "yaml")
+def test_the_scripts_of_the_emulator_are_some(tmp_path: Path) -> None:
+    """They are read, and what they show is what the tables below them describe."""
+    text, lost = blocks("docs/emulator.md", "yaml")
     (tmp_path / "replies").mkdir()
     (tmp_path / "replies" / "Pet.cs").write_text("public class Pet { }", "utf-8")
     (tmp_path / "replies.yaml").write_text(text, "utf-8")
@@ -78,6 +78,9 @@ def test_the_script_of_the_emulator_is_one(tmp_path: Path) -> None:
 
     assert [isinstance(step.answer, Fault) for step in first.steps] == [True, False]
     assert not second.match.user
+    (tmp_path / "replies.yaml").write_text(lost, "utf-8")
+    script = load_script(tmp_path / "replies.yaml")
+    assert [script.next_batch().fault is None for _ in range(3)] == [False, True, True]
 
 
 def test_the_settings_on_the_page_of_codes_are_toml() -> None:

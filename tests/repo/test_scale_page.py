@@ -17,13 +17,15 @@ from store_factory import GOOD, MISSPELT, make_store
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
 
+BLOCKS = blocks("docs/scale.md", "python")
+RECIPES = [text for text in BLOCKS if "def " in text]
 STORES = [f"generated/GET_{number}" for number in range(4)]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with the recipes, and stores of which each has a type that is wrong."""
-    (tmp_path / "recipe.py").write_text("\n".join(blocks("docs/scale.md", "python")), "utf-8")
+    (tmp_path / "recipe.py").write_text("\n".join(RECIPES), "utf-8")
     for store in STORES:
         make_store(tmp_path / store, MISSPELT)
     return tmp_path
@@ -66,6 +68,15 @@ def faults(project: Path) -> list[str]:
     stores = [RegenStore.open(project / store) for store in STORES]
     found = [result.errors for store in stores for result in validate_store(store).values()]
     return [issue.message for errors in found for issue in errors]
+
+
+def test_the_other_code_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """It says what it prints."""
+    for text in BLOCKS:
+        if text not in RECIPES:
+            exec(text, {})
+
+    assert capsys.readouterr().out == "None\n"
 
 
 @pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")

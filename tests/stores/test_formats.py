@@ -388,3 +388,27 @@ def test_no_store_is_made_whose_source_is_another_artifact(tmp_path: Path) -> No
     with pytest.raises(StoreWriteError, match="another artifact"):
         RegenStore.create(tmp_path / "x", ir=IR_OF_STORE, prompts=PROMPTS, source_file="schema.md")
     assert not (tmp_path / "x").exists()
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT | st.integers() | st.booleans(), inner),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_artifacts_are_written_as_the_json_of_python_writes_them(value: Any) -> None:
+    """Byte for byte: another way to write them must change no file of anybody."""
+    assert as_json(value) == (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+@pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}, "\ud800"])
+def test_what_json_has_no_bytes_for_is_refused(value: object) -> None:
+    """No reader would take it back."""
+    with pytest.raises(ValueError, match="."):
+        as_json(value)

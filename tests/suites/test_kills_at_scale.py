@@ -7,6 +7,7 @@ import os
 import random
 from collections import Counter
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,10 +17,11 @@ from many_operations import PAGES, write_many_operations
 from reference_writer import ReferenceWriter
 from regeneration_work import JOBS
 from served_apart import Logged, log_entry
-from served_stores import KEY, issues_of, served
+from served_stores import KEY, issues_of
 
-from pytest_regen.emulator import EmulatedReply
+from pytest_regen.emulator import EmulatedReply, Emulator, ReceivedRequest
 from pytest_regen.stores import RegenStore
+from pytest_regen.turns.batches import POLL_VARIABLE
 
 DELAY = 0.05
 SEED = int(os.environ.get("REGEN_KILL_SEED") or random.randrange(1, 1_000_000))
@@ -33,8 +35,8 @@ class KilledRun:
     folder: Path
     kills: tuple[float, ...]
     """When it was killed, in seconds since the epoch."""
-    turns: tuple[Logged, ...]
-    """What the API answered, in the order of arrival."""
+    asked: tuple[Logged, ...]
+    """Turns or batches that the API was asked for, in the order of arrival."""
 
     def check_stores(self, count: int) -> None:
         """Assert that each page of ``count`` stores is there and right."""
@@ -44,8 +46,7 @@ class KilledRun:
             assert store.missing_pages == ()
             assert issues_of(store) == []
             assert store.source == store.assembly()
-        assert {turn.status for turn in self.turns} == {200}
-        assert len({turn.prompts for turn in self.turns}) == count * PAGES
+        assert len({prompt for each in self.asked for prompt in each.prompts}) == count * PAGES
 
     def paid_again(self) -> Counter[int]:
         """Return how many replies each kill cost: asked for before it, and once more after it.
@@ -53,54 +54,68 @@ class KilledRun:
         Raises:
             AssertionError: one run asked twice for the same.
         """
-        asked: dict[tuple[str, ...], float] = {}
+        last: dict[str, float] = {}
         cost: Counter[int] = Counter()
-        for turn in self.turns:
-            if (before := asked.get(turn.prompts)) is not None:
-                between = [n for n, at in enumerate(self.kills) if before < at < turn.began]
-                assert between, f"one run asked twice for {turn.prompts}"
-                cost[between[0]] += 1
-            asked[turn.prompts] = turn.began
+        for each in self.asked:
+            for prompt in each.prompts:
+                if (before := last.get(prompt)) is not None:
+                    between = [n for n, at in enumerate(self.kills) if before < at < each.began]
+                    assert between, f"one run asked twice for {prompt}"
+                    cost[between[0]] += 1
+                last[prompt] = each.began
         return cost
 
 
-def killed_runs(folder: Path, *, stores: int, kills: int, within: int) -> list[KilledRun]:
-    """Kill runs over ``stores`` stores ``kills`` times; one that is done is followed by another."""
+def killed_run(root: Path, work: str, *, stores: int, kills: int, within: int) -> KilledRun:
+    """Kill the run over so many stores at most so often; return it when it is done."""
+    root.mkdir()
+    write_many_operations(root / "api.json", stores)
+    asked: list[Logged] = []
+    write = ReferenceWriter()
+
+    def note(request: ReceivedRequest, status: int) -> None:
+        entry = log_entry(request, status)
+        if entry.is_turn or entry.is_batch:
+            assert status == HTTPStatus.OK
+            asked.append(entry)
+
+    with Emulator(
+        lambda body: EmulatedReply(write(body), delay=DELAY), batch_seconds=0.3
+    ) as emulator:
+        emulator.answering = note
+        environment = {
+            "ANTHROPIC_BASE_URL": emulator.base_url,
+            "ANTHROPIC_API_KEY": KEY,
+            POLL_VARIABLE: "0.1",
+        }
+        with patch.dict(os.environ, environment):
+            at = kill_until_done(work, root, kills, within=within, seed=SEED)
+    return KilledRun(root, tuple(at), tuple(sorted(asked, key=lambda each: each.began)))
+
+
+def killed_runs(
+    folder: Path, work: str, *, stores: int, kills: int, within: int
+) -> list[KilledRun]:
+    """Kill runs over so many stores so often; one that is done is followed by another."""
+    print(f"REGEN_KILL_SEED={SEED}")  # noqa: T201 - shown where a test fails
     runs: list[KilledRun] = []
-    while sum(len(run.kills) for run in runs) < kills:
+    while (left := kills - sum(len(run.kills) for run in runs)) > 0:
         root = folder / str(len(runs))
-        root.mkdir()
-        write_many_operations(root / "api.json", stores)
-        runs.append(killed_run(root, kills - sum(len(run.kills) for run in runs), within))
+        runs.append(killed_run(root, work, stores=stores, kills=left, within=within))
+        runs[-1].check_stores(stores)
     return runs
 
 
-def killed_run(root: Path, kills: int, within: int) -> KilledRun:
-    """Kill the run over a document at most so often; return it when it is done."""
-    turns: list[Logged] = []
-    write = ReferenceWriter()
-    with served(lambda body: EmulatedReply(write(body), delay=DELAY)) as server:
-        server.emulator.answering = lambda *answer: turns.append(log_entry(*answer))
-        environment = {"ANTHROPIC_BASE_URL": server.emulator.base_url, "ANTHROPIC_API_KEY": KEY}
-        with patch.dict(os.environ, environment):
-            work = "regeneration_work:generate_all"
-            at = kill_until_done(work, root, kills, within=within, seed=SEED)
-    return KilledRun(root, tuple(at), tuple(sorted(turns, key=lambda turn: turn.began)))
+LIVE = "regeneration_work:generate_all"
+BATCH = "regeneration_work:generate_all_in_batches"
 
 
-def check_kills(folder: Path, *, stores: int, kills: int, within: int) -> None:
-    """Kill ``kills`` times; assert that nothing is lost and what little is paid twice."""
-    print(f"REGEN_KILL_SEED={SEED}")  # noqa: T201 - shown where it fails
-    for run in killed_runs(folder, stores=stores, kills=kills, within=within):
-        run.check_stores(stores)
-        assert max(run.paid_again().values(), default=0) <= JOBS
-
-
-def test_a_run_over_stores_killed_three_times_pays_twice_only_for_what_was_in_flight(
+def test_a_run_over_stores_that_is_killed_pays_twice_only_for_what_was_in_flight(
     tmp_path: Path,
 ) -> None:
     """The same command goes on each time: every page is there, once the last one has ended."""
-    check_kills(tmp_path, stores=3, kills=3, within=800)
+    for run in killed_runs(tmp_path, LIVE, stores=3, kills=2, within=600):
+        assert max(run.paid_again().values(), default=0) <= JOBS
 
 
 @pytest.mark.sweep
@@ -108,4 +123,14 @@ def test_a_large_run_killed_at_twenty_moments_pays_twice_only_for_what_was_in_fl
     tmp_path: Path,
 ) -> None:
     """The same with thirty stores and twenty kills at random moments."""
-    check_kills(tmp_path, stores=30, kills=20, within=3_000)
+    for run in killed_runs(tmp_path, LIVE, stores=30, kills=20, within=2_000):
+        assert max(run.paid_again().values(), default=0) <= JOBS
+
+
+@pytest.mark.sweep  # tests/turns/test_batches_resumed.py has a sample of kills
+def test_a_large_run_in_batches_killed_at_twenty_moments_submits_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    """Whatever moment it is killed at, also between a batch and the answer that has its id."""
+    for run in killed_runs(tmp_path, BATCH, stores=30, kills=20, within=2_000):
+        assert run.paid_again() == {}

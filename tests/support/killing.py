@@ -27,6 +27,18 @@ __all__ = [
 ]
 
 
+_LOADED_LATE = (
+    "anyio._backends._asyncio",
+    "filelock",
+    "pytest_regen.languages.csharp.pages",
+    "pytest_regen.languages.csharp.runner",
+    "pytest_regen.languages.csharp.writer",
+    "pytest_regen.sandbox.processes",
+    "pytest_regen.sources",
+    "pytest_regen.turns.pacing",
+)
+
+
 @dataclass(frozen=True)
 class Killed:
     """One child that was started, and what it left."""
@@ -227,7 +239,7 @@ def _together(work: Callable[[Path, int], None], folder: Path, count: int) -> li
 
 
 def _main(how: str, name: str, template: str, space: str, *choices: str) -> None:
-    for loaded_late in ("filelock", "pytest_regen.sources"):
+    for loaded_late in _LOADED_LATE:
         importlib.import_module(loaded_late)  # Once here, instead of in each child.
     module, function = name.split(":")
     work = getattr(importlib.import_module(module), function)

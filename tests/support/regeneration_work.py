@@ -4,10 +4,9 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
-import os
 import signal
-import sys
 import time
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import anthropic
@@ -18,7 +17,14 @@ from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 
-__all__ = ["JOBS", "generate_all", "regenerate", "regenerate_and_rest", "regenerate_one_of_many"]
+__all__ = [
+    "JOBS",
+    "generate_all",
+    "generate_all_in_batches",
+    "regenerate",
+    "regenerate_and_rest",
+    "regenerate_one_of_many",
+]
 
 JOBS = 8
 """Requests that ``generate_all`` has in flight at most."""
@@ -51,13 +57,24 @@ def regenerate_one_of_many(folder: Path, number: int) -> None:
     told.write_text(json.dumps([began, time.time()]))
 
 
-def generate_all(folder: Path) -> None:
-    """Run the command that generates every operation of ``api.json``."""
-    os.chdir(folder)
-    sys.stdout = (folder / "output").open("w")
-    try:
-        pages = f"--fields-per-page={FIELDS_PER_PAGE}"
-        main(["generate", "api.json", "--all", pages, f"--jobs={JOBS}"])
-    except SystemExit as ended:
-        if ended.code:
-            raise RuntimeError((folder / "output").read_text()) from ended
+def generate_all(folder: Path, number: int = 0, *options: str) -> None:
+    """Run the command that generates every operation of ``api.json``, with many requests."""
+    path = folder / f"output{number or ''}"
+    options = options or (f"--jobs={JOBS}",)
+    with (
+        path.open("w") as output,
+        redirect_stdout(output),
+        redirect_stderr(output),
+        chdir(folder),
+    ):
+        try:
+            pages = f"--fields-per-page={FIELDS_PER_PAGE}"
+            main(["generate", "api.json", "--all", pages, *options])
+        except SystemExit as ended:
+            if ended.code:
+                raise RuntimeError(path.read_text()) from ended
+
+
+def generate_all_in_batches(folder: Path) -> None:
+    """Do the same by the Message Batches API."""
+    generate_all(folder, 0, "--engine=batch")

@@ -107,7 +107,7 @@ class Ahead:
         self._asked: dict[str, Asked | RegenError] = {}
         """What came of them, by node id."""
         self._shown: dict[Path, Any] = {}
-        """The view of each place as if only those items were healed whose turn has come."""
+        """The view of the last place as if only those items were healed whose turn has come."""
         self._driven = self._drive(settings)
 
     def knows(self, item: pytest.Item) -> bool:
@@ -194,7 +194,7 @@ class Ahead:
         }
         before = self._shown.get(asked.place, asked.work.before)
         after = before.with_answers(list(kept.values())) if kept else before
-        self._shown[asked.place] = after
+        self._shown = {asked.place: after}  # The items of a place follow each other.
         diff = source_diff(before.text, after.text, asked.file_name)
         return replace(asked, result=replace(asked.result, diff=diff))
 
