@@ -272,7 +272,7 @@ class _Several:
                     "stores": found["store"].in_order if "store" in found else [],
                     **({"files": found["file"].in_order} if "file" in found else {}),
                     "failures": [each for outcome in outcomes for each in outcome.failures],
-                    **money_json(sum(costs) if costs else None),
+                    **money_json(sum(costs, Decimal(0)) if costs else None),
                 }
             )
         return max(outcome.exit_code for outcome in outcomes)

@@ -489,8 +489,8 @@ def regenerate_file(
                 accept_any=accept_any,
                 discard_edits=discard_edits,
             )
-    chosen = names or chosen
-    return _finish(done, chosen, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+    emit = _emit_with(progress.cost)
+    return _finish(done, names or chosen, progress.cost, as_json=as_json, emit=emit)
 
 
 def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
