@@ -17,6 +17,7 @@ from pytest_regen.cli.app import main
 from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns.batches import POLL_VARIABLE
 
 __all__ = [
     "JOBS",
@@ -72,4 +73,5 @@ def generate_all(folder: Path, *options: str) -> None:
 
 def generate_all_in_batches(folder: Path) -> None:
     """Do the same by the Message Batches API."""
+    os.environ[POLL_VARIABLE] = "0.1"
     generate_all(folder, "--engine=batch")
