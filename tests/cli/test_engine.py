@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from batch_work import LONG, emulator, has_id, noted, sizes, wait_for
@@ -52,17 +53,23 @@ def test_types_are_regenerated_in_a_batch(broken: Path, batches: Emulator) -> No
 
 
 def test_a_page_that_fails_in_its_batch_ends_no_other(document: Path, batches: Emulator) -> None:
-    """What an API refuses of one request says nothing about the next."""
+    """What the API refuses of one request says nothing about the next: corrections go on."""
     write = ReferenceWriter()
-    lost = Fault(400, message="Too long.")
-    batches.responder = lambda body: lost if "MakerDataObject" in str(body) else write(body)
+    wrong = ["There is no code in this."]
+
+    def answer(body: dict[str, Any]) -> Any:
+        if "MakerDataObject" in str(body):
+            return Fault(400, message="Too long.")
+        return wrong.pop() if "KiteDataObject" in str(body) and wrong else write(body)
+
+    batches.responder = answer
 
     done = command("generate", document, "--all", "--engine", "batch")
 
     assert done.code == 3
     assert "Too long." in done.err
-    assert Path("generated", "GET_kites", "KiteDataObject.cs").is_file()
-    assert sizes(batches) == [3]
+    assert command("validate", "generated/GET_kites").code == 0
+    assert sizes(batches) == [3, 1]
 
 
 def test_ctrl_c_cancels_no_batch_and_the_same_command_picks_it_up(

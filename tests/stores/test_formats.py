@@ -410,5 +410,5 @@ def test_artifacts_are_written_as_the_json_of_python_writes_them(value: Any) -> 
 @pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}, "\ud800"])
 def test_what_json_has_no_bytes_for_is_refused(value: object) -> None:
     """No reader would take it back."""
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"Out of range|surrogates not allowed"):
         as_json(value)

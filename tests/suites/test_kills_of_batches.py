@@ -18,7 +18,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.emulator import BatchStep, Fault
 from pytest_regen.stores import RegenStore
 
-STORES = 8
+STORES = 30
 
 
 @pytest.mark.sweep

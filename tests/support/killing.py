@@ -249,7 +249,7 @@ def _main(how: str, name: str, template: str, space: str, *choices: str) -> None
     elif how == "moments":
         seen = _at_random_moments(work, Path(template), Path(space), *counts, begun=choices[2])
     elif how == "again":
-        seen = _until_done(work, Path(template), *counts, int(choices[2]))
+        seen = _until_done(work, Path(template), counts[0], counts[1], int(choices[2]))
     elif how == "alone":
         seen = [(template, work(Path(template)))]
     else:

@@ -4,6 +4,7 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
+import os
 import signal
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -16,6 +17,7 @@ from pytest_regen.cli.app import main
 from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 __all__ = [
     "JOBS",
@@ -77,4 +79,5 @@ def generate_all(folder: Path, number: int = 0, *options: str) -> None:
 
 def generate_all_in_batches(folder: Path) -> None:
     """Do the same by the Message Batches API."""
+    os.environ[POLL_VARIABLE] = "0.1"
     generate_all(folder, 0, "--engine=batch")

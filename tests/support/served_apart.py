@@ -24,8 +24,6 @@ from pytest_regen.emulator import EmulatedReply, Emulator, RateLimits, ReceivedR
 
 __all__ = ["Apart", "Logged", "concurrency", "log_entry", "most_in_flight", "served_apart"]
 
-_BATCHES = "/v1/messages/batches"
-
 
 @dataclass(frozen=True, slots=True)
 class Logged:
@@ -39,17 +37,7 @@ class Logged:
     ended: float
     """When its reply began to be sent."""
     prompts: tuple[str, ...]
-    """Digests of the prompts it asks; several in a batch."""
-
-    @property
-    def is_turn(self) -> bool:
-        """Whether it asks for one reply."""
-        return self.path == "/v1/messages"
-
-    @property
-    def is_batch(self) -> bool:
-        """Whether it submits a batch."""
-        return self.method == "POST" and self.path == _BATCHES
+    """Digests of the prompts it asks."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +69,13 @@ def served_apart(
     *,
     delay: float = 0.0,
     requests_per_minute: int | None = None,
-    batch_seconds: float = 1.0,
 ) -> Iterator[Apart]:
     """Serve while the block runs.
 
     Args:
         folder: takes the log.
-        delay: seconds that the model takes for a reply; a batch takes ``batch_seconds``.
+        delay: seconds that the model takes for a reply.
         requests_per_minute: the limit that is enforced, if any.
-        batch_seconds: how long a batch is processed.
     """
     log = folder / "requests.jsonl"
     limit = [] if requests_per_minute is None else [f"--limit={requests_per_minute}"]
@@ -99,7 +85,6 @@ def served_apart(
             __file__,
             f"--log={log}",
             f"--delay={delay}",
-            f"--batch-seconds={batch_seconds}",
             *limit,
         ],
         stdin=subprocess.PIPE,
@@ -147,7 +132,6 @@ def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--delay", type=float, required=True)
-    parser.add_argument("--batch-seconds", type=float, required=True)
     parser.add_argument("--limit", type=int)
     options = parser.parse_args()
     most = options.limit
@@ -156,7 +140,6 @@ def _main() -> None:
     emulator = Emulator(
         lambda body: EmulatedReply(write(body), delay=options.delay),
         limits=limits,
-        batch_seconds=options.batch_seconds,
     )
     with options.log.open("a", encoding="utf-8") as log, emulator:
         _log_to(log, emulator)

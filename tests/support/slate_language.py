@@ -334,6 +334,11 @@ class Slate:
         del subject
         return iter(())
 
+    def has_only_members(self, code: str) -> bool:
+        """Return that it is not known: ``read`` has to tell."""
+        del code
+        return False
+
     def runner(self, profile: str) -> Runner | None:
         """Return ``None``: nothing runs Slate."""
         del profile
