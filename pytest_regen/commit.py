@@ -250,7 +250,7 @@ class AtomicFiles:
     """How messages call them, such as ``the store generated/GET_x``."""
     lock: Path
     """File that a writer locks."""
-    journal: str = ".journal"
+    journal: str = files.JOURNAL
     """Folder below the root that holds an unfinished change."""
     aside: str = "history"
     """Folder below the root for records of trials, and for files that somebody changed between the
@@ -445,7 +445,7 @@ class AtomicFiles:
     @property
     def _space(self) -> Path:
         """Where a root that is not there yet is filled."""
-        return self.root.parent / f".{self.root.name}.new"
+        return self.root.parent / f".{self.root.name}.regen-new"
 
     def _refuse_name(self, name: str) -> None:
         path = self.root / name
@@ -474,6 +474,7 @@ class AtomicFiles:
             self._drop_space()
         if not self.staging.is_dir():
             return
+        refuse_link(self.staging)  # What is dropped would be somebody else's.
         changes = self.changes_in(_content(self.staging / _MANIFEST))
         # Nobody knows which of the folders that writer made.
         above = (folder for change in changes for folder in self._above(change.name))
@@ -502,6 +503,8 @@ class AtomicFiles:
             staged: where its content is written first, or was by a version before.
         """
         target = self.root / change.name
+        if staged.is_symlink():
+            files.unlink(staged)  # Not ours: nothing is written, or read, behind it.
         if change.data is not None:
             files.write_durably(staged, change.data)
         is_removed = change.after is None

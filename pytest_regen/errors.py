@@ -306,6 +306,8 @@ class ProviderError(RegenError):
     exit_code = 3
     usage: "Usage | None" = None
     """Tokens the call took all the same, where that is known: a stream that broke off."""
+    is_alone: bool = False
+    """Whether other requests were answered: what failed with this one says nothing about them."""
 
 
 class MissingKeyError(ProviderError):

@@ -14,8 +14,10 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 __all__ = [
+    "JOURNAL",
     "Observer",
     "append",
     "content_hash",
@@ -217,6 +219,9 @@ _RESERVED = {"con", "prn", "aux", "nul", "conin$", "conout$"} | {
 }
 """Names that Windows keeps for devices, whatever the suffix or case."""
 
+
+JOURNAL: Final = ".journal"
+"""Folder in which a change of several files waits until it is done; see ``commit``."""
 
 _SETTLED = 1_000_000_000
 """Nanoseconds after which another change of a file has another time."""

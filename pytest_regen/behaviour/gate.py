@@ -139,7 +139,7 @@ class Subject:
         )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text))
 

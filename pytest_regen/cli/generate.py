@@ -253,16 +253,10 @@ def generate(
         cost = progress.cost
         for result in last:
             _show(result, namespace, turns, cost=cost)
-    if as_json and dry_run:
-        sums = {"estimate": results.estimate(turns).to_json(turns.price_of)}
-        emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
-    elif as_json:
-        spent = money_json(cost)
-        emit_json(
-            {"stores": results.reports, **results.others, **spent}
-            if many
-            else {**results.report, **spent}
-        )
+    if as_json:
+        of_all = results.estimate(turns).to_json(turns.price_of)
+        report = {"stores": results.reports, **results.others} if many else results.report
+        emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
     else:
         _show_uncollected(project, results)
     if many:

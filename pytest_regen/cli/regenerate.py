@@ -40,7 +40,7 @@ from pytest_regen.cli.output import (
     show_prompt_faults,
 )
 from pytest_regen.cli.project import Project
-from pytest_regen.cli.several import Task, run_tasks
+from pytest_regen.cli.several import Outcome, Task, run_tasks
 from pytest_regen.cli.stores import stores_in
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import StaleStoreError, UnknownTypeError, UsageError
@@ -249,7 +249,8 @@ class _Several:
         if self.types is None and not self.from_errors and not yes:
             self._confirm(stores, files)
         budget = Budget(self.turns.budget)
-        outcomes = []
+        outcomes: list[Outcome] = []
+        costs: list[Decimal] = []
         groups = ("store", [self._task(path) for path in stores]), ("file", self._file_tasks(files))
         for noun, tasks in groups:
             if not tasks or any(outcome.not_started for outcome in outcomes):
@@ -260,6 +261,8 @@ class _Several:
             ):
                 outcome = run_tasks(tasks, replace(settings, budget=budget), noun)
             outcomes.append(outcome)
+            if progress.cost is not None:
+                costs.append(progress.cost)
             if not self.as_json:
                 outcome.show(partial(self.turns.spent, cost=progress.cost))
         if self.as_json:
@@ -269,6 +272,7 @@ class _Several:
                     "stores": found["store"].in_order if "store" in found else [],
                     **({"files": found["file"].in_order} if "file" in found else {}),
                     "failures": [each for outcome in outcomes for each in outcome.failures],
+                    **money_json(sum(costs, Decimal(0)) if costs else None),
                 }
             )
         return max(outcome.exit_code for outcome in outcomes)
@@ -339,21 +343,32 @@ class _Several:
     def _plan(self, paths: list[Path], files: "Sequence[UnitFile]") -> int:
         """Say what would be asked."""
         stores: list[Any] = []
+        total = Estimate()
         for path in paths:
             store = RegenStore.open(path)
             ignore = self.turns.project.ignored_in(path) if self.from_errors else None
             asked = _asked(store, self._names(store), None, ignore)
-            stale = _stale(store, asked)
-            _show_plan(store, asked, stale, self.turns, as_json=self.as_json, emit=stores.append)
+            _show_plan(
+                store,
+                asked,
+                _stale(store, asked),
+                self.turns,
+                as_json=self.as_json,
+                emit=stores.append,
+                total=total,
+            )
         plans: list[Any] = []
         if files:
             from pytest_regen.cli.units import plan_regeneration
 
             plans = plan_regeneration(
-                files, self.turns, from_errors=self.from_errors, as_json=self.as_json
+                files, self.turns, total, from_errors=self.from_errors, as_json=self.as_json
             )
         if self.as_json:
-            emit_json({"stores": stores, **({"files": plans} if files else {})})
+            sums = {"estimate": total.to_json(self.turns.price_of)}
+            emit_json({"stores": stores, **({"files": plans} if files else {}), **sums})
+        elif total.pages:
+            say(total.sum_words(self.turns.price_of, is_batch=self.turns.is_batch))
         return 0
 
     def _confirm(self, paths: list[Path], files: "Sequence[UnitFile]") -> None:
@@ -470,11 +485,16 @@ def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
         settings.ready()
 
 
-def _estimate(store: RegenStore, asked: list[PromptEntry], turns: TurnOptions) -> Estimate:
+def _estimate(
+    store: RegenStore,
+    asked: list[PromptEntry],
+    turns: TurnOptions,
+    total: Estimate | None = None,
+) -> Estimate:
     """Return what the pages take; the template writes pages for nothing."""
     ir, profile = store.ir, store.envelope.profile
     sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
-    return Estimate(() if turns.by_template else map(turns.size, sizes))
+    return Estimate(() if turns.by_template else map(turns.size, sizes), of=total)
 
 
 def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
@@ -490,8 +510,9 @@ def _show_plan(
     *,
     as_json: bool,
     emit: Callable[[Any], None] = emit_json,
+    total: Estimate | None = None,
 ) -> None:
-    estimate = _estimate(store, asked, turns)
+    estimate = _estimate(store, asked, turns, total)
     if as_json:
         emit(
             {

@@ -263,7 +263,7 @@ def generate_file(
         done = generate_units(
             file, settings=settings, names=names, attempts=turns.replies(), force=force
         )
-    return _finish(done, names, progress.cost, as_json=as_json)
+    return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
 
 
 def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
@@ -296,18 +296,31 @@ def generate_files(
     """Ask for the units of several files that are missing or stale; return the exit code."""
     if check or dry_run:
         reports: list[Any] = []
+        total = Estimate()
         codes = [
-            _plan(file, None, turns, force=force, check=check, as_json=as_json, emit=reports.append)
+            _plan(
+                file,
+                None,
+                turns,
+                force=force,
+                check=check,
+                as_json=as_json,
+                emit=reports.append,
+                total=total,
+            )
             for file in files
         ]
         if as_json:
-            emit_json({"files": reports})
+            emit_json({"files": reports, "estimate": total.to_json(turns.price_of)})
+        elif total.pages:
+            say(total.sum_words(turns.price_of, is_batch=turns.is_batch))
         return max(codes)
     tasks = [_generate_task(file, turns, force=force, as_json=as_json) for file in files]
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
         outcome = run_tasks(tasks, settings, "file")
     if as_json:
-        emit_json({"files": outcome.in_order, "failures": outcome.failures})
+        sums = {"failures": outcome.failures, **money_json(progress.cost)}
+        emit_json({"files": outcome.in_order, **sums})
     else:
         outcome.show(lambda calls, usage: usage_line(calls, usage, progress.cost))
     return outcome.exit_code
@@ -349,14 +362,28 @@ def regenerate_task(
 
 
 def plan_regeneration(
-    files: Iterable[UnitFile], turns: TurnOptions, *, from_errors: bool, as_json: bool
+    files: Iterable[UnitFile],
+    turns: TurnOptions,
+    total: Estimate,
+    *,
+    from_errors: bool,
+    as_json: bool,
 ) -> list[Any]:
-    """Say what would be asked of several files again; return it as JSON."""
+    """Say what would be asked of several files again, and add it up; return it as JSON."""
     reports: list[Any] = []
     for file in files:
         units = file.open()
         names = [name for name in _names(units) if not from_errors or units.score(name).errors]
-        _plan(file, names, turns, force=True, check=False, as_json=as_json, emit=reports.append)
+        _plan(
+            file,
+            names,
+            turns,
+            force=True,
+            check=False,
+            as_json=as_json,
+            emit=reports.append,
+            total=total,
+        )
     return reports
 
 
@@ -374,6 +401,7 @@ def _plan(
     check: bool,
     as_json: bool,
     emit: Callable[[Any], None] = emit_json,
+    total: Estimate | None = None,
 ) -> int:
     """Say what would be asked, or emit it as JSON; return the exit code."""
     units = file.open()
@@ -381,7 +409,7 @@ def _plan(
     unreadable = units.file_issues or ((units.fault,) if units.fault else ())
     sizes = {name: turns.size(size) for name, size in file.sizes(units, asked, None)}
     tokens = {name: tokens_for(size.input_tokens, size.model) for name, size in sizes.items()}
-    estimate = Estimate(sizes.values())
+    estimate = Estimate(sizes.values(), of=total)
     if as_json:
         listed = [
             {"name": name, "estimated_input_tokens": count, "prompt": units.prompt(name)}
@@ -461,7 +489,8 @@ def regenerate_file(
                 accept_any=accept_any,
                 discard_edits=discard_edits,
             )
-    return _finish(done, names or chosen, progress.cost, as_json=as_json)
+    emit = _emit_with(progress.cost)
+    return _finish(done, names or chosen, progress.cost, as_json=as_json, emit=emit)
 
 
 def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
@@ -473,6 +502,11 @@ def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
         why="no --unit was named, which means every unit",
         hint="add --yes, or name units with --unit, or --from-errors",
     )
+
+
+def _emit_with(cost: Decimal | None) -> Callable[[dict[str, Any]], None]:
+    """Return what emits the report of the only file, with what it cost."""
+    return lambda report: emit_json({**report, **money_json(cost)})
 
 
 def _finish(
@@ -495,7 +529,7 @@ def _finish(
     else:
         code = int(bool(errors))
     if as_json:
-        emit({**_report_answers(done, left, is_ok=code == 0), **money_json(cost)})
+        emit(_report_answers(done, left, is_ok=code == 0))
         return code
     show_diff(done.diff)
     _show_results(done)

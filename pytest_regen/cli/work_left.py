@@ -28,7 +28,11 @@ from pytest_regen.units.naming import adopt_command, command, forget_command, ge
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import ValidationResult
-from pytest_regen.validation.stores import from_errors_command, update_command
+from pytest_regen.validation.stores import (
+    from_errors_command,
+    is_by_template,
+    update_command,
+)
 
 __all__ = ["Absent", "DocumentStores", "WorkLeft"]
 
@@ -64,6 +68,8 @@ class WorkLeft:
         """Pages that the template writes, for nothing."""
         self._firsts: dict[str, tuple[str, RegenStore | None]] = {}
         """The command for the first place of each sort, and the store that it is about."""
+        self._failing: dict[Path, list[bool]] = {}
+        """Folders with stores that have errors, and of each store whether the template wrote it."""
 
     def add_store(self, store: RegenStore, results: Mapping[str, ValidationResult]) -> None:
         """Add a store and what is wrong with its types."""
@@ -79,6 +85,8 @@ class WorkLeft:
         self._note("missing", len(missing), lambda: update_command(store), store)
         self._note("stale", len(stale), lambda: update_command(store), store)
         self._note("with_errors", len(wrong), lambda: from_errors_command(store))
+        if wrong:
+            self._failing.setdefault(store.path.parent, []).append(is_by_template(store))
         self._note("edited", len(edited), lambda: f"pytest-regen adopt {place}")
         self._note(
             "not_mended",
@@ -86,7 +94,7 @@ class WorkLeft:
             lambda: f"pytest-regen validate {place}",
         )
         asked = [entry for entry in store.prompts if entry.key in missing | stale | wrong]
-        if self._turns.by_template or store.envelope.model == TEMPLATE:
+        if self._turns.by_template or is_by_template(store):
             self._written += len(asked)
             return
         for entry in asked:
@@ -222,8 +230,17 @@ class WorkLeft:
             following, store = self._firsts[sort]
             if sort == "missing" and store is not None and self._counts["outdated_stores"] > 1:
                 return documents.command_for_all(store) or following
+            if sort == "with_errors" and sum(map(len, self._failing.values())) > 1:
+                return self._command_for_errors()
             return following
         return next((absent.command for absent in documents.absent), "")
+
+    def _command_for_errors(self) -> str:
+        """Return the command for the errors of all stores: it looks for them in whole folders."""
+        words = ["pytest-regen", "regenerate", *map(str, self._failing), "--from-errors"]
+        if all(all(found) for found in self._failing.values()):
+            words += ["--provider", TEMPLATE]
+        return shlex.join(words)
 
 
 def _keys(store: RegenStore, names: Iterable[str]) -> set[PageKey]:

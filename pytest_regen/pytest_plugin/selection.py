@@ -11,6 +11,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
             stores cannot be read, since an extra is not installed.
     """
     selection, args = _select(config)
-    if selection.types:
+    if selection.types and not _leaves_reading(config):
         _require_readers(selection.types)
     return selection, args
 
@@ -113,6 +114,12 @@ def _select(config: pytest.Config) -> tuple[Selection, list[str]]:
     return selection, [
         arg for arg in config.args if not _take_argument(arg, config, configured, selection)
     ]
+
+
+def _leaves_reading(config: pytest.Config) -> bool:
+    """Return whether workers read the stores, and can: then nobody else need load what reads."""
+    is_spread = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
+    return is_spread and find_spec("tree_sitter") is not None
 
 
 def _require_readers(stores: Iterable[Path]) -> None:
@@ -147,7 +154,7 @@ def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:
     patterns = config.getini("regen_stores")
     if not patterns:
         return ()
-    from pytest_regen.stores import find_stores
+    from pytest_regen.store_folders import find_stores
 
     root = config.rootpath
     # A folder whose name holds a bracket is no glob of itself.

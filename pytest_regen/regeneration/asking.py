@@ -38,6 +38,7 @@ __all__ = [
     "ask_model",
     "ends_all",
     "ends_the_run",
+    "meets_all",
     "note_stored",
     "read_answer",
     "stop_reason_of",
@@ -56,7 +57,7 @@ ENDS_ALL: Final[frozenset[StopReason | None]] = frozenset({"transport", "budget"
 
 def ends_the_run(result: HealResult) -> bool:
     """Return whether what stopped one piece would stop the next."""
-    return result.stop_reason in ENDS_ALL
+    return result.stop_reason in ENDS_ALL and not _is_alone(result.failure)
 
 
 def ends_all(turns: "Turns") -> bool:
@@ -67,7 +68,16 @@ def ends_all(turns: "Turns") -> bool:
     if turns.failure is None:
         return False
     has_own = turns.ask.provider is not None and isinstance(turns.failure, CassetteError)
-    return stop_reason_of(turns.failure) in ENDS_ALL and not has_own
+    return meets_all(turns.failure) and not has_own
+
+
+def meets_all(failure: RegenError) -> bool:
+    """Return whether a failure of one request would meet the next one, too."""
+    return stop_reason_of(failure) in ENDS_ALL and not _is_alone(failure)
+
+
+def _is_alone(failure: RegenError | None) -> bool:
+    return isinstance(failure, ProviderError) and failure.is_alone
 
 
 def stop_reason_of(failure: RegenError) -> StopReason:

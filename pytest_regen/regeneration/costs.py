@@ -83,7 +83,14 @@ def _reply_tokens(entry: PromptEntry, ir: IR, profile: str) -> int:
 class Estimate:
     """What several requests take, added up one by one."""
 
-    def __init__(self, sizes: Iterable[AskSize] = ()) -> None:
+    def __init__(self, sizes: Iterable[AskSize] = (), *, of: "Estimate | None" = None) -> None:
+        """Add up some requests.
+
+        Args:
+            sizes: of the first of them.
+            of: what this is a part of: all that is added here is added there.
+        """
+        self._whole = of
         self.pages = 0
         """Pages of stores, and units of files, to be asked for."""
         self.input_tokens = 0
@@ -95,6 +102,8 @@ class Estimate:
 
     def add(self, size: AskSize) -> None:
         """Add one request."""
+        if self._whole is not None:
+            self._whole.add(size)
         size = replace(
             size,
             input_tokens=tokens_for(size.input_tokens, size.model),
@@ -134,6 +143,10 @@ class Estimate:
         tokens = f"about {self.input_tokens:,} tokens of input and {self.output_tokens:,} of output"
         money = self.money(price_of, is_batch=is_batch)
         return f"{tokens}, {money}" if money else tokens
+
+    def sum_words(self, price_of: PriceOf, *, is_batch: bool = False) -> str:
+        """Return the sum over several places in words: ``12 to ask in all, about …``."""
+        return f"{self.pages:,} to ask in all, {self.words(price_of, is_batch=is_batch)}"
 
     def money(self, price_of: PriceOf, *, is_batch: bool = False) -> str:
         """Return the money in words, ``about $0.04, $0.02 as a batch``; empty if unknown."""

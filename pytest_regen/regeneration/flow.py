@@ -12,7 +12,7 @@ from typing import Generic, Literal
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration.asking import ENDS_ALL, note_stored, stop_reason_of
+from pytest_regen.regeneration.asking import meets_all, note_stored, stop_reason_of
 from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import (
     Change,
@@ -403,7 +403,7 @@ class Work(Generic[V]):
             if answer.failure is not None:
                 piece, reason = self._pieces[answer.ask.name], stop_reason_of(answer.failure)
                 self._close(piece, reason, failure=answer.failure)
-                if reason in ENDS_ALL:
+                if meets_all(answer.failure):
                     self._ended_by = reason
                     for other in self._pieces.values():
                         other.is_open = False

@@ -78,7 +78,12 @@ class Pace:
             time, pages = last.elapsed, last.pages
         if pages <= 0 or time < _LEAST_TIME:
             return None
-        return max(total - done, 0) * time / pages
+        rest = max(total - done, 0)
+        left = rest * time / pages
+        if state.waiting and state.limit:
+            # What the last minute began with is used up: from now on it goes as the limit does.
+            left = max(left, rest * 60 / state.limit)
+        return left
 
 
 def progress_line(

@@ -1,10 +1,10 @@
 """The folder of one endpoint: prompts, pages, IR, source and history; atomic, locked, versioned."""
 
 from pytest_regen.files import safe_file_name, store_slug
+from pytest_regen.store_folders import FoundStores, find_stores, is_store
 from pytest_regen.stores.conflicts import Resolution, resolve_conflicts
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, check_staleness
 from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
-from pytest_regen.stores.snapshot import FoundStores, find_stores, is_store
 from pytest_regen.stores.store import RegenStore
 from pytest_regen.stores.transaction import StoreUpdate, refuse_unwritable
 

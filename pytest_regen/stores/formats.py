@@ -10,6 +10,7 @@ from typing import Any, Self
 from pytest_regen.canonical import canonical_hash, text_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.turns.values import Usage
 
@@ -31,9 +32,6 @@ __all__ = [
 ]
 
 
-IR_FILE = "ir.json"
-PROMPTS_FILE = "prompts.json"
-PAGES_FILE = "pages.json"
 SCHEMA_FILE = "schema.md"
 
 _VERSION = 1

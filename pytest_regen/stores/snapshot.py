@@ -1,7 +1,5 @@
 """A store as it was at one moment: each file read once, consistent, without writing or locking."""
 
-import glob
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -16,6 +14,7 @@ from pytest_regen.commit import View, refuse_link
 from pytest_regen.documents.ir import IR, TypeIR, ir_hash, type_hash
 from pytest_regen.errors import StoreCorruptError, StoreMissingError, UnknownTypeError
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.store_folders import is_store
 from pytest_regen.stores.formats import (
     IR_FILE,
     PAGES_FILE,
@@ -32,10 +31,7 @@ from pytest_regen.stores.strict_json import as_json, corrupt, parse_json, withou
 from pytest_regen.stores.trials import take_out
 
 __all__ = [
-    "FoundStores",
     "Snapshot",
-    "find_stores",
-    "is_store",
     "refuse_no_store",
     "remember",
 ]
@@ -55,14 +51,6 @@ _SHARED = (
 
 _open: WeakValueDictionary[tuple[type, Path], "Snapshot"] = WeakValueDictionary()
 """The last snapshot of each folder, as long as somebody holds it: most of it is read only once."""
-
-
-def is_store(path: Path) -> bool:
-    """Return whether a folder holds at least one artifact of a store."""
-    return (
-        any((path / name).is_file() for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE))
-        or store_files(path).staging.is_dir()
-    )
 
 
 @dataclass(frozen=True)
@@ -474,30 +462,3 @@ def _schema_names(schema_id: str) -> set[str]:
     """Return the words a user may know a schema by: its place, and the last step of it."""
     last = schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
     return {schema_id, last}
-
-
-@dataclass(frozen=True, slots=True)
-class FoundStores:
-    """What globs matched."""
-
-    stores: tuple[Path, ...]
-    """Absolute folders, sorted, each once."""
-    unmatched: tuple[str, ...]
-    """Globs that no store matches; a gate that checks nothing must not pass."""
-
-
-def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
-    """Return the stores that ``globs`` match, seen from ``root``; ``**`` goes into folders."""
-    found: set[str] = set()
-    unmatched: list[str] = []
-    base = os.path.abspath(root)  # noqa: PTH100 - a link stays the name the user gave
-    for pattern in globs:
-        matches = {
-            os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - as above
-            for name in glob.glob(pattern, root_dir=base, recursive=True)  # noqa: PTH207 - also absolute
-        }
-        stores = {name for name in matches if is_store(Path(name))}
-        if not stores:
-            unmatched.append(pattern)
-        found |= stores
-    return FoundStores(tuple(sorted(Path(name) for name in found)), tuple(unmatched))

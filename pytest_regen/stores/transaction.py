@@ -11,6 +11,7 @@ from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import UnknownPageError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.store_folders import is_store
 from pytest_regen.stores.formats import (
     HAND,
     IR_FILE,
@@ -23,7 +24,7 @@ from pytest_regen.stores.formats import (
     ir_as_json,
 )
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
-from pytest_regen.stores.snapshot import Snapshot, is_store, refuse_no_store, remember
+from pytest_regen.stores.snapshot import Snapshot, refuse_no_store, remember
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.trials import take_out
 

@@ -12,13 +12,10 @@ submitted, so that a run that was killed at any moment submits nothing twice.
 import asyncio
 import copy
 import hashlib
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -29,24 +26,28 @@ from collections.abc import (
 from concurrent.futures import Future
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import (
-    MissingExtraError,
     ProviderError,
     RejectedRequestError,
     TransportError,
-    UsageError,
 )
 from pytest_regen.files import project_root
 from pytest_regen.text import plural
-from pytest_regen.turns.anthropic import AnthropicProvider, plain
+from pytest_regen.turns.anthropic import plain
 from pytest_regen.turns.background import background_loop
+from pytest_regen.turns.batch_calls import (
+    FAILURES,
+    BatchCalls,
+    asked_pause,
+    count_of,
+    gave_up,
+    id_of,
+)
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, Origin
 from pytest_regen.turns.interception import current_interceptor
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -55,34 +56,17 @@ from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failur
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["POLL_VARIABLE", "BatchProvider"]
+__all__ = ["BatchProvider"]
 
-R = TypeVar("R")
-
-POLL_VARIABLE: Final = "PYTEST_REGEN_BATCH_POLL"
-"""The environment variable that sets ``poll``."""
-
-_POLL: Final = 5.0
 _LARGEST: Final = 100 << 20
 """Bytes of one batch: well below the 256 MB that the API takes."""
-_QUIET: Final = 0.2
-"""Parts of ``poll`` for which nothing more arrives before a batch is submitted."""
-_PATIENCE: Final = 12.0
-"""Parts of ``poll``: the longest pause, and how long an arrival waits for others."""
-_GROWTH: Final = 1.5
-"""From one pause to the next."""
 _BATCHES: Final = 3
 """Batches that one request is submitted in."""
-_FAILURES: Final = 20
-"""Calls in a row that may fail while a batch is under way; with pauses, some 20 minutes."""
 _READINGS: Final = 3
 """Times that results are read where some are missing."""
 _TOO_LARGE: Final = 413
 _NOT_FOUND: Final = 404
-_PAGE: Final = 100
-"""Batches listed per call."""
 _HOUR: Final = 3_600.0
-_DAY: Final = 86_400.0
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +114,7 @@ class _TooLarge(Exception):  # noqa: N818 - not raised past this module
     """The API takes no batch of that size."""
 
 
-class BatchProvider(AnthropicProvider):
+class BatchProvider(BatchCalls):
     """Sends turns to the Message Batches API, many in one batch.
 
     Send as many as there are at once, from threads or with ``asyncio.gather``: each waits for its
@@ -171,9 +155,13 @@ class BatchProvider(AnthropicProvider):
         tell: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(
-            model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
+            model,
+            api_key=api_key,
+            base_url=base_url,
+            max_retries=max_retries,
+            timeout=timeout,
+            poll=poll,
         )
-        self._poll = _seconds(poll)
         self._folder = BatchFolder(folder or project_root(Path.cwd()) / ".regen" / "batches")
         self._tell = tell or (lambda _: None)
         self._guard = threading.Lock()
@@ -185,7 +173,6 @@ class BatchProvider(AnthropicProvider):
         """Requests, in all threads and in that of the loop: they lag behind where many come."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathering = False
-        self._is_reached = False
         self._under_way: dict[str, _Batch] = {}
         self._taken: set[tuple[str, int]] = set()
         self._delivered: dict[str, deque[tuple[BatchFile, int]]] = {}
@@ -343,9 +330,8 @@ class BatchProvider(AnthropicProvider):
             return
         try:
             # Who has reached the API once waits for it; else the address may be wrong.
-            failures = _FAILURES if self._is_reached else 1
+            failures = FAILURES if self._is_reached else 1
             before = await self._patiently(self._newest, items[0].params["model"], failures)
-            self._is_reached = True
             with _on_disk(self._folder.path), self._folder.alone():
                 origin = Origin.of(self._public_address, self._key_for(None))
                 rest = self._join(items, origin)
@@ -409,7 +395,7 @@ class BatchProvider(AnthropicProvider):
                 await self._read(batch, await self._wait_for_end(batch))
         except _NoBatch:
             batch.file.remove()
-            why = _gave_up(f"{batch.name} is gone", "it was deleted, or is too old to have results")
+            why = gave_up(f"{batch.name} is gone", "it was deleted, or is too old to have results")
             self._ask_again(batch, dict.fromkeys(batch.items, why))
         except _TooLarge:
             self._halve(batch)
@@ -429,13 +415,14 @@ class BatchProvider(AnthropicProvider):
             {"custom_id": file.custom_id(number), "params": item.params}
             for number, item in batch.items.items()
         ]
-        for failures in range(_FAILURES):
+        for failures in range(FAILURES):
             file.note_try()
             error = await self._post(batch, requests, pauses)
             if error is None:
                 break
-            if failures + 1 == _FAILURES:
+            if failures + 1 == FAILURES:
                 raise error
+            file.note_try()
             found = await self._find(batch)
             if found is not None:
                 file.note_id(found)
@@ -456,7 +443,7 @@ class BatchProvider(AnthropicProvider):
             try:
                 batches = await self._batches(max_retries=0)
                 made = plain(await batches.create(requests=requests))
-                batch.file.note_id(_id_of(made))
+                batch.file.note_id(id_of(made))
             except Exception as error:
                 status = getattr(error, "status_code", None)
                 failure, _ = self._failure(error, batch.model)
@@ -469,7 +456,7 @@ class BatchProvider(AnthropicProvider):
                     raise
                 # The queue of batches is full, or calls come too fast: that passes by itself.
                 self._say(batch, f"waits to be submitted: {failure.why or failure.what}")
-                await asyncio.sleep(max(next(pauses), _asked_pause(error)))
+                await asyncio.sleep(max(next(pauses), asked_pause(error)))
             else:
                 return None
 
@@ -520,8 +507,8 @@ class BatchProvider(AnthropicProvider):
             listed = await self._patiently(lambda: self._list_since(file), batch.model)
             running = 0
             for candidate in listed:
-                id_ = _id_of(candidate)
-                if id_ in others or _count_of(candidate) != len(file.digests):
+                id_ = id_of(candidate)
+                if id_ in others or count_of(candidate) != len(file.digests):
                     continue
                 if candidate.get("processing_status") != "ended":
                     running += 1
@@ -534,33 +521,6 @@ class BatchProvider(AnthropicProvider):
             if not running and (now - began > self._longest or now - file.tried > _HOUR):
                 return None
             await asyncio.sleep(next(pauses))
-
-    async def _list_since(self, file: BatchFile) -> list[dict[str, Any]]:
-        """Return the batches created since the intent, the newest first."""
-        found = []
-        batches = await self._batches()
-        async for listed in batches.list(limit=_PAGE):
-            known = plain(listed)
-            created = _timestamp(known.get("created_at"))
-            if known.get("id") == file.before or created < file.created - _DAY:
-                break
-            found.append(known)
-        return found
-
-    async def _is_of(self, candidate: Mapping[str, Any], file: BatchFile) -> bool:
-        """Return whether the results of a batch that has ended are those of an intent."""
-        if not candidate.get("results_url"):
-            return False
-        async with aclosing(self._results(candidate)) as results:
-            async for result in results:
-                return file.number_of(result.get("custom_id")) is not None
-        return False
-
-    async def _newest(self) -> str:
-        """Return the id of the newest batch; empty if there is none."""
-        page = await (await self._batches()).list(limit=1)
-        listed = [plain(batch) for batch in page.data]
-        return _id_of(listed[0]) if listed else ""
 
     async def _wait_for_end(self, batch: _Batch) -> dict[str, Any]:
         """Return what the API says of a batch once it has ended.
@@ -580,15 +540,11 @@ class BatchProvider(AnthropicProvider):
                 if time.time() - batch.file.tried > self._longest:
                     raise _NoBatch from error
             else:
-                done, total = _count_of(known, ended=True), _count_of(known)
+                done, total = count_of(known, ended=True), count_of(known)
                 self._say(batch, f"{done:,} of {total:,} done")
                 if known.get("processing_status") == "ended":
                     return known
             await asyncio.sleep(next(pauses))
-
-    async def _retrieve(self, id_: str) -> dict[str, Any]:
-        known: dict[str, Any] = plain(await (await self._batches()).retrieve(id_))
-        return known
 
     def _refuse_other_key(self, file: BatchFile) -> None:
         if file.origin == Origin.of(self._public_address, self._key_for(None)):
@@ -614,9 +570,9 @@ class BatchProvider(AnthropicProvider):
         for _ in range(_READINGS):
             count = await self._patiently(lambda: self._hand_out(batch, known, failed), batch.model)
             missing = wanted.keys() & batch.items.keys() - failed.keys()
-            if not missing or count >= _count_of(known):
+            if not missing or count >= count_of(known):
                 break
-        gone = _gave_up(f"{batch.name} has no result for a request", "its results leave it out")
+        gone = gave_up(f"{batch.name} has no result for a request", "its results leave it out")
         self._ask_again(batch, {**dict.fromkeys(missing, gone), **failed})
 
     async def _hand_out(
@@ -637,30 +593,13 @@ class BatchProvider(AnthropicProvider):
                 outcome = self._outcome(batch, result.get("result"))
                 if isinstance(outcome, Reply):
                     del batch.items[number]
-                    delivered = self._delivered.setdefault(item.digest, deque())
-                    delivered.append((batch.file, number))
                     if item.reply.set_running_or_notify_cancel():
+                        delivered = self._delivered.setdefault(item.digest, deque())
+                        delivered.append((batch.file, number))
                         item.reply.set_result(outcome)
                 else:
                     failed[number] = outcome
         return count
-
-    async def _results(self, known: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the results of a batch."""
-        host = urlsplit(str(known["results_url"])).netloc
-        if host != urlsplit(self.base_url).netloc.rpartition("@")[2]:
-            raise _gave_up(
-                f"the results of {_id_of(known)} lie at {host}, not at {self._address}",
-                "the key is sent nowhere but to the address that was named for it",
-            )
-        stream = await (await self._batches()).results(_id_of(known))
-        try:
-            async for result in stream:
-                entry = plain(result)
-                if isinstance(entry, dict):
-                    yield entry
-        finally:
-            await stream.http_response.aclose()
 
     def _outcome(self, batch: _Batch, result: object) -> Reply | ProviderError:
         """Return what one result says: a reply, or why there is none."""
@@ -676,11 +615,11 @@ class BatchProvider(AnthropicProvider):
                     200, found.get("error"), model=batch.model, address=self._address
                 )
             case "expired":
-                return _gave_up(f"a request expired in {batch.name}", "it took more than 24 hours")
+                return gave_up(f"a request expired in {batch.name}", "it took more than 24 hours")
             case "canceled":
-                return _gave_up(f"{batch.name} was cancelled", "somebody did so at the API")
+                return gave_up(f"{batch.name} was cancelled", "somebody did so at the API")
             case other:
-                return _gave_up(f"{batch.name} has a result of the type {other!r}", "it is unknown")
+                return gave_up(f"{batch.name} has a result of the type {other!r}", "it is unknown")
 
     def _ask_again(self, batch: _Batch, failed: Mapping[int, ProviderError]) -> None:
         """Put requests that got no reply into another batch, or say that there is none.
@@ -692,6 +631,7 @@ class BatchProvider(AnthropicProvider):
             item = batch.items.pop(number)
             is_final = isinstance(failure, RejectedRequestError) and batch.is_own
             if is_final or item.batches >= _BATCHES:
+                failure.is_alone = True
                 self._fail([item], failure)
             else:
                 again.append(item)
@@ -736,94 +676,11 @@ class BatchProvider(AnthropicProvider):
                     if digest in self._stored_elsewhere
                 )
 
-    # Calls
-
-    async def _batches(self, *, max_retries: int | None = None) -> Any:
-        """Return the part of the client that is about batches.
-
-        Raises:
-            MissingExtraError: the SDK has none.
-        """
-        client = await self._async_client(self._key_for(None))
-        retries = self.max_retries if max_retries is None else max_retries
-        batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
-        if batches is None:
-            raise MissingExtraError(
-                "the installed release of the package anthropic knows no batches",
-                why="they are part of it from 0.42 on",
-                hint="pip install --upgrade 'pytest-regen[anthropic]'; or ask without a batch",
-                extra="anthropic",
-            )
-        return batches
-
-    async def _patiently(
-        self, call: Callable[[], Awaitable[R]], model: str, failures: int = _FAILURES
-    ) -> R:
-        """Return what a call returns; while the connection or the API fails, it is made again.
-
-        A batch goes on at the API whether it is looked at or not.
-
-        Args:
-            call: reads, and changes nothing.
-            model: for messages.
-            failures: after which it is given up. To be limited is none.
-
-        Raises:
-            ProviderError: it is refused, or failed too often in a row.
-        """
-        pauses = self._pauses()
-        while True:
-            try:
-                return await call()
-            except Exception as error:  # noqa: BLE001 - sorted by what it says
-                failures -= getattr(error, "status_code", None) != RATE_LIMITED
-                failure, cause = self._failure(error, model)
-                if not isinstance(failure, TransportError):
-                    raise failure from cause
-                if not failures:
-                    if self._is_reached:
-                        failure.hint = "batches go on at the API: run the same command again later"
-                    raise failure from cause
-                await asyncio.sleep(max(next(pauses), _asked_pause(error)))
-
-    def _pauses(self) -> Iterator[float]:
-        pause = self._poll
-        while True:
-            yield pause
-            pause = min(pause * _GROWTH, self._longest)
-
-    @property
-    def _quiet(self) -> float:
-        return _QUIET * self._poll
-
-    @property
-    def _longest(self) -> float:
-        return _PATIENCE * self._poll
-
-    @property
-    def _public_address(self) -> str:
-        url = urlsplit(self.base_url)
-        return f"{url.scheme}://{self._address}{url.path}"
-
     def _say(self, batch: _Batch, words: str) -> None:
         if batch.said != words:
             batch.said = words
-            self._tell(f"{batch.name}: {words}")
-
-
-def _seconds(poll: float | None) -> float:
-    given = os.environ.get(POLL_VARIABLE) if poll is None else poll
-    try:
-        seconds = float(given or _POLL) if poll is None else poll
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < float("inf"):
-        raise UsageError(
-            f"poll is {given!r}",
-            why="it is the number of seconds until a batch is looked at first",
-            hint=f"pass a number above 0 as poll= or in {POLL_VARIABLE}",
-        )
-    return seconds
+            with suppress(Exception):  # What shows how far it is ends no work.
+                self._tell(f"{batch.name}: {words}")
 
 
 def _params(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -835,45 +692,6 @@ def _digest(params: Mapping[str, Any]) -> tuple[str, int]:
     """Return what tells a request from others, and its size in bytes."""
     data = canonical_json(params).encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()[:32], len(data)
-
-
-def _id_of(known: object) -> str:
-    """Return the id of a batch."""
-    id_ = known.get("id") if isinstance(known, Mapping) else None
-    if not isinstance(id_, str) or not id_:
-        raise _gave_up("what the API calls a batch has no id", f"it says {known!r:.80}")
-    return id_
-
-
-def _count_of(known: Mapping[str, Any], *, ended: bool = False) -> int:
-    """Return how many requests a batch has, or how many of them have ended."""
-    counts = known.get("request_counts")
-    counts = counts if isinstance(counts, Mapping) else {}
-    return sum(
-        count
-        for name, count in counts.items()
-        if type(count) is int and not (ended and name == "processing")
-    )
-
-
-def _timestamp(value: object) -> float:
-    """Return an instant in seconds since the epoch; the latest one where it is none."""
-    try:
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        return moment.timestamp()
-    except (ValueError, OverflowError):
-        return float("inf")
-
-
-def _asked_pause(error: Exception) -> float:
-    """Return the seconds that an answer asks to wait for."""
-    headers = getattr(getattr(error, "response", None), "headers", {})
-    asked = str(headers.get("retry-after", ""))
-    return min(float(asked), _DAY) if asked.isascii() and asked.isdigit() else 0.0
-
-
-def _gave_up(what: str, why: str) -> TransportError:
-    return TransportError(what, why=why, hint="run the command again; what was finished is kept")
 
 
 @contextmanager

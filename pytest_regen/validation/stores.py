@@ -39,6 +39,7 @@ __all__ = [
     "behaviour_of_store",
     "format_note",
     "from_errors_command",
+    "is_by_template",
     "runs_any",
     "stale_types",
     "update_command",
@@ -112,12 +113,17 @@ def format_note(store: RegenStore) -> str:
     )
 
 
+def is_by_template(store: RegenStore) -> bool:
+    """Return whether the template wrote a store, so that it writes it anew without a model."""
+    return store.envelope.model == TEMPLATE
+
+
 def from_errors_command(store: RegenStore) -> str:
     """Return the command that asks for the types of a store that have errors.
 
     What the template wrote it can write anew; who made the store may have no key.
     """
-    free = f" --provider {TEMPLATE}" if store.envelope.model == TEMPLATE else ""
+    free = f" --provider {TEMPLATE}" if is_by_template(store) else ""
     return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
 
 
@@ -144,7 +150,7 @@ def update_command(store: RegenStore, *, every: bool = False) -> str:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
-    if store.envelope.model == TEMPLATE:
+    if is_by_template(store):
         words += ["--provider", TEMPLATE]
     return shlex.join(words)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from batch_work import LONG, emulator, has_id, noted, sizes, wait_for
@@ -14,8 +15,8 @@ from command_line import command
 from pages import blocks, sessions
 from reference_writer import ReferenceWriter
 
-from pytest_regen.emulator import BatchStep, Emulator, Script
-from pytest_regen.turns.batches import POLL_VARIABLE
+from pytest_regen.emulator import BatchStep, Emulator, Fault, Script
+from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 FOLDER = Path(".regen", "batches")
 
@@ -49,6 +50,26 @@ def test_types_are_regenerated_in_a_batch(broken: Path, batches: Emulator) -> No
 
     assert done.code == 0, done.err
     assert sizes(batches) == [1]
+
+
+def test_a_page_that_fails_in_its_batch_ends_no_other(document: Path, batches: Emulator) -> None:
+    """What the API refuses of one request says nothing about the next: corrections go on."""
+    write = ReferenceWriter()
+    wrong = ["There is no code in this."]
+
+    def answer(body: dict[str, Any]) -> Any:
+        if "MakerDataObject" in str(body):
+            return Fault(400, message="Too long.")
+        return wrong.pop() if "KiteDataObject" in str(body) and wrong else write(body)
+
+    batches.responder = answer
+
+    done = command("generate", document, "--all", "--engine", "batch")
+
+    assert done.code == 3
+    assert "Too long." in done.err
+    assert command("validate", "generated/GET_kites").code == 0
+    assert sizes(batches) == [3, 1]
 
 
 def test_ctrl_c_cancels_no_batch_and_the_same_command_picks_it_up(

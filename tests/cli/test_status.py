@@ -71,6 +71,20 @@ def test_the_sum_as_json() -> None:
     assert total["next"].startswith("pytest-regen generate SPEC")
 
 
+def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
+    """It names their folder, and mends them."""
+    for name in ("GET_a", "GET_b", "GET_c"):
+        (fine if name == "GET_b" else wrong)(here / "generated" / name)
+
+    total, following = command("status", "generated").err.splitlines()[-2:]
+
+    assert total.startswith("2 pages with errors: 2 to ask, about ")
+    assert following == "  next: pytest-regen regenerate generated --from-errors"
+    ran = command(*following.split()[2:], "--provider", "plugin_answers:Good")
+    assert ran.code == 0, ran.err
+    assert "nothing to do" in command("status", "generated").err
+
+
 def test_nothing_to_do_has_no_next_command(good: Path) -> None:
     """The sum counts what was looked at."""
     ran = command("status", good)

@@ -1,5 +1,6 @@
 """The line that says how far a run is: the words, the pace, and what fits into a width."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -114,6 +115,15 @@ def test_stores_that_were_not_begun_are_counted() -> None:
     state = RunState(10, 100, 50, 60, calls=50, elapsed=50.0)
 
     assert pace_of(state).seconds_left(state) == pytest.approx(450)
+
+
+def test_a_burst_promises_nothing_once_turns_wait_for_the_limit() -> None:
+    """The rest goes as fast as the limit allows."""
+    burst = RunState(0, 1, 60, 120, calls=60, limit=60, elapsed=4.0)
+    waiting = replace(burst, waiting=5)
+
+    assert pace_of(burst).seconds_left(burst) == pytest.approx(4)
+    assert pace_of(waiting).seconds_left(waiting) == pytest.approx(60)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ LEVELS = {
     "sandbox": 1,
     "extras": 1,
     "files": 0,
+    "store_folders": 1,
     "commit": 1,
     "journal": 0,
     "network": 1,

@@ -296,6 +296,26 @@ def test_a_link_that_leads_out_of_the_root_is_refused(root: Path, tmp_path: Path
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_nothing_is_written_or_removed_behind_a_link_in_a_journal(
+    root: Path, tmp_path: Path
+) -> None:
+    """Version control may have brought the journal."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_bytes(b"mine\n")
+    with stopped_at("after rename", "commit.json"):
+        write(root)
+    for number in range(3):
+        (root / ".regen/journal" / str(number)).symlink_to(tmp_path / "out" / "mine")
+
+    recover(root)
+
+    assert on_disk(root) == state(CHANGED)
+    (root / ".regen/journal").symlink_to(tmp_path / "out")
+    with pytest.raises(StoreWriteError, match="symbolic link"):
+        recover(root)
+    assert (tmp_path / "out" / "mine").read_bytes() == b"mine\n"
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"changes": 3}', '{"changes": [{}]}', "[" * 9999]
 )

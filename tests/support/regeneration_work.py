@@ -4,10 +4,9 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
-import os
 import signal
-import sys
 import time
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import anthropic
@@ -59,19 +58,25 @@ def regenerate_one_of_many(folder: Path, number: int) -> None:
     told.write_text(json.dumps([began, time.time()]))
 
 
-def generate_all(folder: Path, *options: str) -> None:
+def generate_all(folder: Path, number: int = 0, *options: str) -> None:
     """Run the command that generates every operation of ``api.json``, with many requests."""
-    os.chdir(folder)
-    sys.stdout = sys.stderr = (folder / "output").open("w")
+    path = folder / f"output{number or ''}"
     options = options or (f"--jobs={JOBS}",)
-    try:
-        main(["generate", "api.json", "--all", f"--fields-per-page={FIELDS_PER_PAGE}", *options])
-    except SystemExit as ended:
-        if ended.code:
-            raise RuntimeError((folder / "output").read_text()) from ended
+    with (
+        path.open("w") as output,
+        redirect_stdout(output),
+        redirect_stderr(output),
+        chdir(folder),
+    ):
+        try:
+            pages = f"--fields-per-page={FIELDS_PER_PAGE}"
+            main(["generate", "api.json", "--all", pages, *options])
+        except SystemExit as ended:
+            if ended.code:
+                raise RuntimeError(path.read_text()) from ended
 
 
 def generate_all_in_batches(folder: Path) -> None:
     """Do the same by the Message Batches API."""
     os.environ[POLL_VARIABLE] = "0.1"
-    generate_all(folder, "--engine=batch")
+    generate_all(folder, 0, "--engine=batch")

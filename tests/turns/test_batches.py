@@ -23,7 +23,7 @@ from pytest_regen.errors import (
     UsageError,
 )
 from pytest_regen.turns import AnthropicProvider, BatchProvider
-from pytest_regen.turns.batches import POLL_VARIABLE
+from pytest_regen.turns.batch_calls import POLL_VARIABLE
 from pytest_regen.turns.exchange import TurnExchange, whole_reply
 
 ROOT = "/v1/messages/batches"
@@ -122,6 +122,7 @@ def test_what_fails_in_three_batches_has_failed(tmp_path: Path) -> None:
 
     assert isinstance(lost, TransportError)
     assert "Too much." in lost.why
+    assert lost.is_alone
     assert other == "You said: b"
     assert sizes(emulated) == [2, 1, 1]
 

@@ -273,7 +273,8 @@ def test_two_providers_of_one_process_wait_for_the_same_batch(tmp_path: Path) ->
     assert sizes(emulated) == [3]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.sweep)])
+@pytest.mark.sweep
+@pytest.mark.parametrize("count", [2, 8])
 def test_processes_submit_each_request_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:

@@ -1,0 +1,51 @@
+"""Which folders are stores: told by the names in them, so that every run of pytest can ask."""
+
+import glob
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_regen.files import JOURNAL
+
+__all__ = ["IR_FILE", "PAGES_FILE", "PROMPTS_FILE", "FoundStores", "find_stores", "is_store"]
+
+IR_FILE: Final = "ir.json"
+PROMPTS_FILE: Final = "prompts.json"
+PAGES_FILE: Final = "pages.json"
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a folder holds at least one artifact of a store."""
+    return (
+        any((path / name).is_file() for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE))
+        or (path / JOURNAL).is_dir()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStores:
+    """What globs matched."""
+
+    stores: tuple[Path, ...]
+    """Absolute folders, sorted, each once."""
+    unmatched: tuple[str, ...]
+    """Globs that no store matches; a gate that checks nothing must not pass."""
+
+
+def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
+    """Return the stores that ``globs`` match, seen from ``root``; ``**`` goes into folders."""
+    found: set[str] = set()
+    unmatched: list[str] = []
+    base = os.path.abspath(root)  # noqa: PTH100 - a link stays the name the user gave
+    for pattern in globs:
+        matches = {
+            os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - as above
+            for name in glob.glob(pattern, root_dir=base, recursive=True)  # noqa: PTH207 - also absolute
+        }
+        stores = {name for name in matches if is_store(Path(name))}
+        if not stores:
+            unmatched.append(pattern)
+        found |= stores
+    return FoundStores(tuple(sorted(Path(name) for name in found)), tuple(unmatched))

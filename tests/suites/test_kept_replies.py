@@ -1,0 +1,100 @@
+"""A run that is killed pays only for what was in flight; several at once lose nothing."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from killing import kill_at_every_effect, run_together
+from many_operations import PAGES, write_many_operations
+from reference_writer import ReferenceWriter
+from regeneration_work import generate_all
+from served_stores import KEY, Served, issues_of, served
+
+from pytest_regen.emulator import EmulatedReply
+from pytest_regen.files import observe_effects
+from pytest_regen.stores import RegenStore, history
+
+
+@contextmanager
+def project(folder: Path, delay: float = 0.0) -> Iterator[Served]:
+    """Make a project with one operation of five pages; yield the API that children ask."""
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("", "utf-8")
+    write_many_operations(folder / "api.json", 1)
+    write = ReferenceWriter(0)
+    with served(lambda body: EmulatedReply(write(body), delay=delay)) as server:
+        address = {"ANTHROPIC_BASE_URL": server.emulator.base_url, "ANTHROPIC_API_KEY": KEY}
+        with patch.dict(os.environ, address):
+            yield server
+
+
+def generated(folder: Path) -> RegenStore:
+    """Generate the operation in this process, with what runs before it left."""
+    generate_all(folder)
+    return RegenStore.open(folder / "generated" / "GET_v1_harbour0")
+
+
+def check_whole(store: RegenStore) -> None:
+    """Assert that all pages of a store are there and right."""
+    assert store.missing_pages == ()
+    assert issues_of(store) == []
+    assert store.source == store.assembly()
+
+
+def check_kills(folder: Path, step: int) -> None:
+    """Kill the command at every ``step``-th effect; assert what the next run still asks for."""
+    with project(folder / "project") as server:
+        kills = kill_at_every_effect(
+            "regeneration_work:generate_all", folder / "project", folder / "copies", step=step
+        )
+        for killed in kills:
+            kept = sum(
+                line.count(b'"reply"')
+                for file in killed.folder.glob(".regen/replies/*.jsonl")
+                for line in file.read_bytes().splitlines()
+            )
+            is_stored = (killed.folder / "generated" / "GET_v1_harbour0" / "pages.json").exists()
+            server.emulator.requests.clear()
+            check_whole(generated(killed.folder))
+            assert len(server.bodies) == (0 if is_stored else PAGES - kept), killed.effect
+            assert not [*killed.folder.glob(".regen/replies/*.jsonl")] or is_stored
+
+
+def test_a_reply_that_had_arrived_is_not_paid_for_again(tmp_path: Path) -> None:
+    """Whatever a killed run was doing, the next one asks for no page whose reply was there."""
+    check_kills(tmp_path, 23)
+
+
+@pytest.mark.sweep
+def test_a_reply_that_had_arrived_is_not_paid_for_again_after_any_effect(tmp_path: Path) -> None:
+    """The same at every effect."""
+    check_kills(tmp_path, 1)
+
+
+def test_a_new_store_of_five_pages_waits_for_the_disk_at_most_ten_times(tmp_path: Path) -> None:
+    """The journal of replies included; each of its five files takes one of them."""
+    effects: Counter[str] = Counter()
+    with project(tmp_path / "project") as server:
+        with observe_effects(lambda effect, _: effects.update([effect])):
+            store = generated(tmp_path / "project")
+        assert len(server.bodies) == PAGES
+
+    check_whole(store)
+    assert effects["before fsync"] <= 10
+
+
+@pytest.mark.sweep
+def test_eight_commands_that_generate_one_store_lose_nothing(tmp_path: Path) -> None:
+    """Pages that several asked for at the same time are stored once, the others in the history."""
+    with project(tmp_path / "project", delay=0.3) as server:
+        run_together("regeneration_work:generate_all", tmp_path / "project", 8)
+        asked = len(server.bodies)
+
+    store = RegenStore.open(tmp_path / "project" / "generated" / "GET_v1_harbour0")
+    check_whole(store)
+    assert not [*(tmp_path / "project").glob(".regen/replies/*.jsonl")]
+    print(f"{asked} requests for {PAGES} pages, {len(history(store.path))} in the history")  # noqa: T201 - measured, not asserted
