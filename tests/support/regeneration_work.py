@@ -4,6 +4,7 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
+import os
 import signal
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -16,7 +17,7 @@ from pytest_regen.cli.app import main
 from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.batches import POLL_VARIABLE
+from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 __all__ = [
     "JOBS",
