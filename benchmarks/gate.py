@@ -1,15 +1,15 @@
-"""The gate of 1,000 types under pytest-xdist beside the same without workers, as ratios.
+"""The gate of 1,000 types in two processes beside the same in one, as ratios.
 
     python benchmarks/gate.py [LANGUAGE]
 
-Whole runs of pytest. What 1,000 empty tests take with the same flags is subtracted, so that what
-workers cost by themselves does not count. Cold is a run in a checkout that was never gated, warm
-one that repeats it. Every type of a Python store is run with JSON of its document, too.
+Whole runs, the shortest of several. What 1,000 empty tests take with the same flags of pytest is
+subtracted, so that what workers cost by themselves does not count. Cold is a run in a checkout that
+was never gated, warm one that repeats it. Every type of a Python store is run with JSON of its
+document, too.
 """
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,6 +22,7 @@ from table import print_table
 
 SHAPES = ((1, 1000), (20, 50), (250, 4))
 """Stores, and types in each."""
+COUNTS = (2, 10, 50, 250)
 ROUNDS = 5
 FLAGS = ("-q", "-p", "no:cacheprovider", "-p", "pytest_regen.pytest_plugin.plugin")
 WORKERS = ("-p", "xdist", "-n", "2")
@@ -46,9 +47,25 @@ def main(language: str) -> None:
                     f"{both / alone:.2f}",
                 )
             )
-    head = ("stores", "`pytest`, cold", "`-n 2`, cold", "ratio", "warm", "`-n 2`, warm", "ratio")
-    print(f"{language}; bar: a ratio of 1")
-    print_table(head, rows)
+        head = ("stores", "`pytest`, cold", "`-n 2`, cold", "ratio", "warm", "`-n 2`", "ratio")
+        print(f"{language}; bar: a ratio of 1")
+        print_table(head, rows)
+        print()
+        validate(project)
+
+
+def validate(project: Path) -> None:
+    """Print how long commands take without a cache: one process and two."""
+    stores = sorted((project / "generated").iterdir())
+    rows = []
+    for count in COUNTS:
+        words = ["-m", "pytest_regen", "validate", "--no-write", *map(str, stores[:count])]
+        one, two = (
+            min(run(project, [*words, "--jobs", jobs])[0] for _ in range(ROUNDS))
+            for jobs in ("1", "2")
+        )
+        rows.append((f"{count}", f"{one:.2f} s", f"{two:.2f} s", f"{two / one:.2f}"))
+    print_table(("stores of 4 types", "`validate`", "`validate --jobs 2`", "ratio"), rows)
 
 
 def write_project(root: Path, stores: int, types: int, language: str) -> Path:
@@ -72,31 +89,37 @@ def write_empty(root: Path) -> Path:
 def gate(project: Path, empty: Path, flags: tuple[str, ...]) -> tuple[float, float]:
     """Return the seconds of a run that repeats another, and of one in a fresh checkout."""
     seconds(empty, flags)  # Byte code is written once.
-    warm, cold = [], []
+    warm, cold, alone = [], [], []
     for _ in range(ROUNDS):
         shutil.rmtree(project / ".regen", ignore_errors=True)
-        before = seconds(empty, flags)
-        cold.append(seconds(project, flags) - before)
-        warm.append(seconds(project, flags) - before)
-    return statistics.median(warm), statistics.median(cold)
+        alone.append(seconds(empty, flags))
+        cold.append(seconds(project, flags))
+        warm.append(seconds(project, flags))
+    return min(warm) - min(alone), min(cold) - min(alone)
 
 
 def seconds(root: Path, flags: tuple[str, ...]) -> float:
     """Return how long a run of pytest takes in which 1,000 items pass."""
+    taken, told = run(root, ["-m", "pytest", *FLAGS, *flags])
+    if "1000 passed" not in told:
+        raise SystemExit(told[-2000:])
+    return taken
+
+
+def run(root: Path, words: list[str]) -> tuple[float, str]:
+    """Return how long Python takes, and what it prints."""
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     begin = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *FLAGS, *flags],
+        [sys.executable, *words],
         cwd=root,
         env=environment,
         check=False,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
-    taken = time.perf_counter() - begin
-    if "1000 passed" not in done.stdout:
-        raise SystemExit(done.stdout[-2000:] + done.stderr)
-    return taken
+    return time.perf_counter() - begin, done.stdout
 
 
 if __name__ == "__main__":

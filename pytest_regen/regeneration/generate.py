@@ -1,7 +1,7 @@
 """An API description becomes a store, or an existing store follows its document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -42,7 +42,6 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.stores import (
     RegenStore,
     StoredPage,
-    StoreUpdate,
     refuse_unwritable,
 )
 from pytest_regen.stores.formats import PagesEnvelope
@@ -467,35 +466,24 @@ class _PlannedStore(StorePlace):
             return
         if self._discards:
             _drop_edits(self.plan)
-        with ExitStack() as stack:
-            transaction = self._lock(stack)
-            if self.is_stored:
-                yield LockedStore(self, transaction)
-                return
-            if self.plan.previous is None:
-                yield LockedStore(self, transaction)
-            else:
-                followed = self._follow(transaction.store)
-                changes = _changes(self.plan, transaction.store, followed)
-                yield LockedStore(self, transaction, followed, changes)
-            self.is_stored = True
-
-    def _lock(self, stack: ExitStack) -> StoreUpdate[RegenStore]:
         plan, planned = self.plan, self._without_unwritten
-        if plan.previous is not None:
-            return stack.enter_context(RegenStore.update(self.path))
-        creating = RegenStore.create_or_update(planned, schema=schema_markdown(plan.ir))
-        transaction = stack.enter_context(creating)
-        # Another process may have made it while the first page was asked: that one serves.
-        self.is_stored = transaction.store is not planned
-        return transaction
+        if plan.previous is None:
+            # Another process may have made it while the first page was asked: that one serves.
+            creating = RegenStore.create_or_update(planned, schema=schema_markdown(plan.ir))
+            with creating as transaction:
+                yield LockedStore(self, transaction)
+        else:
+            with RegenStore.update(self.path) as transaction:
+                followed = self._follow(transaction.store)
+                changes = _changes(plan, transaction.store, followed)
+                yield LockedStore(self, transaction, followed, changes)
+        self.is_stored = True
 
     def store_plan(self) -> None:
         """Make the folder follow its document where no answer did."""
         if not self.is_stored:
             with self.update() as locked:
-                if not self.is_stored:
-                    locked.write(locked.view, (), ())
+                locked.write(locked.view, (), ())
 
 
 def _follow(store: RegenStore, plan: StorePlan) -> RegenStore:

@@ -6,6 +6,7 @@ whatever runs the types. Everything else, a cache that cannot be read among it, 
 """
 
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -27,7 +28,12 @@ from pytest_regen.stores.history import store_files
 from pytest_regen.stores.trials import take_out
 from pytest_regen.validation.behaviour import COUNT, StoreBehaviour, hold_lock
 from pytest_regen.validation.issues import Excerpt, Issue, ValidationResult
-from pytest_regen.validation.stores import behaviour_of_store, format_note, validate_store
+from pytest_regen.validation.stores import (
+    behaviour_of_store,
+    format_note,
+    is_document_known,
+    validate_store,
+)
 
 __all__ = ["StoreCache", "StoreFacts", "StoreFindings", "lines_of"]
 
@@ -250,9 +256,9 @@ class StoreCache:
         # The document may have changed while it was read.
         after = _findings_key(path, facts, behaviour=behaviour)
         if after == before:
-            # What kept types from being run may be gone the next time; and the code of languages
-            # of others is not all known.
-            is_lasting = not not_run and _is_ours(facts.language)
+            # What kept types from being run may be gone the next time; the code of languages of
+            # others is not all known; and a document that has changed may name other files by now.
+            is_lasting = not not_run and _is_ours(facts.language) and is_document_known(store)
             if is_lasting or self._run:
                 scope = "" if is_lasting else self._run
                 self._keep(path, f"{after} {scope}", found)
@@ -309,10 +315,12 @@ def code_version() -> str:
     package = Path(__file__).parents[1]
     own = [
         [path.relative_to(package).as_posix(), file_hash(path.read_bytes())]
-        for path in sorted(package.rglob("*.py"))
+        for path in sorted(package.rglob("*"))
+        if path.is_file() and path.suffix != ".pyc"
     ]
+    # Without files, as in an archive, the code is not known: nothing is known by it.
     installed = sorted({name for folder in sys.path for name in _distributions(folder)})
-    return canonical_hash([sys.version, own, installed])
+    return canonical_hash([sys.version, own or secrets.token_hex(), installed])
 
 
 def _distributions(folder: str) -> list[str]:

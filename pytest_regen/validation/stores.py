@@ -40,6 +40,7 @@ __all__ = [
     "format_note",
     "from_errors_command",
     "is_by_template",
+    "is_document_known",
     "runs_any",
     "stale_types",
     "update_command",
@@ -180,6 +181,17 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
     except (OSError, RegenError):
         return None
     return {type_.name: type_hash(type_) for type_ in build.ir.types}
+
+
+def is_document_known(store: RegenStore) -> bool:
+    """Return whether the document is as the store was made from it, or not at hand.
+
+    Raises:
+        StoreCorruptError: ``ir.json`` does not hold an IR.
+    """
+    reference = store.ir.document
+    path = store.path / reference.path if reference else store.path
+    return reference is None or not path.is_file() or _is_as_it_was(path, reference)
 
 
 def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:

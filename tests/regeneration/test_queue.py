@@ -83,7 +83,7 @@ def write_document(path: Path, names: str = "abcd", shared: str = "") -> Path:
     for name in names:
         own = {"id": {"type": "string"}, f"of_{name}": {"type": "integer"}}
         inner = "Shared" if name in shared else f"Part{name.upper()}"
-        own["part"] = {"$ref": f"#/components/schemas/{inner}"}  # type: ignore[dict-item]
+        own["part"] = {"$ref": f"#/components/schemas/{inner}"}
         schemas[f"Whole{name.upper()}"] = {"type": "object", "properties": own}
         schemas[f"Part{name.upper()}"] = {
             "type": "object",

@@ -108,6 +108,19 @@ def test_what_findings_depend_on_is_looked_at(
     assert found.results == validate_store(RegenStore.open(opened.path))
 
 
+def test_a_document_that_has_changed_is_read_each_time(opened: Opened) -> None:
+    """It may name files by now that nobody knew of; workers of one run share what it says."""
+    append("../api.json")(opened.path)
+
+    times = []
+    for run in ("", "", "one run", "one run", "another"):
+        opened.times = 0
+        look(opened, run)
+        times.append(opened.times)
+
+    assert times == [1, 1, 1, 0, 1]
+
+
 def test_what_another_wrote_without_the_key_counts_for_nothing(opened: Opened) -> None:
     """A cache that came with a checkout cannot say that a store is right."""
     for file in (opened.path.parent / ".regen" / "cache" / "findings").iterdir():
