@@ -102,7 +102,7 @@ def test_what_is_refused_is_refused_alone(tmp_path: Path) -> None:
     assert sizes(emulated) == [2]
 
 
-@pytest.mark.parametrize("fault", [Fault(529), Fault(kind="expire"), Fault(500)])
+@pytest.mark.parametrize("fault", [Fault(529), Fault(kind="expire")])
 def test_what_fails_is_asked_again_in_another_batch(tmp_path: Path, fault: Fault) -> None:
     """What expired or met an error of the API goes into the next one; the rest has its reply."""
     answer = failing(fault, "a", times=2)

@@ -165,6 +165,7 @@ def test_a_batch_that_was_never_created_is_submitted(tmp_path: Path) -> None:
     assert not noted(tmp_path)
 
 
+@pytest.mark.sweep
 def test_an_old_intent_is_given_no_time(tmp_path: Path) -> None:
     """Whatever the API was busy with an hour ago has come to an end."""
     with emulator() as emulated:
@@ -397,7 +398,7 @@ WRONG = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(LINES), WRONG, st.sampled_from(["0" * 16, "name", "0" * 15 + "G"]))
 def test_a_file_that_somebody_made_up_is_read_or_passed_over(
     tmp_path_factory: pytest.TempPathFactory,
