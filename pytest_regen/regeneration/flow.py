@@ -105,7 +105,6 @@ def work_steps(
     task = Work(place, place.open() if view is None else view, names, feedback)
     for _ in range(rounds):
         batches = task.batches(policy, settings)
-        owed = 0
         if policy.is_draft or jobs_of(settings) > 1:
             groups = iter([list(batches)])
         else:
