@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -479,21 +479,21 @@ class _Work:
             self._tell_lost(failed, skipped)
         done: list[_Done] = []
         numbers = {str(operation): number for number, operation in enumerate(operations, 1)}
-        told = InOrder()
         early: list[tuple[int, tuple[str, RegenError] | Skipped]] = []
-        for name, result in self._generate(options, goes_on=goes_on):
-            number = numbers[name]
-            with hold_back() as lines:
-                if isinstance(result, GenerateResult):
-                    done.append(_Done.of(number, result, describe(result) if describe else None))
-                    if show is not None:
-                        show(result)
-                elif not goes_on:
-                    raise result
-                else:
-                    early.append((number, self._failure(operations[number - 1], result)))
-            told.tell(number, lines)
-        told.finish()
+        with InOrder() as told:
+            for name, result in self._generate(options, goes_on=goes_on):
+                number = numbers[name]
+                with hold_back() as lines:
+                    if isinstance(result, GenerateResult):
+                        report = describe(result) if describe else None
+                        done.append(_Done.of(number, result, report))
+                        if show is not None:
+                            show(result)
+                    elif not goes_on:
+                        raise result
+                    else:
+                        early.append((number, self._failure(operations[number - 1], result)))
+                told.tell(number, lines)
         for _, failure in sorted(early, key=itemgetter(0)):
             skipped.append(failure) if isinstance(failure, Skipped) else failed.append(failure)
         if not done and not failed:
@@ -503,7 +503,7 @@ class _Work:
                 why=skipped[-1].reason,
                 hint="name another document or tag, or --status",
             )
-        done.sort(key=lambda one: one.number)
+        done.sort(key=attrgetter("number"))
         rest = len(operations) - len(done) - len(early)
         return _Results(done, failed, skipped, self.selection.excluded, rest)
 

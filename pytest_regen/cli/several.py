@@ -99,7 +99,7 @@ def run_tasks(tasks: Sequence[Task], settings: TurnSettings, noun: str) -> Outco
     Raises:
         UsageError, MissingKeyError, MissingExtraError: what concerns all of them.
     """
-    outcome, told = Outcome(noun, len(tasks)), InOrder()
+    outcome = Outcome(noun, len(tasks))
     numbers = {task.name: number for number, task in enumerate(tasks, 1)}
 
     def flows() -> Iterator[tuple[str, Flow[Any]]]:
@@ -107,20 +107,20 @@ def run_tasks(tasks: Sequence[Task], settings: TurnSettings, noun: str) -> Outco
             say(f"{number}/{len(tasks)} {task.name}")
             yield task.name, task.steps(settings)
 
-    for name, result in drive_flows(flows(), settings, total=len(tasks)):
-        number = numbers[name]
-        with hold_back() as lines:
-            if isinstance(result, UsageError | MissingKeyError | MissingExtraError):
-                raise result
-            if isinstance(result, RegenError):
-                fail(result.what, why=result.why, hint=result.hint)
-                outcome.failed.append((name, result))
-            else:
-                emit = partial(outcome.reports.__setitem__, number)
-                outcome.codes.append(tasks[number - 1].finish(result, emit))
-                outcome.changed += bool(result.regenerated)
-                outcome.calls += result.calls
-                outcome.usage += result.usage
-        told.tell(number, lines)
-    told.finish()
+    with InOrder() as told:
+        for name, result in drive_flows(flows(), settings, total=len(tasks)):
+            number = numbers[name]
+            with hold_back() as lines:
+                if isinstance(result, UsageError | MissingKeyError | MissingExtraError):
+                    raise result
+                if isinstance(result, RegenError):
+                    fail(result.what, why=result.why, hint=result.hint)
+                    outcome.failed.append((name, result))
+                else:
+                    emit = partial(outcome.reports.__setitem__, number)
+                    outcome.codes.append(tasks[number - 1].finish(result, emit))
+                    outcome.changed += bool(result.regenerated)
+                    outcome.calls += result.calls
+                    outcome.usage += result.usage
+            told.tell(number, lines)
     return outcome
