@@ -66,6 +66,11 @@ class Outcome:
         """Places that could not be worked on, as JSON."""
         return [{"path": name, **describe_failure(error)} for name, error in self.failed]
 
+    def fail(self, name: str, error: RegenError) -> None:
+        """Tell that a place cannot be worked on, and count it."""
+        fail(error.what, why=error.why, hint=error.hint)
+        self.failed.append((name, error))
+
     def show(self, spent: Callable[[int, Usage], str]) -> None:
         """Tell the sum.
 
@@ -114,8 +119,7 @@ def run_tasks(tasks: Sequence[Task], settings: TurnSettings, noun: str) -> Outco
                 if isinstance(result, UsageError | MissingKeyError | MissingExtraError):
                     raise result
                 if isinstance(result, RegenError):
-                    fail(result.what, why=result.why, hint=result.hint)
-                    outcome.failed.append((name, result))
+                    outcome.fail(name, result)
                 else:
                     emit = partial(outcome.reports.__setitem__, number)
                     outcome.codes.append(tasks[number - 1].finish(result, emit))
