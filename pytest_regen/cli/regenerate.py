@@ -516,7 +516,7 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
     else:
         what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
     if is_terminal():
-        _show_cost(_estimate(store, asked, turns), turns)
+        turns.show_cost(_estimate(store, asked, turns))
         if confirm(f"Regenerate {what}?"):
             return
         raise typer.Exit(0)
@@ -539,15 +539,10 @@ def _estimate(
     turns: TurnOptions,
     total: Estimate | None = None,
 ) -> Estimate:
-    """Return what the pages take; the template writes pages for nothing."""
+    """Return what the pages take."""
     ir, profile = store.ir, store.envelope.profile
     sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
-    return Estimate(() if turns.by_template else map(turns.size, sizes), of=total)
-
-
-def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
-    if estimate.pages:
-        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+    return turns.estimate_all(sizes, of=total)
 
 
 def _show_plan(
@@ -581,7 +576,7 @@ def _show_plan(
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
-    _show_cost(estimate, turns)
+    turns.show_cost(estimate)
     to_do = "write" if turns.by_template else "ask"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 
