@@ -98,7 +98,7 @@ class RunState:
     pages_known: int = 0
     """Pages that the places begun so far want: those done, failed, in flight and waiting."""
     pages_failed: int = 0
-    """Pages that got no answer, or were not sent because of what ended the run."""
+    """Pages that were asked for and got no answer; those that were not sent are not among them."""
     in_flight: int = 0
     """Pages that are being asked at this moment."""
     calls: int = 0
@@ -216,6 +216,9 @@ class Ask:
     """Who is asked in place of the provider of the settings: one with a recording of its own."""
     claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
     """Looked at before it is sent: another place may have the answer, or is asking for it now."""
+    stored: str | None = None
+    """The output that is stored for this very request. A reply of an earlier run that gives it was
+    stored before that run was killed, and is no new answer."""
 
 
 @dataclass(frozen=True, slots=True)
