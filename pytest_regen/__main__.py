@@ -1,6 +1,37 @@
-"""``python -m pytest_regen`` is ``pytest-regen``."""
+"""``python -m pytest_regen`` is ``pytest-regen``: the process that runs one command and ends."""
 
-from pytest_regen.cli.app import main
+import atexit
+import os
+import signal
+from typing import Final, NoReturn
+
+__all__ = ["main"]
+
+_STOPPED: Final = 130
+
+
+def main() -> NoReturn:
+    """Run a command; Ctrl-C ends it with its exit code, also while it starts and while it ends."""
+    is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_heeded:
+        # Registered first, so it runs last: what Python does after it takes no time, but Ctrl-C
+        # would kill the process there.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    try:
+        from pytest_regen.cli.app import main as run  # Takes most of the start.
+
+        run()
+    except KeyboardInterrupt:  # While that was imported, or a second time.
+        raise SystemExit(_STOPPED) from None
+    finally:
+        if is_heeded:
+            signal.signal(signal.SIGINT, _end_at_once)
+
+
+def _end_at_once(*_: object) -> None:
+    """Wait for nothing more: all that is stored is stored by now."""
+    os._exit(_STOPPED)
+
 
 if __name__ == "__main__":
     main()

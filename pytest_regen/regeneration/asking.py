@@ -105,6 +105,8 @@ class Turns:
     """What replies took that an earlier run paid for."""
     requests: list[TurnRequest] = field(default_factory=list)
     """All that got a reply."""
+    sent: int = 0
+    """How many of them this run sent."""
     whole: Whole | None = None
     failure: RegenError | None = None
     """Why there is no reply, where that is a failure of this page."""
@@ -123,7 +125,13 @@ async def ask_model(ask: Ask, exchange: TurnExchange, replies: "Replies") -> Tur
     turns = Turns(ask)
     sender = _Journaled(exchange, replies, turns)
     try:
-        turns.whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
+        while turns.whole is None:
+            whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
+            if not turns.sent and _is_stored(ask, whole):
+                # The run before was killed between its last write and its note of it.
+                replies.settle(turns)
+            else:
+                turns.whole = whole
     except (RefusedError, ProviderError, BudgetError, CassetteError) as error:
         turns.failure = error
     except asyncio.CancelledError:
@@ -139,6 +147,10 @@ async def ask_model(ask: Ask, exchange: TurnExchange, replies: "Replies") -> Tur
     except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
         turns.error = error
     return turns
+
+
+def _is_stored(ask: Ask, whole: Whole) -> bool:
+    return ask.stored is not None and ask.stored == ask.extract(whole.pieces)
 
 
 class Replies:
@@ -158,6 +170,13 @@ class Replies:
         """Keep a reply until it is stored."""
         if self._journal is not None:
             self._journal.add(request, self._answerer(ask), reply)
+
+    def settle(self, turns: Turns) -> None:
+        """Drop what was found for these turns, as if they had not been taken."""
+        if self._journal is not None:
+            self._journal.stored(turns.requests)
+        turns.requests.clear()
+        turns.earlier = Usage()
 
     def _answerer(self, ask: Ask) -> str | None:
         from pytest_regen.turns.replies import name_answerer
@@ -195,6 +214,7 @@ class _Journaled:
             reply = await self.exchange.asend(
                 request, expected=turns.ask.output_tokens, log=turns.tally.add
             )
+            turns.sent += 1
             self.replies.add(turns.ask, request, reply)
         turns.requests.append(request)
         return reply

@@ -436,6 +436,7 @@ class _PlannedStore(StorePlace):
                 settings,
                 model=model_for(self.plan.previous, entry, settings.model),
                 store=view.store,
+                before=self.plan.previous,
             )
             for entry in view.store.prompts_of(name)
             if entry.page in wanted

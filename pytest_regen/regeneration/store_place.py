@@ -358,13 +358,24 @@ def ask_for_page(
     *,
     model: str,
     store: RegenStore,
+    before: RegenStore | None = None,
 ) -> Ask:
-    """Return the request for one page; its stored prompt is followed by the corrections."""
+    """Return the request for one page; its stored prompt is followed by the corrections.
+
+    Args:
+        entry: the prompt.
+        corrections: what is wrong with the page.
+        settings: for the limit of the reply.
+        model: who is asked.
+        store: the store of the page, which may be planned only.
+        before: what is stored, where that is another.
+    """
     language = find_language(store.ir.language)
     user = entry.user
     if corrections:
         user = with_correction(user, correction_block(corrections, user))
     limit = settings.max_tokens or FIRST_LIMIT
+    page = None if corrections else (before or store).pages.get(entry.key)
     return Ask(
         entry.type_name,
         entry.page,
@@ -375,6 +386,7 @@ def ask_for_page(
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
         template=partial(write_page, store, entry),
+        stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
     )
 
 

@@ -179,7 +179,9 @@ class UnitFile:
         """Return the request for a unit, with its corrections."""
         prompt, inputs = view.prompt(name), view.inputs(name)
         findings = [finding for page in wanted.values() for finding in page]
-        user = with_correction(prompt, _correction(view, name, findings))
+        correction = _correction(view, name, findings)
+        user = with_correction(prompt, correction)
+        recorded = None if correction else view.entry(name)
         limit = settings.max_tokens or FIRST_LIMIT
         model = settings.model or _model_of(view, name)
         request = TurnRequest(self.kind.system, (Message("user", user),), model, limit, cache="5m")
@@ -192,6 +194,7 @@ class UnitFile:
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs),
+                stored=recorded.output if recorded and recorded.prompt == prompt else None,
             )
         ]
 

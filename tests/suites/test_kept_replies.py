@@ -2,8 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,6 +14,7 @@ from reference_writer import ReferenceWriter
 from regeneration_work import generate_all
 from served_stores import KEY, Served, issues_of, served
 
+from pytest_regen.cli.app import main
 from pytest_regen.emulator import EmulatedReply
 from pytest_regen.files import observe_effects
 from pytest_regen.stores import RegenStore, history
@@ -85,6 +86,55 @@ def test_a_new_store_of_five_pages_waits_for_the_disk_at_most_ten_times(tmp_path
 
     check_whole(store)
     assert effects["before fsync"] <= 10
+
+
+def check_asked_anew(folder: Path, server: Served, command: Callable[[], None]) -> None:
+    """Generate, put back the replies as a kill after the last write leaves them, run a command.
+
+    Assert that it asks for every page and has new outputs.
+    """
+    left: dict[Path, bytes] = {}
+
+    def copy_replies(_effect: str, _path: object) -> None:
+        found = {file: file.read_bytes() for file in folder.glob(".regen/replies/*.jsonl")}
+        left.update({file: data for file, data in found.items() if b"reply" in data})
+
+    with observe_effects(copy_replies):
+        before = generated(folder)
+    assert sum(data.count(b'"reply"') for data in left.values()) == PAGES
+    for file, data in left.items():
+        file.write_bytes(data)
+    server.answers(ReferenceWriter(3))
+
+    command()
+
+    after = RegenStore.open(before.path)
+    check_whole(after)
+    assert len(server.bodies) == PAGES
+    assert after.source != before.source
+    assert not [*folder.glob(".regen/replies/*.jsonl")]
+
+
+def test_a_reply_whose_page_is_stored_is_no_answer_to_generate_force(tmp_path: Path) -> None:
+    """The run that had it was killed before it could note that: who asks again is asking."""
+    folder = tmp_path / "project"
+    with project(folder) as server:
+        check_asked_anew(folder, server, lambda: generate_all(folder, 1, "--force", "--jobs=8"))
+
+
+def test_a_reply_whose_page_is_stored_is_no_answer_to_regenerate(tmp_path: Path) -> None:
+    """The same for a type that is named."""
+    folder = tmp_path / "project"
+
+    def regenerate_all() -> None:
+        path = folder / "generated" / "GET_v1_harbour0"
+        names = [f"--type={name}" for name in RegenStore.open(path).type_names]
+        with chdir(folder), pytest.raises(SystemExit) as ended:
+            main(["regenerate", str(path), *names])
+        assert not ended.value.code
+
+    with project(folder) as server:
+        check_asked_anew(folder, server, regenerate_all)
 
 
 @pytest.mark.sweep
