@@ -16,7 +16,7 @@ SCRIPTS = {
     "unused.py": "The plugin, installed and unused; the difference is the median of paired runs",
     "validate.py": "Validating a large store (whole processes, an empty interpreter subtracted)",
     "one_field.py": "One wrong field in the example's store",
-    "scale.py processes": "Eight processes that each regenerate a page of one store; a model of 1 s",
+    "scale.py processes": "Eight processes, a page each of one store, a model of 1 s",
 }
 _PLACE = re.compile(r"(?<=<!-- numbers -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
 

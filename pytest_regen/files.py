@@ -6,6 +6,7 @@ enumerate them. ``commit`` builds on these.
 
 import errno
 import hashlib
+import json
 import os
 import re
 import stat
@@ -14,15 +15,21 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 __all__ = [
     "JOURNAL",
     "Observer",
     "append",
+    "append_line",
     "content_hash",
     "fsync",
     "fsync_folder",
+    "is_linked",
+    "lock_beside",
     "lock_file",
     "make_folder",
     "make_ignored_folder",
@@ -153,6 +160,27 @@ def append(descriptor: int, path: Path, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
+
+
+def append_line(path: Path, value: object, *, durably: bool = False) -> None:
+    """Write JSON at the end of a file, on a line of its own whatever a kill left of the one before.
+
+    Args:
+        path: of the file, which is there, and no link.
+        value: what is added.
+        durably: whether to wait until the disk has it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        append(descriptor, path, f"\n{json.dumps(value)}\n".encode())
+        if durably:
+            fsync(descriptor, path)
+    finally:
+        os.close(descriptor)
 
 
 def fsync(descriptor: int, path: Path) -> None:
@@ -328,6 +356,18 @@ def lock_file(path: Path, suffix: str = ".lock") -> Path:
     digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]
     name = f"{safe_file_name(unicodedata.normalize('NFC', real.name).casefold())}-{digest}{suffix}"
     return root / ".regen" / "locks" / name
+
+
+def lock_beside(path: Path) -> "BaseFileLock":
+    """Return the lock of a file in a folder of this user's: ``<name>.lock`` beside it."""
+    from filelock import FileLock
+
+    return FileLock(path.with_suffix(".lock"), thread_local=False, mode=0o600)
+
+
+def is_linked(folder: Path) -> bool:
+    """Return whether a folder, or the one above it, is a link, which a repository may have set."""
+    return folder.is_symlink() or folder.parent.is_symlink()
 
 
 def make_lock_folder(lock: Path) -> None:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, cast
 
 import typer
 
@@ -119,7 +119,11 @@ def hold_back() -> Iterator[list[tuple[str, str]]]:
 
 
 class InOrder:
-    """Tells what came of many places in their order, however early one of them is finished."""
+    """Tells what came of many places in their order, however early one of them is finished.
+
+    At the end of a ``with`` block it tells what still waits: for places that were never begun, or
+    that were under way when the work was broken off.
+    """
 
     def __init__(self) -> None:
         self._next = 1
@@ -132,8 +136,10 @@ class InOrder:
             self._tell(self._waiting.pop(self._next))
             self._next += 1
 
-    def finish(self) -> None:
-        """Tell what still waits: for places that were never begun."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for number in sorted(self._waiting):
             self._tell(self._waiting.pop(number))
 

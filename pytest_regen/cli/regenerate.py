@@ -43,7 +43,13 @@ from pytest_regen.cli.project import Project
 from pytest_regen.cli.several import Outcome, Task, run_tasks
 from pytest_regen.cli.stores import stores_in
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.errors import StaleStoreError, UnknownTypeError, UsageError
+from pytest_regen.errors import (
+    RegenError,
+    StaleStoreError,
+    StoreError,
+    UnknownTypeError,
+    UsageError,
+)
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -243,7 +249,7 @@ class _Several:
         """Ask again; return the exit code."""
         project = self.turns.project
         files = project.unit_files(paths)
-        stores = list(dict.fromkeys(stores_in(project, paths, files)))
+        stores = self._with_types(list(dict.fromkeys(stores_in(project, paths, files))))
         if dry_run:
             return self._plan(stores, files)
         if self.types is None and not self.from_errors and not yes:
@@ -276,6 +282,36 @@ class _Several:
                 }
             )
         return max(outcome.exit_code for outcome in outcomes)
+
+    def _with_types(self, paths: list[Path]) -> list[Path]:
+        """Return the stores that have one of the types named; one that is unreadable may have it.
+
+        Raises:
+            UnknownTypeError: a type is in none of those that can be read.
+        """
+        if self.types is None:
+            return paths
+        found: list[Path] = []
+        lacks: dict[str, UnknownTypeError] = {}
+        known: set[str] = set()
+        for path in paths:
+            try:
+                store = RegenStore.open(path)
+            except RegenError:
+                found.append(path)  # Its turn tells why it cannot be read.
+                continue
+            for name in self.types:
+                try:
+                    store.resolve_type(name)
+                except UnknownTypeError as error:
+                    lacks.setdefault(name, error)
+                else:
+                    known.add(name)
+                    found.append(path)
+        for name in self.types:
+            if name in lacks and name not in known:
+                raise lacks[name]
+        return list(dict.fromkeys(found))
 
     def _names(self, store: RegenStore) -> list[str] | None:
         """Return those of the types named that a store has; ``None`` for all.
@@ -341,17 +377,23 @@ class _Several:
         ]
 
     def _plan(self, paths: list[Path], files: "Sequence[UnitFile]") -> int:
-        """Say what would be asked."""
+        """Say what would be asked; return the exit code. An unreadable store leaves the others."""
         stores: list[Any] = []
+        failed = Outcome("store", len(paths))
         total = Estimate()
         for path in paths:
-            store = RegenStore.open(path)
-            ignore = self.turns.project.ignored_in(path) if self.from_errors else None
-            asked = _asked(store, self._names(store), None, ignore)
+            try:
+                store = RegenStore.open(path)
+                ignore = self.turns.project.ignored_in(path) if self.from_errors else None
+                asked = _asked(store, self._names(store), None, ignore)
+                stale = _stale(store, asked)
+            except StoreError as error:
+                failed.fail(path.as_posix(), error)
+                continue
             _show_plan(
                 store,
                 asked,
-                _stale(store, asked),
+                stale,
                 self.turns,
                 as_json=self.as_json,
                 emit=stores.append,
@@ -365,11 +407,17 @@ class _Several:
                 files, self.turns, total, from_errors=self.from_errors, as_json=self.as_json
             )
         if self.as_json:
-            sums = {"estimate": total.to_json(self.turns.price_of)}
-            emit_json({"stores": stores, **({"files": plans} if files else {}), **sums})
+            emit_json(
+                {
+                    "stores": stores,
+                    **({"files": plans} if files else {}),
+                    **({"failures": failed.failures} if failed.failed else {}),
+                    "estimate": total.to_json(self.turns.price_of),
+                }
+            )
         elif total.pages:
             say(total.sum_words(self.turns.price_of, is_batch=self.turns.is_batch))
-        return 0
+        return max((error.exit_code for _, error in failed.failed), default=0)
 
     def _confirm(self, paths: list[Path], files: "Sequence[UnitFile]") -> None:
         """Ask whether all types and units are meant.
@@ -468,7 +516,7 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
     else:
         what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
     if is_terminal():
-        _show_cost(_estimate(store, asked, turns), turns)
+        turns.show_cost(_estimate(store, asked, turns))
         if confirm(f"Regenerate {what}?"):
             return
         raise typer.Exit(0)
@@ -491,15 +539,10 @@ def _estimate(
     turns: TurnOptions,
     total: Estimate | None = None,
 ) -> Estimate:
-    """Return what the pages take; the template writes pages for nothing."""
+    """Return what the pages take."""
     ir, profile = store.ir, store.envelope.profile
     sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
-    return Estimate(() if turns.by_template else map(turns.size, sizes), of=total)
-
-
-def _show_cost(estimate: Estimate, turns: TurnOptions) -> None:
-    if estimate.pages:
-        fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+    return turns.estimate_all(sizes, of=total)
 
 
 def _show_plan(
@@ -533,7 +576,7 @@ def _show_plan(
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
-    _show_cost(estimate, turns)
+    turns.show_cost(estimate)
     to_do = "write" if turns.by_template else "ask"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 

@@ -66,6 +66,11 @@ class Outcome:
         """Places that could not be worked on, as JSON."""
         return [{"path": name, **describe_failure(error)} for name, error in self.failed]
 
+    def fail(self, name: str, error: RegenError) -> None:
+        """Tell that a place cannot be worked on, and count it."""
+        fail(error.what, why=error.why, hint=error.hint)
+        self.failed.append((name, error))
+
     def show(self, spent: Callable[[int, Usage], str]) -> None:
         """Tell the sum.
 
@@ -99,7 +104,7 @@ def run_tasks(tasks: Sequence[Task], settings: TurnSettings, noun: str) -> Outco
     Raises:
         UsageError, MissingKeyError, MissingExtraError: what concerns all of them.
     """
-    outcome, told = Outcome(noun, len(tasks)), InOrder()
+    outcome = Outcome(noun, len(tasks))
     numbers = {task.name: number for number, task in enumerate(tasks, 1)}
 
     def flows() -> Iterator[tuple[str, Flow[Any]]]:
@@ -107,20 +112,19 @@ def run_tasks(tasks: Sequence[Task], settings: TurnSettings, noun: str) -> Outco
             say(f"{number}/{len(tasks)} {task.name}")
             yield task.name, task.steps(settings)
 
-    for name, result in drive_flows(flows(), settings, total=len(tasks)):
-        number = numbers[name]
-        with hold_back() as lines:
-            if isinstance(result, UsageError | MissingKeyError | MissingExtraError):
-                raise result
-            if isinstance(result, RegenError):
-                fail(result.what, why=result.why, hint=result.hint)
-                outcome.failed.append((name, result))
-            else:
-                emit = partial(outcome.reports.__setitem__, number)
-                outcome.codes.append(tasks[number - 1].finish(result, emit))
-                outcome.changed += bool(result.regenerated)
-                outcome.calls += result.calls
-                outcome.usage += result.usage
-        told.tell(number, lines)
-    told.finish()
+    with InOrder() as told:
+        for name, result in drive_flows(flows(), settings, total=len(tasks)):
+            number = numbers[name]
+            with hold_back() as lines:
+                if isinstance(result, UsageError | MissingKeyError | MissingExtraError):
+                    raise result
+                if isinstance(result, RegenError):
+                    outcome.fail(name, result)
+                else:
+                    emit = partial(outcome.reports.__setitem__, number)
+                    outcome.codes.append(tasks[number - 1].finish(result, emit))
+                    outcome.changed += bool(result.regenerated)
+                    outcome.calls += result.calls
+                    outcome.usage += result.usage
+            told.tell(number, lines)
     return outcome

@@ -1,13 +1,13 @@
 """How a command's turns with a model are made, from its options and the project's settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_regen.cli.output import EngineChoice, RecordChoice, say, usage_line
+from pytest_regen.cli.output import EngineChoice, RecordChoice, fact, say, usage_line
 from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
@@ -15,7 +15,7 @@ from pytest_regen.modes import TEMPLATE
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
-from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize
+from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize, Estimate
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.providers import TemplateProvider, no_template, require_api_key
@@ -74,6 +74,20 @@ class TurnOptions:
     def size(self, size: AskSize) -> AskSize:
         """Return a request as this command would make it: a model that is named is asked."""
         return replace(size, model=self._model) if self._model else size
+
+    def estimate_all(self, sizes: Iterable[AskSize], *, of: Estimate | None = None) -> Estimate:
+        """Return what requests for pages take; the template writes pages for nothing.
+
+        Args:
+            sizes: of the requests.
+            of: the sum that they are a part of.
+        """
+        return Estimate(() if self.by_template else map(self.size, sizes), of=of)
+
+    def show_cost(self, estimate: Estimate) -> None:
+        """Tell about what requests take, where there are any."""
+        if estimate.pages:
+            fact("cost", estimate.words(self.price_of, is_batch=self.is_batch))
 
     def price_of(self, usage: Usage, model: str) -> Decimal | None:
         """Return what usage of a model costs in US dollars; ``None`` where no price is known.

@@ -436,7 +436,7 @@ def _plan(
         for name, count in tokens.items():
             say(f"  {name:<{width}}  about {count:,} tokens")
         if asked:
-            fact("cost", estimate.words(turns.price_of, is_batch=turns.is_batch))
+            turns.show_cost(estimate)
             say(f"{units.here}: {plural(len(asked), 'unit')} to ask for; nothing written", "yellow")
         else:
             say(f"{units.here}: up to date", "green")

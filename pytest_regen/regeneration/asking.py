@@ -14,6 +14,7 @@ from pytest_regen.errors import (
     ProviderError,
     RefusedError,
     RegenError,
+    TransportError,
 )
 from pytest_regen.regeneration.values import (
     Answer,
@@ -134,7 +135,15 @@ async def ask_model(ask: Ask, exchange: TurnExchange, replies: "Replies") -> Tur
     except (RefusedError, ProviderError, BudgetError, CassetteError) as error:
         turns.failure = error
     except asyncio.CancelledError:
-        raise
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Not this task was cancelled, but what its provider waited for: nobody else would say so.
+        turns.failure = TransportError(
+            f"the turn for {ask.title} was cancelled",
+            why="the provider, or what it waited for, was ended",
+            hint="the same command again asks for the rest",
+        )
     except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
         turns.error = error
     return turns

@@ -163,7 +163,7 @@ def generate_stores(
 
     Args:
         document: an API description, or the path of one.
-        parts: as ``part`` of ``generate_store``; one is taken when it begins.
+        parts: as ``part`` of ``generate_store``.
         out: the folder in which each store has a folder of its own.
         provider: answers instead of the Anthropic API.
         settings: provider, model, budget, jobs and hooks in one; wins over ``provider``.

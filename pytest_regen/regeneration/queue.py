@@ -268,12 +268,12 @@ class AskQueue:
 
 
 @dataclass(slots=True)
-class _Open(Generic[R]):
+class _OpenFlow(Generic[R]):
     """A flow that has begun and not ended."""
 
     name: str
     rank: int
-    flow: Flow[R]
+    steps: Flow[R]
     is_started: bool = False
     owed: dict[int, list[Ask | Answer]] = field(default_factory=dict)
     """By id of the batch: what the queue was asked, with answers in the places of what is known."""
@@ -287,7 +287,7 @@ class _Open(Generic[R]):
     """When the oldest of it came."""
     is_answered: bool = False
     has_failed: bool = False
-    """Whether what ended the run was met by a request of its own."""
+    """Whether a request of its own met what ends a run: then nothing else has to say why."""
 
     def is_ripe(self, now: float) -> bool:
         """Return whether it is time to hand over what has arrived."""
@@ -325,9 +325,9 @@ class _Driver(Generic[R]):
         self._jobs = jobs_of(settings)
         self._queue: AskQueue | None = None
         """Made by the first ask that needs a model."""
-        self._open: dict[int, _Open[R]] = {}
+        self._open: dict[int, _OpenFlow[R]] = {}
         """By rank: in the order they began."""
-        self._owners: dict[int, _Open[R]] = {}
+        self._owners: dict[int, _OpenFlow[R]] = {}
         """The flow of each batch that the queue was asked for."""
         self._is_exhausted = False
         self._last_rank = self._last_batch = self._owed = 0
@@ -353,8 +353,8 @@ class _Driver(Generic[R]):
         finally:
             if self._queue is not None:
                 self._queue.close()
-            for one in self._open.values():
-                one.flow.close()
+            for flow in self._open.values():
+                flow.steps.close()
 
     def _may_begin(self) -> bool:
         if self._is_exhausted or (self._queue is not None and self._queue.failure):
@@ -367,40 +367,40 @@ class _Driver(Generic[R]):
 
     def _begin(self) -> Iterator[tuple[str, R | RegenError]]:
         try:
-            name, flow = next(self._flows)
+            name, steps = next(self._flows)
         except StopIteration:
             self._is_exhausted = True
             return
         self._last_rank += 1
-        begun = self._open[self._last_rank] = _Open(name, self._last_rank, flow)
-        yield from self._resume(begun, ())
+        flow = self._open[self._last_rank] = _OpenFlow(name, self._last_rank, steps)
+        yield from self._resume(flow, ())
 
-    def _ripe(self) -> _Open[R] | None:
+    def _ripe(self) -> _OpenFlow[R] | None:
         now = time.monotonic()
-        return next((one for one in self._open.values() if one.is_ripe(now)), None)
+        return next((flow for flow in self._open.values() if flow.is_ripe(now)), None)
 
     def _seconds(self) -> float:
         """Return how long it may take until a flow is ripe, if nothing arrives."""
-        began = [one.since for one in self._open.values() if one.arrived]
+        began = [flow.since for flow in self._open.values() if flow.arrived]
         left = min(began) + _PATIENCE - time.monotonic() if began else _TICK
         return min(max(left, 0.0), _TICK)
 
-    def _advance(self, one: _Open[R]) -> Iterator[tuple[str, R | RegenError]]:
+    def _advance(self, flow: _OpenFlow[R]) -> Iterator[tuple[str, R | RegenError]]:
         """Hand a flow what has arrived for it."""
-        if one.unsent and self._queue is not None and self._queue.failure is not None:
-            if not one.is_answered:
+        if flow.unsent and self._queue is not None and self._queue.failure is not None:
+            if not flow.is_answered:
                 # Nothing was asked and nothing written: as if it had not begun.
-                del self._open[one.rank]
-                one.flow.close()
+                del self._open[flow.rank]
+                flow.steps.close()
                 return
-            if not one.owed:
-                one.give_up(self._queue.failure)
-        yield from self._resume(one, *self._read(one))
+            if not flow.owed:
+                flow.give_up(self._queue.failure)
+        yield from self._resume(flow, *self._read(flow))
 
-    def _read(self, one: _Open[R]) -> tuple[list[tuple[Answer, ...]], BaseException | None]:
+    def _read(self, flow: _OpenFlow[R]) -> tuple[list[tuple[Answer, ...]], BaseException | None]:
         """Return what has arrived for a flow, in the order asked, and what is to end its work."""
         answers: list[tuple[Answer, ...]] = []
-        arrived, one.arrived = sorted(one.arrived.items()), {}
+        arrived, flow.arrived = sorted(flow.arrived.items()), {}
         for _, outcome in arrived:
             try:
                 answers.append(
@@ -415,7 +415,7 @@ class _Driver(Generic[R]):
 
     def _resume(
         self,
-        one: _Open[R],
+        flow: _OpenFlow[R],
         answers: Sequence[tuple[Answer, ...]],
         error: BaseException | None = None,
     ) -> Iterator[tuple[str, R | RegenError]]:
@@ -424,14 +424,14 @@ class _Driver(Generic[R]):
         try:
             if error is not None:
                 if answers:
-                    one.flow.send(answers)  # Stored before the work ends.
-                one.flow.throw(error)
-            batches = one.flow.send(answers) if one.is_started else next(one.flow)
-            one.is_started = True
+                    flow.steps.send(answers)  # Stored before the work ends.
+                flow.steps.throw(error)
+            batches = flow.steps.send(answers) if flow.is_started else next(flow.steps)
+            flow.is_started = True
             try:
-                self._put(one, batches)
+                self._put(flow, batches)
             except RegenError as refused:
-                one.flow.throw(refused)
+                flow.steps.throw(refused)
         except StopIteration as end:
             result = cast("R", end.value)
         except RegenError as failure:
@@ -439,19 +439,19 @@ class _Driver(Generic[R]):
         else:
             self._report.tell(self._queue)
             return
-        del self._open[one.rank]
+        del self._open[flow.rank]
         self._report.places_done += 1
         self._report.tell(self._queue)
         self._unpark()
-        yield one.name, result
+        yield flow.name, result
 
-    def _put(self, one: _Open[R], batches: Sequence[Batch]) -> None:
+    def _put(self, flow: _OpenFlow[R], batches: Sequence[Batch]) -> None:
         for batch in batches:
             self._last_batch += 1
             self._report.pages_known += len(batch)
-            self._place(one, self._last_batch, batch)
+            self._place(flow, self._last_batch, batch)
 
-    def _place(self, one: _Open[R], id_: int, batch: Batch) -> None:
+    def _place(self, flow: _OpenFlow[R], id_: int, batch: Batch) -> None:
         """Answer a batch at once, ask it of the queue, or let it wait for another flow.
 
         Raises:
@@ -461,7 +461,7 @@ class _Driver(Generic[R]):
         for ask in batch:
             found = ask.claim() if ask.claim is not None and ask.known is None else "ask"
             if found == "wait":
-                one.parked[id_] = batch
+                flow.parked[id_] = batch
                 return
             if isinstance(found, RegenError):
                 self._report.pages_failed += 1
@@ -472,21 +472,21 @@ class _Driver(Generic[R]):
         unknown = [ask for ask in outcome if isinstance(ask, Ask)]
         self._report.pages_done += len(asks) - len(unknown)
         if not unknown:
-            one.arrive(id_, [answer for answer in outcome if isinstance(answer, Answer)])
+            flow.arrive(id_, [answer for answer in outcome if isinstance(answer, Answer)])
             return
         if self._queue is None:
             self._queue = AskQueue(self._settings)
-        one.owed[id_] = outcome
-        self._owners[id_] = one
+        flow.owed[id_] = outcome
+        self._owners[id_] = flow
         self._owed += len(unknown)
-        self._queue.put(id_, one.rank, unknown)
+        self._queue.put(id_, flow.rank, unknown)
 
     def _unpark(self) -> None:
         """Look again at what waits for another flow, for one has ended."""
-        for one in list(self._open.values()):
-            for id_, batch in list(one.parked.items()):
-                del one.parked[id_]
-                self._place(one, id_, batch)
+        for flow in list(self._open.values()):
+            for id_, batch in list(flow.parked.items()):
+                del flow.parked[id_]
+                self._place(flow, id_, batch)
 
     def _collect(self, timeout: float) -> None:
         """Take in what has arrived; wait for it at most so long."""
@@ -494,12 +494,11 @@ class _Driver(Generic[R]):
         if queue is None:
             return
         for arrival in queue.take(timeout):
-            one = self._owners.pop(arrival.id)
-            asked = one.owed.pop(arrival.id)
+            flow = self._owners.pop(arrival.id)
+            asked = flow.owed.pop(arrival.id)
             self._owed -= sum(isinstance(each, Ask) for each in asked)
             self._report.add(arrival)
-            if queue.failure is not None:
-                one.has_failed |= any(turns.failure is queue.failure for turns in arrival.turns)
+            flow.has_failed |= any(map(ends_all, arrival.turns))
             sent = {id(turns.ask): turns for turns in arrival.turns}
             outcome = [
                 each if isinstance(each, Answer) else sent[id(each)]
@@ -507,23 +506,23 @@ class _Driver(Generic[R]):
                 if isinstance(each, Answer) or id(each) in sent
             ]
             if arrival.turns:
-                one.arrive(arrival.id, outcome)
+                flow.arrive(arrival.id, outcome)
             else:
-                one.unsent[arrival.id] = [each for each in asked if isinstance(each, Ask)]
+                flow.unsent[arrival.id] = [each for each in asked if isinstance(each, Ask)]
         if queue.failure is not None:
-            for one in self._open.values():
-                one.unsent |= one.parked
-                one.parked.clear()
+            for flow in self._open.values():
+                flow.unsent |= flow.parked
+                flow.parked.clear()
         self._report.tell(queue)
 
     def _save(self) -> None:
         """Hand over what has arrived before the work is broken off; what is paid for is stored."""
         self._collect(0)
-        for one in self._open.values():
-            answers, _ = self._read(one)
+        for flow in self._open.values():
+            answers, _ = self._read(flow)
             if answers:
                 with suppress(Exception):  # Why the work is broken off is what the caller is told.
-                    one.flow.send(answers)
+                    flow.steps.send(answers)
 
 
 class _Report:

@@ -179,7 +179,7 @@ def heal_stores(
     ``settings.jobs`` pages are under way, whichever store they belong to.
 
     Args:
-        paths: the stores' folders; one is read when it begins.
+        paths: the stores' folders; each is read when it begins.
         settings: with what, and within which limits, pages are asked.
         attempts: replies per page at most.
         accept_any: keep new outputs even if they are not better.

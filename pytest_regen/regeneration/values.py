@@ -98,7 +98,7 @@ class RunState:
     pages_known: int = 0
     """Pages that the places begun so far want: those done, failed, in flight and waiting."""
     pages_failed: int = 0
-    """Pages that got no answer, or were not sent because of what ended the run."""
+    """Pages that were asked for and got no answer; those that were not sent are not among them."""
     in_flight: int = 0
     """Pages that are being asked at this moment."""
     calls: int = 0

@@ -13,6 +13,7 @@ and an intent is written: of any number of processes, one submits a request, and
 its batch. No prompt, reply or key stands in a file.
 """
 
+import asyncio
 import hashlib
 import json
 import os
@@ -20,8 +21,8 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -45,6 +46,12 @@ _LARGEST: Final = 32 << 20
 
 _LATEST: Final = 1e11
 """Seconds since the epoch; a later time is a joke."""
+
+_PATIENCE: Final = 60.0
+"""Seconds to wait for another process, which needs the folder for milliseconds."""
+
+_POLL: Final = 0.01
+"""Seconds between two looks at the lock that it holds."""
 
 _PREFIX = re.compile(r"[0-9a-f]{16}")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -108,7 +115,7 @@ class BatchFile:
         """
         self.id = id_
         with suppress(OSError):
-            self._append({"id": id_}, durably=True)
+            files.append_line(self.path, {"id": id_}, durably=True)
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Note that no run need wait for these requests; without any left the file is removed."""
@@ -119,11 +126,11 @@ class BatchFile:
         elif new:
             # Lost with the machine, a note would cost one more look at the results.
             with suppress(OSError):
-                self._append({"settled": sorted(new)}, durably=False)
+                files.append_line(self.path, {"settled": sorted(new)})
 
     def remove(self) -> None:
         """Remove the file; one that is gone already is fine."""
-        for path in (self.path, _lock_path(self.path)):
+        for path in (self.path, self.path.with_suffix(".lock")):
             with suppress(OSError):
                 files.unlink(path)
 
@@ -142,7 +149,7 @@ class BatchFile:
         """
         from filelock import Timeout
 
-        lock = _lock_of(self.path)
+        lock = files.lock_beside(self.path)
         try:
             lock.acquire(blocking=False)
         except (Timeout, OSError):
@@ -168,17 +175,6 @@ class BatchFile:
         with suppress(OSError):
             os.utime(self.path)
 
-    def _append(self, entry: Mapping[str, Any], *, durably: bool) -> None:
-        # On a line of its own, whatever a killed process left of the one before.
-        data = f"\n{json.dumps(entry)}\n".encode()
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-        try:
-            files.append(descriptor, self.path, data)
-            if durably:
-                files.fsync(descriptor, self.path)
-        finally:
-            os.close(descriptor)
-
 
 class BatchFolder:
     """The files of a project's batches.
@@ -190,18 +186,35 @@ class BatchFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
         """Keep other processes from looking up and noting batches meanwhile.
 
+        Who waits for another process does not block the event loop.
+
         Raises:
-            OSError: the folder cannot be written, or leads elsewhere.
+            OSError: the folder cannot be written, leads elsewhere, or another process has had it
+                for a minute.
         """
-        if self.path.is_symlink() or self.path.parent.is_symlink():
+        from filelock import Timeout
+
+        if files.is_linked(self.path):
             raise OSError("it is a link that leads elsewhere")
         files.make_ignored_folder(self.path)
-        with _lock_of(self.path / "folder"):
+        lock = files.lock_beside(self.path / "folder")
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                lock.acquire(blocking=False)
+                break
+            except Timeout:
+                if time.monotonic() > deadline:
+                    raise OSError(f"another process holds {lock.lock_file}") from None
+            await asyncio.sleep(_POLL)
+        try:
             yield
+        finally:
+            lock.release()
 
     def read(self, address: str) -> list[BatchFile]:
         """Return the batches at an address that some run may wait for, the newest first.
@@ -209,6 +222,8 @@ class BatchFolder:
         Files that are no such thing, or hold half an intent, are passed over. Batches whose results
         the API keeps no more are forgotten.
         """
+        if files.is_linked(self.path):
+            return []
         try:
             found = [path for path in self.path.iterdir() if path.suffix == ".jsonl"]
         except OSError:
@@ -257,23 +272,13 @@ class BatchFolder:
         return batch
 
 
-def _lock_path(path: Path) -> Path:
-    return path.with_suffix(".lock")
-
-
-def _lock_of(path: Path) -> "BaseFileLock":
-    from filelock import FileLock
-
-    return FileLock(_lock_path(path), thread_local=False, mode=0o600)
-
-
 def _forget_if_old(path: Path) -> None:
     """Remove what is left of a file that nobody can use any more."""
     with suppress(OSError):
         facts = path.lstat()
         if _PREFIX.fullmatch(path.stem) and time.time() - facts.st_mtime > KEPT:
             files.unlink(path)
-            files.unlink(_lock_path(path))
+            files.unlink(path.with_suffix(".lock"))
 
 
 def _read(path: Path) -> BatchFile | None:

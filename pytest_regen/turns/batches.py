@@ -14,6 +14,7 @@ import copy
 import hashlib
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import (
     Callable,
@@ -69,7 +70,7 @@ _NOT_FOUND: Final = 404
 _HOUR: Final = 3_600.0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class _Item:
     """A request that waits for its reply."""
 
@@ -168,6 +169,8 @@ class BatchProvider(BatchCalls):
         self._loop: asyncio.AbstractEventLoop | None = None
         # All below belong to the thread of the loop.
         self._arrived: deque[_Item] = deque()
+        self._items: weakref.WeakSet[_Item] = weakref.WeakSet()
+        """All that wait, those on their way from here to there included."""
         self._arrival = 0.0
         self._begun = self._accepted = 0
         """Requests, in all threads and in that of the loop: they lag behind where many come."""
@@ -264,6 +267,7 @@ class BatchProvider(BatchCalls):
 
     def _accept(self, item: _Item) -> None:
         self._accepted += 1
+        self._items.add(item)
         self._arrive([item])
 
     def _arrive(self, items: Iterable[_Item]) -> None:
@@ -275,10 +279,7 @@ class BatchProvider(BatchCalls):
 
     async def _end(self) -> None:
         """End all that is under way in the loop, and close what is open there."""
-        for item in (
-            *self._arrived,
-            *(item for batch in self._under_way.values() for item in batch.items.values()),
-        ):
+        for item in self._items:
             item.reply.cancel()
         self._arrived.clear()
         for task in self._tasks:
@@ -332,11 +333,12 @@ class BatchProvider(BatchCalls):
             # Who has reached the API once waits for it; else the address may be wrong.
             failures = FAILURES if self._is_reached else 1
             before = await self._patiently(self._newest, items[0].params["model"], failures)
-            with _on_disk(self._folder.path), self._folder.alone():
-                origin = Origin.of(self._public_address, self._key_for(None))
-                rest = self._join(items, origin)
-                digests = [item.digest for item in rest]
-                file = self._folder.note(origin, before, digests) if rest else None
+            with _on_disk(self._folder.path):
+                async with self._folder.alone():
+                    origin = Origin.of(self._public_address, self._key_for(None))
+                    rest = self._join(items, origin)
+                    digests = [item.digest for item in rest]
+                    file = self._folder.note(origin, before, digests) if rest else None
         except Exception as error:  # noqa: BLE001 - raised where each of them is waited for
             self._fail(items, error)
             return
@@ -668,13 +670,12 @@ class BatchProvider(BatchCalls):
 
     def _settle_elsewhere(self) -> None:
         """Note what was stored without this provider, from replies that an earlier run had kept."""
-        with suppress(OSError), self._folder.alone():
-            for file in self._folder.read(self._public_address):
-                file.settle(
-                    number
-                    for number, digest in enumerate(file.digests)
-                    if digest in self._stored_elsewhere
-                )
+        for file in self._folder.read(self._public_address):
+            file.settle(
+                number
+                for number, digest in enumerate(file.digests)
+                if digest in self._stored_elsewhere
+            )
 
     def _say(self, batch: _Batch, words: str) -> None:
         if batch.said != words:

@@ -231,26 +231,6 @@ class TurnExchange:
                     if self._after:
                         self._after(request, reply)
 
-    def whole(
-        self,
-        request: TurnRequest,
-        *,
-        larger_limit: int = 0,
-        expected: int | None = None,
-        log: Log | None = None,
-        progress: OnProgress | None = None,
-    ) -> "Whole":
-        """Return a reply and, where a limit cut it, its rest; arguments as of ``whole_reply``.
-
-        Raises:
-            RefusedError: the model declined.
-            BudgetError: a call cannot be paid; it was not made.
-            ProviderError: there is no reply.
-            CassetteError: the cassette has none, or cannot be read.
-        """
-        steps = whole_reply(request, larger_limit=larger_limit, progress=progress)
-        return self.run(steps, expected=expected, log=log)
-
     def _reserve(self, request: TurnRequest, expected: int | None) -> int:
         """Take what the call is estimated to need from every budget, or from none."""
         written = self._reply_size if expected is None else expected

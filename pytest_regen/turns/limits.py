@@ -307,7 +307,9 @@ class RateLimiter:
         self._share(outcome)
         if not self._is_shared:
             return self.settle(model, ticket, outcome, patience=patience)
-        return await asyncio.to_thread(self.settle, model, ticket, outcome, patience=patience)
+        settling = asyncio.to_thread(self.settle, model, ticket, outcome, patience=patience)
+        # Also where the turn ends meanwhile: nobody else has the ticket, and others wait for it.
+        return await asyncio.shield(settling)
 
     def abandon(self, model: str, ticket: Ticket) -> None:
         """Note that nothing will be known of a request; at once, no file is read or written."""
@@ -325,8 +327,8 @@ class RateLimiter:
 
     @contextmanager
     def _queued(self, model: str, place: _Place) -> Iterator[_Place]:
-        places = self._lines[model].places
         with self._lock:
+            places = self._lines[model].places
             places.append(place)
         try:
             yield place

@@ -29,16 +29,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from pytest_regen import files
 from pytest_regen.cache import user_secret
 from pytest_regen.commit import new_id
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 __all__ = ["ReplyJournal", "name_answerer"]
 
@@ -96,7 +93,7 @@ class ReplyJournal:
         self._secret = secret
         self._guard = threading.Lock()
         self._own: _OwnFile | None = None
-        self._is_closed = secret is None or _is_linked(folder)
+        self._is_closed = secret is None or files.is_linked(folder)
         self._left: dict[str, deque[tuple[_LeftFile, str]]] = {}
         """Replies of runs that are gone, by the digest of what was asked of whom."""
         self._taken: dict[str, deque[str]] = {}
@@ -234,21 +231,29 @@ class ReplyJournal:
         known: set[str] = set()
         for path in _journals(self._folder):
             file = _LeftFile(path)
-            with suppress(OSError), file.held(_PROBE) as is_held:
-                if not is_held:
+            with suppress(OSError):
+                with file.held(_PROBE) as is_left:
+                    pass
+                if not is_left:
                     continue  # Its run is alive.
+                # Not under the lock: a run that begins now would take this one for the file's own.
                 file.read_on()
-                for id_ in known & file.places.keys():
-                    file.drop(id_)
-                file.remove_if_empty()
+                self._tidy(file, known)
                 known |= file.places.keys()
                 for id_, place in file.places.items():
                     self._left.setdefault(place.key, deque()).append((file, id_))
 
-
-def _is_linked(folder: Path) -> bool:
-    """Return whether the folder, or the one above it, leads elsewhere."""
-    return folder.is_symlink() or folder.parent.is_symlink()
+    @staticmethod
+    def _tidy(file: "_LeftFile", known: set[str]) -> None:
+        """Drop what another file holds too, and a file in which nothing is left."""
+        if file.places and known.isdisjoint(file.places):
+            return
+        with file.held(_PATIENCE) as is_held:
+            if is_held:
+                file.read_on()
+                for id_ in known & file.places.keys():
+                    file.drop(id_)
+                file.remove_if_empty()
 
 
 def _journals(folder: Path) -> list[Path]:
@@ -279,19 +284,13 @@ def _remove(path: Path) -> None:
         files.unlink(path)
 
 
-def _lock_of(path: Path) -> "BaseFileLock":
-    from filelock import FileLock
-
-    return FileLock(path.with_suffix(".lock"), thread_local=False, mode=0o600)
-
-
 class _OwnFile:
     """The file that this run appends to, made and locked at its first reply."""
 
     def __init__(self, folder: Path) -> None:
         files.make_ignored_folder(folder)
         self._path = folder / f"{new_id()}.jsonl"
-        self._lock = _lock_of(self._path)
+        self._lock = files.lock_beside(self._path)
         # Locked before it is there, so that no other run ever takes it for left behind.
         self._lock.acquire(timeout=_PATIENCE)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
@@ -398,7 +397,7 @@ class _LeftFile:
         """Keep other runs from taking what is in it; false where its own run is alive."""
         from filelock import Timeout
 
-        lock = _lock_of(self.path)
+        lock = files.lock_beside(self.path)
         try:
             lock.acquire(timeout=timeout, poll_interval=0.002)
         except Timeout:
@@ -447,14 +446,7 @@ class _LeftFile:
         """Note that a reply is taken."""
         self.places.pop(id_, None)
         if not self.remove_if_empty():
-            flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-            descriptor = os.open(self.path, flags | getattr(os, "O_BINARY", 0))
-            try:
-                # The last line may have been torn by the kill.
-                line = b"\n" + json.dumps({"done": [id_]}).encode() + b"\n"
-                files.append(descriptor, self.path, line)
-            finally:
-                os.close(descriptor)
+            files.append_line(self.path, {"done": [id_]})
 
     def remove_if_empty(self) -> bool:
         """Remove it if nothing is left in it."""

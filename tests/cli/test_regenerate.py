@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from command_line import command
 from plugin_answers import asked_page
-from store_factory import GOOD, MISSPELT, make_store
+from store_factory import FACTORY_IR, GOOD, MISSPELT, make_store
 
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
@@ -336,6 +336,37 @@ def test_a_type_of_several_stores(several: Path, recorder: type[Recorder]) -> No
 
     assert done.code == 0, done.err
     assert pages(recorder) == [("Owner", 1)] * 3
+
+
+def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorder]) -> None:
+    """Also where the first lacks it; a type that none has is refused before anything is asked."""
+    make_store(
+        here / "generated" / "GET_a",
+        ir=FACTORY_IR.model_copy(update={"types": FACTORY_IR.types[1:]}),
+    )
+    make_store(here / "generated" / "GET_b")
+    whole, last = (type_.name for type_ in (FACTORY_IR.types[0], FACTORY_IR.types[-1]))
+    words = ("regenerate", "generated", "--provider", "recording:Recorder", "--type")
+    refused = command(*words, last, "--type", "Nobody")
+    asked_then = len(recorder.requests)
+    done = command(*words, whole)
+
+    assert refused.code == 2
+    assert "Nobody" in refused.err
+    assert asked_then == 0
+    assert done.code == 0, done.err
+    assert {name for name, _ in pages(recorder)} == {whole}
+    assert done.err.splitlines()[-1].startswith("1 store")
+
+
+def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -> None:
+    """As the run itself does; the exit code says so."""
+    (several / "GET_b" / "pages.json").write_text("{")
+    told = command("regenerate", several, "--from-errors", "--dry-run", "--json")
+
+    assert told.code == 2
+    assert [plan["path"] for plan in told.json["stores"]] == ["generated/GET_a", "generated/GET_c"]
+    assert [failure["path"] for failure in told.json["failures"]] == ["generated/GET_b"]
 
 
 def test_several_stores_need_a_yes(several: Path) -> None:

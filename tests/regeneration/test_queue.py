@@ -415,3 +415,42 @@ def test_a_flow_within_a_turn_does_not_wait_for_itself() -> None:
 
     ((answer,),) = drive_flow(collecting([[ask("outer")]], 1), TurnSettings(Nested()))
     assert answer.output == "outer inner"
+
+
+def test_a_turn_that_its_provider_cancels_fails() -> None:
+    """What a provider waited for was cancelled, and not the run: that is a failure of the page."""
+
+    class Gone:
+        def send(self, request: TurnRequest) -> Reply:
+            raise AssertionError(request)
+
+        async def asend(self, request: TurnRequest) -> Reply:
+            reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+            reply.cancel()
+            return await reply
+
+    ((answer,),) = drive_flow(collecting([[ask("page")]], 1), TurnSettings(Gone()))
+
+    assert isinstance(answer.failure, TransportError)
+
+
+def test_of_what_ends_a_run_each_flow_that_met_it_tells_once() -> None:
+    """Requests of two flows are under way when the connection is lost; the rest is not sent."""
+    both = threading.Barrier(2, timeout=10)
+
+    class Lost:
+        def send(self, request: TurnRequest) -> Reply:
+            both.wait()
+            raise TransportError(f"lost for {request.messages[-1].content}", hint="")
+
+    flows = (
+        (name, collecting([[ask(f"{name}{page}", name)] for page in range(2)], 2)) for name in "ab"
+    )
+    done = dict(drive_flows(flows, TurnSettings(Lost(), jobs=2)))
+
+    for name, found in done.items():
+        assert not isinstance(found, RegenError)
+        failures = [str(answer.failure) for answers in found for answer in answers]
+        assert len(failures) == 1
+        assert f"lost for {name}0" in failures[0]
+    assert done.keys() == {"a", "b"}

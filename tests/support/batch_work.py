@@ -47,7 +47,7 @@ def provider(emulated: Emulator, folder: Path, **options: Any) -> BatchProvider:
 
 def ask(asked: BatchProvider, *words: str | TurnRequest) -> list[str | BaseException]:
     """Return the texts of replies to what is asked at the same time, or why there are none."""
-    requests = [each if isinstance(each, TurnRequest) else turn(each) for each in words]
+    requests = [word if isinstance(word, TurnRequest) else turn(word) for word in words]
 
     async def gathered() -> list[Reply | BaseException]:
         return await asyncio.gather(*map(asked.asend, requests), return_exceptions=True)
@@ -61,10 +61,10 @@ def begin(emulated: Emulator, folder: Path, *words: str, until: Callable[[Path],
     asked = provider(emulated, folder)
 
     async def given_up() -> None:
-        waiting = [asyncio.ensure_future(asked.asend(turn(each))) for each in words]
+        waiting = [asyncio.ensure_future(asked.asend(turn(word))) for word in words]
         await asyncio.to_thread(wait_for, lambda: until(folder))
-        for each in waiting:
-            each.cancel()
+        for reply in waiting:
+            reply.cancel()
 
     asyncio.run(given_up())
     asked.stop()

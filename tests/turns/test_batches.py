@@ -1,17 +1,20 @@
 """Turns by the Message Batches API: the real SDK over real HTTP, against the emulator."""
 
 import asyncio
+import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import pytest
-from batch_work import KEY, LONG, ask, emulator, noted, provider, sizes, submitted, wait_for
+from batch_work import KEY, LONG, POLL, ask, emulator, noted, provider, sizes, submitted, wait_for
+from filelock import FileLock
 from turn_values import turn
 
 from pytest_regen.emulator import BatchStep, Clock, EmulatedReply, Emulator, Fault, RateLimits
@@ -102,7 +105,7 @@ def test_what_is_refused_is_refused_alone(tmp_path: Path) -> None:
     assert sizes(emulated) == [2]
 
 
-@pytest.mark.parametrize("fault", [Fault(529), Fault(kind="expire"), Fault(500)])
+@pytest.mark.parametrize("fault", [Fault(529), Fault(kind="expire")])
 def test_what_fails_is_asked_again_in_another_batch(tmp_path: Path, fault: Fault) -> None:
     """What expired or met an error of the API goes into the next one; the rest has its reply."""
     answer = failing(fault, "a", times=2)
@@ -361,3 +364,38 @@ def test_models_and_requests_are_told_apart(tmp_path: Path) -> None:
         ask(asked, replace(turn("a"), model=""), turn("b"))
 
     assert {params["model"] for params in submitted(emulated)[0]} == {"claude-opus-5", turn().model}
+
+
+def test_who_waits_is_let_go_by_a_stop_at_any_moment(tmp_path: Path) -> None:
+    """Before the first call is answered, too."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        asked = BatchProvider("m", api_key=KEY, base_url=address, folder=tmp_path, poll=POLL)
+        with ThreadPoolExecutor(1) as threads:
+            reply = threads.submit(asked.send, turn("a"))
+            connection, _ = silent.accept()
+            asked.stop()
+            with connection, pytest.raises(CancelledError):
+                reply.result(5)
+
+
+def test_a_folder_that_another_process_holds_keeps_nothing_else_waiting(tmp_path: Path) -> None:
+    """The event loop goes on, and a stop ends at once."""
+    folder = tmp_path / "batches"
+    folder.mkdir()
+    with (
+        FileLock(folder / "folder.lock"),
+        emulator() as emulated,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        asked = provider(emulated, folder)
+        reply = threads.submit(asked.send, turn("a"))
+        wait_for(lambda: any(request.path.endswith("batches") for request in emulated.requests))
+        time.sleep(0.1)
+        ended = threading.Thread(target=asked.stop, daemon=True)
+        ended.start()
+        ended.join(5)
+        assert not ended.is_alive()
+        with pytest.raises(CancelledError):
+            reply.result(5)
+    assert not submitted(emulated)

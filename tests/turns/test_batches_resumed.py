@@ -165,6 +165,7 @@ def test_a_batch_that_was_never_created_is_submitted(tmp_path: Path) -> None:
     assert not noted(tmp_path)
 
 
+@pytest.mark.sweep
 def test_an_old_intent_is_given_no_time(tmp_path: Path) -> None:
     """Whatever the API was busy with an hour ago has come to an end."""
     with emulator() as emulated:
@@ -397,7 +398,7 @@ WRONG = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(LINES), WRONG, st.sampled_from(["0" * 16, "name", "0" * 15 + "G"]))
 def test_a_file_that_somebody_made_up_is_read_or_passed_over(
     tmp_path_factory: pytest.TempPathFactory,
@@ -422,8 +423,7 @@ def test_a_file_that_somebody_made_up_is_read_or_passed_over(
 def test_half_an_intent_was_never_submitted(tmp_path: Path) -> None:
     """The call comes after the whole line is on the disk."""
     folder = BatchFolder(tmp_path)
-    with folder.alone():
-        batch = folder.note(Origin.of("http://127.0.0.1:9", KEY), "", ["0" * 32])
+    batch = folder.note(Origin.of("http://127.0.0.1:9", KEY), "", ["0" * 32])
     batch.release()
     batch.path.write_bytes(batch.path.read_bytes()[:40])
 
@@ -433,8 +433,7 @@ def test_half_an_intent_was_never_submitted(tmp_path: Path) -> None:
 def test_a_note_that_was_cut_does_not_swallow_the_next(tmp_path: Path) -> None:
     """A kill in the middle of a line leaves the lines of others whole."""
     folder = BatchFolder(tmp_path)
-    with folder.alone():
-        batch = folder.note(Origin.of("http://127.0.0.1:9", KEY), "", ["0" * 32, "1" * 32])
+    batch = folder.note(Origin.of("http://127.0.0.1:9", KEY), "", ["0" * 32, "1" * 32])
     with batch.path.open("a", encoding="utf-8") as file:
         file.write('{"id": "msgba')
     batch.note_id("msgbatch_01")

@@ -227,7 +227,7 @@ def test_a_cut_reply_is_asked_for_with_more_room_and_then_continued() -> None:
     )
     tally = Tally()
 
-    whole = TurnExchange(provider).whole(ASKED, larger_limit=200, log=tally.add)
+    whole = TurnExchange(provider).run(whole_reply(ASKED, larger_limit=200), log=tally.add)
 
     assert (whole.pieces, whole.is_truncated) == (("class A {", " }"), False)
     assert [request.max_tokens for request in provider.requests] == [100, 200, 200]
@@ -242,7 +242,7 @@ def test_the_fence_of_a_continuation_is_not_stored(before: str) -> None:
     rest = before + "```csharp\n    public int Id { get; set; }\n}\n```"
     provider = ScriptedProvider([Reply("```csharp\npublic class A\n{\n", "max_tokens"), rest])
 
-    whole = TurnExchange(provider).whole(ASKED)
+    whole = TurnExchange(provider).run(whole_reply(ASKED))
 
     code = extract_code(join_text(whole.pieces)[0], type_name="A", fields=("Id",)).code
     assert code == "public class A\n{\n    public int Id { get; set; }\n}"
@@ -256,7 +256,7 @@ def test_a_refusal_ends_a_whole_reply(refused_at: int) -> None:
     budget = Budget(10_000)
 
     with pytest.raises(RefusedError, match="claude-sonnet-5-5 declined"):
-        TurnExchange(ScriptedProvider(replies), budgets=[budget]).whole(ASKED)
+        TurnExchange(ScriptedProvider(replies), budgets=[budget]).run(whole_reply(ASKED))
 
     assert budget.spent == 30 * (refused_at + 1)
 

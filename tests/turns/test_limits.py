@@ -1,9 +1,13 @@
 """The arithmetic of rate limits, by a clock that is set: nothing here is sent or waited for."""
 
+import asyncio
 import json
 import math
 import os
 import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -460,3 +464,59 @@ def test_old_files_are_dropped(tmp_path: Path) -> None:
 
     assert not old.exists()
     assert lock.exists()
+
+
+# Threads and event loops
+
+
+class SlowName(str):
+    """The name of a model that takes a moment to look up, in which other threads go on."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        """Return the hash, a moment later."""
+        time.sleep(0.01)
+        return super().__hash__()
+
+
+def test_threads_that_ask_a_model_first_are_all_let_through() -> None:
+    """None of them stands in a queue that nobody else knows."""
+    limiter, start = RateLimiter(), threading.Barrier(4)
+
+    def admitted() -> None:
+        start.wait()
+        limiter.admit(SlowName(MODEL), 1, 1)
+
+    threads = [threading.Thread(target=admitted, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_a_turn_that_ends_while_it_settles_is_settled(tmp_path: Path) -> None:
+    """It went ahead to see whether others may follow, and they do."""
+    limiter = shared(tmp_path / "state.json", clock := Clock(), remaining=60)
+    sent(limiter, Outcome(has_failed=True), patience=60)
+    clock.now += 60
+
+    async def given_up() -> None:
+        is_free = threading.Event()
+        busy = ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(busy)
+        ticket = limiter.attempt(MODEL, 1, 1)
+        assert isinstance(ticket, Ticket)
+        busy.submit(is_free.wait)
+        settling = asyncio.ensure_future(limiter.asettle(MODEL, ticket, Outcome(Usage(1, 1))))
+        await asyncio.sleep(0)
+        settling.cancel()
+        await asyncio.gather(settling, return_exceptions=True)
+        is_free.set()
+        await asyncio.to_thread(str)
+
+    asyncio.run(given_up())
+
+    assert isinstance(limiter.attempt(MODEL, 1, 1), Ticket)

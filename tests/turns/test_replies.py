@@ -2,8 +2,10 @@
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -153,6 +155,24 @@ def test_of_several_runs_that_begin_at_once_one_takes_each_reply(root: Path) -> 
     taken = [page for file in root.glob("taken-*") for page in file.read_text("utf-8").split()]
     assert sorted(taken) == [str(page) for page in range(PAGES)]
     assert not replies_in(root)
+
+
+def test_a_large_file_is_read_by_all_who_begin_at_once(root: Path) -> None:
+    """Who reads it is not taken for the run that wrote it."""
+    with ReplyJournal.open(root) as journal:
+        for page in range(4):
+            journal.add(turn(str(page)), ANSWERER, replace(reply_to(page), text="x" * 8_000_000))
+    start = threading.Barrier(2)
+
+    def opened(page: int) -> Reply | None:
+        start.wait()
+        with ReplyJournal.open(root) as journal:
+            return journal.find(turn(str(page)), ANSWERER)
+
+    with ThreadPoolExecutor(2) as threads:
+        found = [*threads.map(opened, range(2))]
+
+    assert all(found)
 
 
 def test_replies_of_a_run_that_is_alive_are_its_own(root: Path) -> None:

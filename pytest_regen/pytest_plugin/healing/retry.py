@@ -126,7 +126,7 @@ def _begin_ahead(item: pytest.Item) -> None:
     from pytest_regen.pytest_plugin.providers import provider_of, settings_of_run
 
     def failing(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-        return [one for one in items if _is_ours(one) and not _may_be_skipped(one)]
+        return [each for each in items if _is_ours(each) and not _may_be_skipped(each)]
 
     def flow_of(of: pytest.Item, failure: BaseException) -> "Flow[Asked] | None":
         return (flow_of_unit if hasattr(of, "unit") else flow_of_type)(of, failure)

@@ -1,0 +1,210 @@
+"""What ``generate`` says of one store, in words and as JSON: a plan, a check, or a result."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.cli.diff import changes_json, show_changes
+from pytest_regen.cli.output import (
+    describe_failure,
+    fact,
+    next_step,
+    say,
+    shorten,
+    show_failures,
+    show_issues,
+    show_prompt_faults,
+)
+from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.documents.changes import direction_of
+from pytest_regen.regeneration import GenerateResult
+from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.stores import RegenStore
+from pytest_regen.text import plural
+from pytest_regen.validation.stores import from_errors_command
+
+__all__ = [
+    "check_json",
+    "exit_code_of",
+    "plan_json",
+    "result_json",
+    "show_check",
+    "show_plan",
+    "show_result",
+]
+
+
+def exit_code_of(result: GenerateResult) -> int:
+    """Return the exit code that a store comes to."""
+    if result.failures:
+        return max(failure.exit_code for failure in result.failures)
+    return int(any(found.has_errors for found in result.validation.values()))
+
+
+def _others_json(result: GenerateResult) -> dict[str, Any]:
+    shared = [{**key._asdict(), "from": folder} for key, folder in result.shared.items()]
+    skipped = [{"schema": name, "reason": f"it is {what}"} for name, what in result.skipped.items()]
+    return {
+        **({"shared": shared} if shared else {}),
+        **({"skipped": skipped} if skipped else {}),
+    }
+
+
+def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
+    """Return as JSON what would be asked for a store."""
+    return {
+        "ir": result.ir.to_json(),
+        "prompts": [
+            {**entry.to_json(), "estimated_input_tokens": turns.estimate(entry)}
+            for entry in result.prompts
+        ],
+        **_others_json(result),
+        "defects": [defect.to_json() for defect in result.defects],
+        "estimate": turns.estimate_all(result.sizes).to_json(turns.price_of),
+    }
+
+
+def result_json(result: GenerateResult) -> dict[str, Any]:
+    """Return as JSON what came of a store."""
+    return {
+        "path": result.path.as_posix(),
+        "ok": exit_code_of(result) == 0,
+        "added": list(result.added),
+        "changed": list(result.changed),
+        "removed": list(result.removed),
+        "kept": list(result.kept),
+        "asked": [key._asdict() for key in result.asked],
+        **_others_json(result),
+        "calls": result.calls,
+        "tokens": result.usage.total_tokens,
+        "stop_reasons": dict(result.stop_reasons),
+        "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
+        "failures": [describe_failure(failure) for failure in result.failures],
+        "errors": [i.to_json() for found in result.validation.values() for i in found.errors],
+        "defects": [defect.to_json() for defect in result.defects],
+    }
+
+
+def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
+    """Tell what would be asked for a store."""
+    tokens = _show_pages(result, turns)
+    _show_defects(result)
+    pages = plural(len(result.asked), "page")
+    planned = f"{pages} to ask, about {tokens:,} tokens of input"
+    if turns.by_template:
+        planned = f"{pages} to write by the template, no model to ask"
+    _show_skipped(result)
+    _show_shared(result)
+    turns.show_cost(turns.estimate_all(result.sizes))
+    say(f"{result.path}: {planned}; nothing written")
+
+
+def _show_defects(result: GenerateResult) -> None:
+    for defect in result.defects:
+        is_error = defect.severity == "error"
+        text = f"error: {defect}" if is_error else str(defect)
+        fact("document", text, "red" if is_error else "yellow")
+
+
+def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
+    """List the pages to ask or write; return about how many tokens of input they take."""
+    asked = set(result.asked)
+    waiting = [entry for entry in result.prompts if entry.key in asked]
+    width = max((len(entry.type_name) for entry in waiting), default=0)
+    tokens = 0
+    for entry in waiting:
+        estimate = turns.estimate(entry)
+        tokens += estimate
+        page = f"page {entry.page} of {entry.total_pages}"
+        fields = plural(len(entry.fields), "field")
+        about = "" if turns.by_template else f", about {estimate:,} tokens"
+        say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}{about}")
+    return tokens
+
+
+def show_result(
+    result: GenerateResult, namespace: str | None, turns: TurnOptions, *, cost: Decimal | None
+) -> None:
+    """Tell what came of a store."""
+    for name in ("added", "changed", "removed", "kept"):
+        types = getattr(result, name)
+        if types:
+            fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
+    _show_skipped(result)
+    _show_shared(result)
+    source = result.path / result.source_file
+    if namespace and source.is_file() and not _header_has(source, namespace):
+        fact(
+            "header",
+            f"it stays as it is, for it is yours: change the namespace to {namespace} there",
+        )
+    show_issues(result.validation, str(source))
+    show_prompt_faults(result.prompt_faults)
+    say(f"{source}: {turns.spent(result.calls, result.usage, cost)}")
+    if result.failures:
+        stored = "what was finished is stored: the same command again asks only for the rest"
+        say(stored if result.is_stored else f"nothing was written to {result.path}")
+        show_failures(result.failures)
+    elif any(found.has_errors for found in result.validation.values()):
+        again = from_errors_command(RegenStore.open(result.path))
+        next_step(SPELLING_ADVICE if result.prompt_faults else again)
+
+
+def _show_skipped(result: GenerateResult) -> None:
+    """Tell which schemas are read where they are used, and have no type by themselves."""
+    if result.skipped:
+        names = [f"{name} ({what})" for name, what in result.skipped.items()]
+        fact("skipped", f"{plural(len(names), 'schema')} without a type: {shorten(names)}")
+
+
+def _show_shared(result: GenerateResult) -> None:
+    """Tell which pages cost nothing, because another store has them."""
+    if result.shared:
+        folders = sorted(set(result.shared.values()))
+        fact("shared", f"{plural(len(result.shared), 'page')} with {shorten(folders)}")
+
+
+def _header_has(source: Path, word: str) -> bool:
+    """Return whether what stands above the first boundary line holds a word."""
+    return word in source.read_text("utf-8").partition(":BEGIN ")[0]
+
+
+def show_check(result: GenerateResult, turns: TurnOptions) -> None:
+    """Tell whether a store is as its document wants it."""
+    if result.note:
+        say(f"note: {result.note}")
+    if result.is_current:
+        say(f"{result.path}: up to date", "green")
+        return
+    for name in () if result.is_new else ("added", "changed", "removed"):
+        types = getattr(result, name)
+        if types:
+            fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
+    show_changes(result.changes, direction_of(result.ir))
+    _show_pages(result, turns)
+    pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
+    turns.show_cost(turns.estimate_all(result.sizes))
+    why = "there is no store yet" if result.is_new else "older than the document"
+    say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
+
+
+def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
+    """Return as JSON whether a store is as its document wants it."""
+    return {
+        "path": result.path.as_posix(),
+        "ok": result.is_current,
+        "is_new": result.is_new,
+        **(
+            {"added": [], "changed": [], "removed": [], "changes": [], "asked": []}
+            if result.is_current
+            else {
+                "added": list(result.added),
+                "changed": list(result.changed),
+                "removed": list(result.removed),
+                "changes": changes_json(result.changes, direction_of(result.ir)),
+                "asked": [key._asdict() for key in result.asked],
+            }
+        ),
+        "note": result.note,
+        "estimate": turns.estimate_all(result.sizes).to_json(turns.price_of),
+    }
