@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -37,10 +38,13 @@ def _no_authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what belongs to the user, as the state of rate limits, out of the user's own folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("user-cache")))
+def _own_cache_folder() -> Iterator[None]:
+    """Keep what belongs to the user, as the state of rate limits, out of the user's own folder.
+
+    It is not below the folders of tests: a key that lies in a project is no secret.
+    """
+    with TemporaryDirectory(prefix="user-cache-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", folder)
         yield
 
 

@@ -43,7 +43,7 @@ SETTINGS = """
 [tool.pytest.ini_options]
 regen_stores = ["generated/*"]
 [tool.pytest-regen]
-kinds = ["regen_kinds:Note"]
+kinds = ["kinds_of_jobs:Note"]
 """
 
 
@@ -51,7 +51,7 @@ kinds = ["regen_kinds:Note"]
 def project(here: Path) -> Path:
     """A project with stores and files of units, right and wrong ones."""
     (here / "pyproject.toml").write_text(SETTINGS, "utf-8")
-    (here / "regen_kinds.py").write_text(KIND, "utf-8")
+    (here / "kinds_of_jobs.py").write_text(KIND, "utf-8")
     (here / "notes").mkdir()
     for number in range(18):
         (here / f"notes/{number:02}.txt").write_text("bad" if number == 17 else "fine", "utf-8")
