@@ -9,11 +9,11 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.changes import compare_types
-from pytest_regen.errors import HandEditError, RegenError
+from pytest_regen.errors import HandEditError, RefusedError, RegenError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.costs import AskSize, page_size
-from pytest_regen.regeneration.flow import source_diff, work_steps
+from pytest_regen.regeneration.flow import Work, source_diff, work_steps
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
 from pytest_regen.regeneration.prompt_faults import prompt_faults
@@ -255,14 +255,34 @@ def _steps(
         results = task.results
         if any(result.stop_reason == "refused" for result in results):
             place.store_plan()  # Whoever is refused wants to read the prompt.
-        if sharing is not None and place.is_stored:
-            sharing.add(plan.path, (entry.key for entry in plan.asked))
+        if sharing is not None:
+            _note_refused(plan, task, settings, sharing)
     finally:
         if sharing is not None:
+            # Also where the store could not be finished: what it was answered is paid for.
+            if place.is_stored:
+                sharing.add(plan.path, (entry.key for entry in plan.asked))
             sharing.release(plan.path)
     if not place.is_stored:
         return _result_without_store(plan, place.known, results)
     return _result_with_store(place, results)
+
+
+def _note_refused(
+    plan: StorePlan, task: Work[StoreView], settings: TurnSettings, sharing: Sharing
+) -> None:
+    """Tell other stores which prompts they need not ask."""
+    for result in task.results:
+        asked = [entry for entry in plan.asked if entry.type_name == result.name]
+        # Of several pages nobody knows here which one was refused; of a page that is there, it was
+        # a correction.
+        if (
+            isinstance(result.failure, RefusedError)
+            and len(asked) == 1
+            and task.view.missing(result.name)
+        ):
+            model = model_for(plan.previous, asked[0], settings.model)
+            sharing.refuse(asked[0], model, result.failure)
 
 
 def _find_known(
@@ -410,12 +430,18 @@ class _PlannedStore(StorePlace):
         if isinstance(known, Known):
             return replace(ask, known=known)
         is_own = self._sharing is None or isinstance(self._settings.provider, TemplateProvider)
-        return ask if is_own else replace(ask, claim=partial(self._claim, ask.entry))
+        return (
+            ask
+            if is_own
+            else replace(ask, claim=partial(self._claim, ask.entry, ask.request.model))
+        )
 
-    def _claim(self, entry: PromptEntry) -> Known | Literal["wait", "ask"]:
+    def _claim(
+        self, entry: PromptEntry, model: str
+    ) -> Known | RefusedError | Literal["wait", "ask"]:
         assert self._sharing is not None  # else nothing is claimed
         may_answer = partial(_may_answer, self.plan, self._settings)
-        found = self._sharing.claim(self.path, entry, may_answer)
+        found = self._sharing.claim(self.path, entry, model, may_answer)
         if isinstance(found, Known):
             self.known[entry.key] = found
         return found

@@ -463,6 +463,10 @@ class _Driver(Generic[R]):
             if found == "wait":
                 flow.parked[id_] = batch
                 return
+            if isinstance(found, RegenError):
+                self._report.pages_failed += 1
+                one.arrive(id_, [Answer(ask, failure=found)])
+                return
             asks.append(replace(ask, known=found) if isinstance(found, Known) else ask)
         outcome = [answer_at_once(ask, self._settings) or ask for ask in asks]
         unknown = [ask for ask in outcome if isinstance(ask, Ask)]
@@ -531,14 +535,14 @@ class _Report:
         self._total = total
         self._began = time.monotonic()
         self._usage: dict[str, Usage] = {}
-        self.places_done = self.pages_done = self.pages_known = 0
-        self._pages_failed = self._calls = 0
+        self.places_done = self.pages_done = self.pages_known = self.pages_failed = 0
+        self._calls = 0
 
     def add(self, arrival: Arrival) -> None:
         """Count what came back."""
         for turns in arrival.turns:
             self.pages_done += turns.whole is not None
-            self._pages_failed += turns.whole is None
+            self.pages_failed += turns.whole is None
             self._calls += turns.tally.calls
             model = turns.ask.request.model
             self._usage[model] = self._usage.get(model, Usage()) + turns.tally.usage
@@ -555,7 +559,7 @@ class _Report:
                 self._total,
                 self.pages_done,
                 self.pages_known,
-                self._pages_failed,
+                self.pages_failed,
                 queue.in_flight if queue else 0,
                 self._calls,
                 dict(self._usage),

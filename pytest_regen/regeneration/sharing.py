@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_regen.errors import RegenError
+from pytest_regen.errors import RefusedError, RegenError
 from pytest_regen.prompts.render import is_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.values import Known
@@ -52,10 +52,23 @@ class Sharing:
         self._is_read = not reads_stored
         self._asking: dict[str, str] = {}
         """By hash of a prompt: the folder of the store, of those being made, that asks for it."""
+        self._refused: dict[tuple[str, str], RefusedError] = {}
+        """By hash of a prompt and model: what the model said in this run."""
 
     def add(self, path: Path, asked: Iterable[PageKey]) -> None:
         """Take in a store that this run wrote; ``asked`` are its pages that were answered now."""
         self._take(path, frozenset(asked))
+
+    def refuse(self, entry: PromptEntry, model: str, why: RefusedError) -> None:
+        """Note that a model refused a prompt in this run: asked for another store, it would again.
+
+        Args:
+            entry: the prompt.
+            model: who was asked.
+            why: what the store that asked was told.
+        """
+        if is_shared(entry):
+            self._refused[entry.prompt_hash, model] = why
 
     def plan(self, path: Path, prompts: Iterable[PromptEntry]) -> None:
         """Take in pages that would be asked, so that a dry run counts them once."""
@@ -101,8 +114,9 @@ class Sharing:
         self,
         path: Path,
         entry: PromptEntry,
+        model: str,
         may_answer: Callable[[PromptEntry, StoredPage], bool],
-    ) -> "Known | Literal['wait', 'ask']":
+    ) -> "Known | RefusedError | Literal['wait', 'ask']":
         """Return the answer to a prompt, or whether a store is to ask for it or to wait.
 
         The first store that claims a prompt asks; others wait until that one is released. As one
@@ -111,6 +125,7 @@ class Sharing:
         Args:
             path: the store that lacks the page.
             entry: the prompt.
+            model: who would be asked.
             may_answer: as of ``find``.
         """
         if not is_shared(entry):
@@ -118,6 +133,8 @@ class Sharing:
         found = self.find(path, [entry], may_answer).get(entry.key)
         if isinstance(found, Known):
             return found
+        if (refused := self._refused.get((entry.prompt_hash, model))) is not None:
+            return refused
         owner = self._asking.setdefault(entry.prompt_hash, path.name)
         return "ask" if owner == path.name else "wait"
 

@@ -214,8 +214,9 @@ class Ask:
     """The answer, where no model has to be asked."""
     provider: Provider | None = None
     """Who is asked in place of the provider of the settings: one with a recording of its own."""
-    claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
-    """Looked at before it is sent: another place may have the answer, or is asking for it now."""
+    claim: Callable[[], "Known | RegenError | Literal['wait', 'ask']"] | None = None
+    """Looked at before it is sent: another place may have the answer, was refused one, or is asking
+    for it now."""
     stored: str | None = None
     """The output that is stored for this very request. A reply of an earlier run that gives it was
     stored before that run was killed, and is no new answer."""
