@@ -256,7 +256,7 @@ class _Several:
             self._confirm(stores, files)
         budget = Budget(self.turns.budget)
         outcomes: list[Outcome] = []
-        costs: list[Decimal] = []
+        costs: list[Decimal | None] = []
         groups = ("store", [self._task(path) for path in stores]), ("file", self._file_tasks(files))
         for noun, tasks in groups:
             if not tasks or any(outcome.not_started for outcome in outcomes):
@@ -267,7 +267,7 @@ class _Several:
             ):
                 outcome = run_tasks(tasks, replace(settings, budget=budget), noun)
             outcomes.append(outcome)
-            if progress.cost is not None:
+            if outcome.calls:
                 costs.append(progress.cost)
             if not self.as_json:
                 outcome.show(partial(self.turns.spent, cost=progress.cost))
@@ -278,7 +278,7 @@ class _Several:
                     "stores": found["store"].in_order if "store" in found else [],
                     **({"files": found["file"].in_order} if "file" in found else {}),
                     "failures": [each for outcome in outcomes for each in outcome.failures],
-                    **money_json(sum(costs, Decimal(0)) if costs else None),
+                    **money_json(_sum_of(costs)),
                 }
             )
         return max(outcome.exit_code for outcome in outcomes)
@@ -437,6 +437,12 @@ class _Several:
             )
         if not confirm(f"Regenerate {what}?"):
             raise typer.Exit(0)
+
+
+def _sum_of(costs: Sequence[Decimal | None]) -> Decimal | None:
+    """Return what several runs cost; ``None`` where nothing was asked, or a price is not known."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None
 
 
 def _asked(

@@ -8,6 +8,7 @@ import pytest
 from command_line import at_terminal, command
 from many_operations import FIELDS_PER_PAGE, write_many_operations
 
+from pytest_regen.cli.output import InOrder
 from pytest_regen.cli.progress import progress_line_of
 from pytest_regen.emulator import Emulator
 from pytest_regen.prompts.values import PageKey
@@ -86,3 +87,17 @@ def test_a_long_run_says_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> 
         before = capsys.readouterr().err
 
     assert before == "  3 of 10 pages, 6.0 requests a minute, 70 s left\n"
+
+
+def test_what_was_held_back_is_told_when_work_is_broken_off(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A place that was finished before the one in front of it is told of at the latest then."""
+    told = InOrder()
+    told.tell(2, [("the second", "")])
+    before = capsys.readouterr().err
+    with pytest.raises(KeyboardInterrupt), told:
+        raise KeyboardInterrupt
+
+    assert "the second" not in before
+    assert "the second" in capsys.readouterr().err

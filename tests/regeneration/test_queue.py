@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_writer import ReferenceWriter
 
-from pytest_regen.errors import RefusedError, RegenError, TransportError
+from pytest_regen.errors import RegenError, TransportError
 from pytest_regen.regeneration import (
     GenerateResult,
     TurnSettings,
@@ -184,14 +184,16 @@ def test_a_page_shared_by_stores_that_are_made_at_once_is_asked_for_once(tmp_pat
         assert not RegenStore.open(tmp_path / "out" / f"GET_{name}").missing_pages
 
 
-def test_who_waits_for_a_page_that_is_refused_asks_for_it(tmp_path: Path) -> None:
-    """What one store did not get another one may."""
-    refused: list[str] = []
+def test_who_waits_for_a_page_that_fails_asks_for_it(tmp_path: Path) -> None:
+    """What one store did not get another one may, where the failure is not the prompt's."""
+    failed: list[str] = []
 
     def answer(request: TurnRequest) -> str:
-        if 'TYPE: "Shared"' in request.messages[-1].content and not refused:
-            refused.append("once")
-            raise RefusedError("the model declined to answer", hint="")
+        if 'TYPE: "Shared"' in request.messages[-1].content and not failed:
+            failed.append("once")
+            error = TransportError("the stream was cut", hint="")
+            error.is_alone = True
+            raise error
         return text_of(request)
 
     model = Model(answer)
@@ -200,7 +202,7 @@ def test_who_waits_for_a_page_that_is_refused_asks_for_it(tmp_path: Path) -> Non
     first, second = (done[part] for part in parts_of("ab"))
     assert isinstance(first, GenerateResult)
     assert isinstance(second, GenerateResult)
-    assert set(first.stop_reasons.values()) == {"refused"}
+    assert set(first.stop_reasons.values()) == {"transport"}
     assert not second.failures
     assert not RegenStore.open(tmp_path / "out" / "GET_b").missing_pages
 
