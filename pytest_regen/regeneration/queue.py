@@ -465,7 +465,7 @@ class _Driver(Generic[R]):
                 return
             if isinstance(found, RegenError):
                 self._report.pages_failed += 1
-                one.arrive(id_, [Answer(ask, failure=found)])
+                flow.arrive(id_, [Answer(ask, failure=found)])
                 return
             asks.append(replace(ask, known=found) if isinstance(found, Known) else ask)
         outcome = [answer_at_once(ask, self._settings) or ask for ask in asks]
