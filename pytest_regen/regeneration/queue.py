@@ -517,11 +517,13 @@ class _Driver(Generic[R]):
 
     def _save(self) -> None:
         """Hand over what has arrived before the work is broken off; what is paid for is stored."""
-        self._collect(0)
+        # Why the work is broken off is what the caller is told, and nothing that comes after it.
+        with suppress(Exception):
+            self._collect(0)
         for flow in self._open.values():
             answers, _ = self._read(flow)
             if answers:
-                with suppress(Exception):  # Why the work is broken off is what the caller is told.
+                with suppress(Exception):
                     flow.steps.send(answers)
 
 

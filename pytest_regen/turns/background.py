@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["background_loop"]
+__all__ = ["background_loop", "is_running"]
 
 _LAST_WORDS: Final = 1.0
 """Seconds that the end of the process waits for a loop to close its connections."""
@@ -65,6 +65,13 @@ def background_loop() -> asyncio.AbstractEventLoop:
         if runner is None or not runner.thread.is_alive():
             runner = _runners[asker] = _Runner()
         return runner.loop
+
+
+def is_running(loop: asyncio.AbstractEventLoop | None) -> bool:
+    """Return whether a loop is one of these and runs: not once the process was forked."""
+    return any(
+        runner.loop is loop and runner.thread.is_alive() for runner in list(_runners.values())
+    )
 
 
 def _stop_all() -> None:

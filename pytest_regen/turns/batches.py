@@ -40,7 +40,7 @@ from pytest_regen.errors import (
 from pytest_regen.files import project_root
 from pytest_regen.text import plural
 from pytest_regen.turns.anthropic import plain
-from pytest_regen.turns.background import background_loop
+from pytest_regen.turns.background import background_loop, is_running
 from pytest_regen.turns.batch_calls import (
     FAILURES,
     BatchCalls,
@@ -243,7 +243,7 @@ class BatchProvider(BatchCalls):
         """End at once. Batches under way go on at the API, and the next run waits for them."""
         with self._guard:
             loop, self._loop = self._loop, None
-        if loop is not None and not loop.is_closed():
+        if loop is not None and is_running(loop):
             asyncio.run_coroutine_threadsafe(self._end(), loop).result()
         super().close()
 
@@ -258,7 +258,7 @@ class BatchProvider(BatchCalls):
         self._key_for(None)
         params = _params(body)
         with self._guard:
-            if self._loop is None or self._loop.is_closed():
+            if self._loop is None or not is_running(self._loop):
                 self._loop = background_loop()
             item = _Item(params, *_digest(params))
             self._begun += 1

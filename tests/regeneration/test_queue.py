@@ -454,3 +454,21 @@ def test_of_what_ends_a_run_each_flow_that_met_it_tells_once() -> None:
         assert len(failures) == 1
         assert f"lost for {name}0" in failures[0]
     assert done.keys() == {"a", "b"}
+
+
+def test_what_arrived_is_stored_although_who_watches_fails() -> None:
+    """The run ends with what the watcher raised; the flow was handed what had been paid for."""
+    stored: list[str] = []
+
+    def store() -> Flow[None]:
+        arrived = yield [[ask("page")]]
+        stored.extend(answer.output for answers in arrived for answer in answers)
+
+    def watch(state: RunState) -> None:
+        if state.pages_done:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        list(drive_flows([("place", store())], TurnSettings(Echo(), watch=watch)))
+
+    assert stored == ["page"]

@@ -84,6 +84,7 @@ DOORS = {
     "yaml": ("documents", "cassettes", "emulator", "testing"),
     "filelock": (
         "commit",
+        "files",
         "stores",
         "turns.batch_files",
         "turns.budget",

@@ -1,6 +1,8 @@
 """Turns by the Message Batches API: the real SDK over real HTTP, against the emulator."""
 
 import asyncio
+import multiprocessing
+import os
 import socket
 import threading
 import time
@@ -69,7 +71,7 @@ def test_threads_share_a_batch(tmp_path: Path) -> None:
     ):
         waiting = [pool.submit(asked.send, turn(word)) for word in "ab"]
         waiting.append(pool.submit(lambda: asyncio.run(asked.asend(turn("c")))))
-        replies = [each.result().text for each in waiting]
+        replies = [reply.result().text for reply in waiting]
 
     assert replies == [f"You said: {word}" for word in "abc"]
     assert sizes(emulated) == [3]
@@ -208,7 +210,7 @@ def test_a_spend_limit_ends_all_at_once(tmp_path: Path) -> None:
     ):
         outcomes = ask(asked, "a", "b")
 
-    assert all(isinstance(each, RejectedRequestError) for each in outcomes)
+    assert all(isinstance(outcome, RejectedRequestError) for outcome in outcomes)
     assert sizes(emulated) == [2]
     assert not noted(tmp_path)
 
@@ -228,7 +230,7 @@ def test_a_wrong_key_is_told_to_all(tmp_path: Path) -> None:
     with emulator(keys=["right"]) as emulated, provider(emulated, tmp_path) as asked:
         outcomes = ask(asked, "a", "b")
 
-    assert all(isinstance(each, RejectedRequestError) for each in outcomes)
+    assert all(isinstance(outcome, RejectedRequestError) for outcome in outcomes)
     assert "401" in str(outcomes[0])
     assert not submitted(emulated)
     assert not noted(tmp_path)
@@ -399,3 +401,24 @@ def test_a_folder_that_another_process_holds_keeps_nothing_else_waiting(tmp_path
         with pytest.raises(CancelledError):
             reply.result(5)
     assert not submitted(emulated)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked on Windows")
+def test_a_forked_process_asks_in_a_loop_of_its_own(tmp_path: Path) -> None:
+    """That of the process it was forked from does not run there."""
+    with emulator() as emulated, provider(emulated, tmp_path) as asked:
+        ask(asked, "a")
+        child = multiprocessing.get_context("fork").Process(target=ask_and_stop, args=(asked,))
+        child.start()
+        child.join(20)
+        is_alive = child.is_alive()
+        child.kill()
+
+    assert not is_alive
+    assert [batch[0]["messages"][0]["content"] for batch in submitted(emulated)] == ["a", "b"]
+
+
+def ask_and_stop(asked: BatchProvider) -> None:
+    """Ask through a provider that another process has asked before."""
+    ask(asked, "b")
+    asked.stop()

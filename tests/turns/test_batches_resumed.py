@@ -262,8 +262,8 @@ def test_two_providers_of_one_process_wait_for_the_same_batch(tmp_path: Path) ->
     ):
         outcomes: list[list[Any]] = []
         threads = [
-            threading.Thread(target=lambda each=each: outcomes.append(ask(each, *"abc")))
-            for each in (first, second)
+            threading.Thread(target=lambda asked=asked: outcomes.append(ask(asked, *"abc")))
+            for asked in (first, second)
         ]
         for thread in threads:
             thread.start()

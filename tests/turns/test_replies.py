@@ -120,7 +120,7 @@ def test_who_answers_is_named_by_address_and_provider() -> None:
     here = AnthropicProvider(base_url="http://127.0.0.1:1")
     there = AnthropicProvider(base_url="http://127.0.0.1:2")
     other = AnthropicProvider("claude-other", base_url="http://127.0.0.1:1")
-    named = {name_answerer(each) for each in (here, there, other, CallableProvider(str))}
+    named = {name_answerer(asked) for asked in (here, there, other, CallableProvider(str))}
 
     assert len(named) == 4
 
@@ -198,7 +198,7 @@ def with_wrong_values(data: bytes) -> bytes:
     line = json.loads(data)
     replies = [{**line["reply"], "text": 3}, {**line["reply"], "usage": {"input_tokens": "1"}}, []]
     lines = [{**line, "reply": reply, "id": str(n)} for n, reply in enumerate(replies)]
-    return "\n".join(json.dumps(each) for each in lines).encode()
+    return "\n".join(json.dumps(line) for line in lines).encode()
 
 
 def too_old(data: bytes) -> bytes:
