@@ -104,6 +104,8 @@ def validate(store, **options):
     return VALIDATE(store, **options)
 
 def pytest_configure():
+    # Another test of this process may have had other packages on its path.
+    store_cache.code_version.cache_clear()
     store_cache.validate_store = validate
 
 def pytest_unconfigure():
