@@ -4,9 +4,9 @@ A truncated reply is never asked for again as it was: first with a larger limit,
 continuation whose pieces are joined into the same output.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_regen.errors import (
     BudgetError,
@@ -27,7 +27,10 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
 from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.steps import adrive
-from pytest_regen.turns.values import Reply, TurnRequest, Usage, provider_reference
+from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.replies import ReplyJournal
 
 __all__ = [
     "ENDS_ALL",
@@ -106,7 +109,7 @@ class Turns:
     requests: list[TurnRequest] = field(default_factory=list)
     """All that got a reply."""
     sent: int = 0
-    """How many of them this run sent."""
+    """How many of them this run sent, and found in no batch of an earlier one."""
     whole: Whole | None = None
     failure: RegenError | None = None
     """Why there is no reply, where that is a failure of this page."""
@@ -171,10 +174,14 @@ class Replies:
         if self._journal is not None:
             self._journal.add(request, self._answerer(ask), reply)
 
+    def is_left(self, ask: Ask, reply: Reply) -> bool:
+        """Return whether a reply is out of a batch that an earlier run submitted."""
+        look = getattr(ask.provider or self._provider, "is_left", None)
+        return look is not None and bool(look(reply))
+
     def settle(self, turns: Turns) -> None:
         """Drop what was found for these turns, as if they had not been taken."""
-        if self._journal is not None:
-            self._journal.stored(turns.requests)
+        _note_stored(turns.requests, self._journal, turns.ask.provider or self._provider)
         turns.requests.clear()
         turns.earlier = Usage()
 
@@ -187,11 +194,17 @@ class Replies:
 def note_stored(answers: Iterable[Answer], settings: TurnSettings) -> None:
     """Note that what became of answers is written, whether kept, rejected or refused."""
     requests = [request for answer in answers for request in answer.requests]
-    if requests and settings.journal is not None:
-        settings.journal.stored(requests)
-    stored = getattr(settings.provider, "stored", None)
+    _note_stored(requests, settings.journal, settings.provider)
+
+
+def _note_stored(
+    requests: Sequence[TurnRequest], journal: "ReplyJournal | None", provider: Provider
+) -> None:
+    if requests and journal is not None:
+        journal.stored(requests)
+    stored = getattr(provider, "stored", None)
     if requests and stored is not None:
-        stored(requests)  # Batches keep their results until then.
+        stored(list(requests))  # Batches keep their results until then.
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +227,7 @@ class _Journaled:
             reply = await self.exchange.asend(
                 request, expected=turns.ask.output_tokens, log=turns.tally.add
             )
-            turns.sent += 1
+            turns.sent += not self.replies.is_left(turns.ask, reply)
             self.replies.add(turns.ask, request, reply)
         turns.requests.append(request)
         return reply

@@ -26,6 +26,8 @@ LONGEST_HOLD: Final = 900.0
 """Seconds. A limit is per minute: a server that asks for more speaks of something else."""
 
 _MINUTE: Final = 60.0
+_ROUNDING: Final = 1e-6
+"""Seconds that are no wait: who waited as long as was said may find that little missing."""
 _KINDS: Final = ("requests", "input-tokens", "output-tokens", "tokens")
 _NOTHING: Final = dict.fromkeys(_KINDS, 0.0)
 _OUT_OF_REACH: Final = {"requests": 10**6, "input-tokens": 10**11, "output-tokens": 10**11}
@@ -137,7 +139,7 @@ class Pool:
         burst = self._burst(now)
         waits = [bucket.seconds_until(needs[kind], burst) for kind, bucket in self.buckets.items()]
         wait = max(self.hold - now, *waits, 0.0)
-        if wait > 0:
+        if wait > _ROUNDING:
             return wait
         ticket = Ticket(self.id, estimate, needs, dict(self.taken), self._all_flying())
         for kind, bucket in self.buckets.items():

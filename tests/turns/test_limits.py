@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_regen.turns.buckets import LONGEST_HOLD, Pool, Ticket, amounts, read_limits
@@ -87,6 +87,7 @@ STEPS = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), min_size=1, max
 
 
 @given(steps=STEPS, limit=st.integers(1, 300), processes=st.integers(1, 4))
+@example(steps=[(29.65234375, 1), (0.0, 0)], limit=2, processes=1)
 @settings(max_examples=40)
 def test_whoever_asks_first_learns_and_then_nobody_is_refused(
     tmp_path_factory: pytest.TempPathFactory,
