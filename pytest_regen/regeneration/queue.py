@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
-from pytest_regen.errors import RegenError
+from pytest_regen.errors import RegenError, RejectedRequestError
 from pytest_regen.regeneration.asking import (
     Replies,
     Turns,
@@ -50,6 +50,10 @@ _GROUP: Final = 32
 """Answers that are enough for one commit."""
 _PATIENCE: Final = 2.0
 """Seconds that an answer waits for others, to be committed with them."""
+_OF_ONE_REQUEST: Final = frozenset({400, 413})
+"""Statuses that may be about one request: it is invalid, or too large."""
+_REJECTIONS: Final = 3
+"""So many in a row are taken for a rejection of all."""
 _TICK: Final = 1.0
 """Seconds after which a wait is begun anew: on Windows nothing interrupts it, and people watch."""
 
@@ -154,6 +158,8 @@ class AskQueue:
         self._held: dict[_Prompt, list[tuple[int, int, int]]] = {}
         """Asks that wait for the first one of their system prompt."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._rejections: int | None = None
+        """Requests that were rejected since the last reply; ``None`` before the first one."""
         self.failure: RegenError | None = None
         """What would have met every request; nothing is sent any more."""
 
@@ -225,6 +231,7 @@ class AskQueue:
         turns = await ask_model(ask, self._exchange_of(ask), self._replies)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        self._tell_apart(turns)
         batch.sent[number] = turns
         self._warm.add(prompt)
         for place in self._held.pop(prompt, ()):
@@ -240,6 +247,21 @@ class AskQueue:
             for other in list(self._batches.values()):
                 self._stop(other)
         self._send()
+
+    def _tell_apart(self, turns: Turns) -> None:
+        """Tell a request that is rejected for what it asks from a run that is rejected.
+
+        One that is too long, say, says nothing about the next. Where money is used up the status is
+        the same, but then nothing is answered any more.
+        """
+        failure = turns.failure
+        if turns.whole is not None:
+            self._rejections = 0
+        elif self._rejections is None or not isinstance(failure, RejectedRequestError):
+            return
+        elif failure.status in _OF_ONE_REQUEST:
+            self._rejections += 1
+            failure.is_alone = self._rejections < _REJECTIONS
 
     def _exchange_of(self, ask: Ask) -> TurnExchange:
         # Not kept: there is one for each recording, and nobody knows when the last is asked of it.

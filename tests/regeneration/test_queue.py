@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_writer import ReferenceWriter
 
-from pytest_regen.errors import RegenError, TransportError
+from pytest_regen.errors import RegenError, RejectedRequestError, TransportError
 from pytest_regen.regeneration import (
     GenerateResult,
     TurnSettings,
@@ -228,6 +228,44 @@ def test_a_lost_connection_ends_all_stores(tmp_path: Path) -> None:
     again = generated(write_document(tmp_path, names), names, Model(), 2)
     assert list(again) == parts_of(names)
     assert not any(each.failures for each in again.values() if isinstance(each, GenerateResult))
+
+
+def rejecting(*words: str) -> Model:
+    """Return a model that finds prompts with one of these words invalid."""
+
+    def answer(request: TurnRequest) -> str:
+        if any(word in request.messages[-1].content for word in words):
+            raise RejectedRequestError("prompt is too long", status=400, hint="")
+        return text_of(request)
+
+    return Model(answer)
+
+
+@pytest.mark.parametrize("jobs", [1, 8])
+def test_a_page_that_is_rejected_ends_no_other(tmp_path: Path, jobs: int) -> None:
+    """One invalid request says nothing about the next; its store tells of it."""
+    model = rejecting('TYPE: "PartB"')
+
+    done = generated(write_document(tmp_path), "abcd", model, jobs)
+
+    failed = {name for name in done if done[name].failures}  # type: ignore[union-attr]
+    assert failed == {"GET /b"}
+    assert list(done) == parts_of()
+    assert not RegenStore.open(tmp_path / "out" / "GET_d").missing_pages
+
+
+@pytest.mark.parametrize(("answered", "asked"), [("", 1), ("a", 2 + 3)])
+def test_requests_that_are_rejected_one_after_the_other_end_the_run(
+    tmp_path: Path, answered: str, asked: int
+) -> None:
+    """The first of all, or three in a row: then it is the account that is rejected, say."""
+    names = "abcdefgh"
+    fields = [f"{kind}_{name}" for name in names if name != answered for kind in ("by", "of")]
+    model = rejecting(*fields)
+
+    generated(write_document(tmp_path, names), names, model, 1)
+
+    assert len(model.asked) == asked
 
 
 def test_what_cannot_be_made_leaves_the_others_to_be(tmp_path: Path) -> None:
