@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml  # noqa: F401 - its C classes are made once in a process, and pytester forgets
 from command_line import command
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,13 +11,16 @@ from pages import blocks
 
 from pytest_regen import strategies
 from pytest_regen.errors import NoInstanceError, StoreMissingError
+from pytest_regen.strategies import drawing, patterns, plans  # noqa: F401 - forgotten alike
 
 PAGE = "docs/strategies.md"
 QUICKLY = """
 from hypothesis import Phase, settings
 
 phases = [phase for phase in Phase if phase is not Phase.explain]
-settings.register_profile("quickly", max_examples=30, phases=phases, database=None, deadline=None)
+settings.register_profile(
+    "quickly", max_examples=60, phases=phases, database=None, deadline=None, derandomize=True
+)
 settings.load_profile("quickly")
 """
 STORE = "generated/GET_kites_latest"
