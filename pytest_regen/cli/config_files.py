@@ -106,7 +106,7 @@ def find_root(start: Path) -> Path:
 def settings_file_in(folder: Path) -> SettingsFile | None:
     """Return the file of a folder that pytest reads its settings from; ``None`` if none has any.
 
-    One that cannot be read as TOML counts: pytest stops there, too.
+    One that cannot be read counts: pytest stops there, too.
     """
     for name in ("pytest.toml", ".pytest.toml"):
         if (folder / name).is_file() and _reads_toml():
@@ -141,7 +141,7 @@ def _has_section(path: Path, section: str) -> bool:
     try:
         parser.read(path, "utf-8")
     except (IniError, UnicodeDecodeError):
-        return False  # Of other tools, which say so themselves.
+        return True  # pytest stops there, too; told where a value is read from it.
     return parser.has_section(section)
 
 

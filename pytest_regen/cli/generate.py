@@ -30,6 +30,7 @@ from pytest_regen.cli.output import (
     money_json,
     next_step,
     say,
+    show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import select_parts
@@ -136,9 +137,7 @@ def generate(
     ] = False,
     register: Annotated[
         bool,
-        typer.Option(
-            "--register", help="Add new stores to regen_stores, so that pytest finds them."
-        ),
+        typer.Option("--register", help="Add new stores to regen_stores for pytest."),
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
@@ -197,16 +196,17 @@ def generate(
             "allow_defects": allow_defects,
         },
     )
-    words = ["--all"] if every else ["--tag", tag] if tag else list(names or ())
-    words += [*["--schemas"] * schemas, *["--request"] * request]
-    words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
-    words += ["--allow-defects"] if allow_defects else []
-    words += ["--out", str(out)]
-    kept = {"--status": status, "--language": language, "--profile": profile}
-    kept |= {"--namespace": namespace, "--provider": turns.provider}
-    kept |= {"--engine": engine.value if turns.is_batch else None}
-    words += [word for option, value in kept.items() if value for word in (option, value)]
-    again = shlex.join(["pytest-regen", "generate", str(spec), *words])
+    again = _command(
+        spec,
+        *(["--all"] if every else ["--tag", tag] if tag else names or ()),
+        *(["--schemas"] if schemas else ()),
+        *(["--request"] if request else ()),
+        *(word for pattern in exclude or () for word in ("--exclude", pattern)),
+        *(["--allow-defects"] if allow_defects else ()),
+        **{"--out": str(out), "--status": status, "--language": language, "--profile": profile},
+        **{"--namespace": namespace, "--provider": turns.provider},
+        **{"--engine": engine.value if turns.is_batch else None},
+    )
     if check:
         results = work.generate(
             {"dry_run": True},
@@ -251,14 +251,34 @@ def generate(
         of_all = results.estimate(turns).to_json(turns.price_of)
         report = {"stores": results.reports, **results.others} if many else results.report
         emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
-        raise typer.Exit(results.exit_code)
     if many:
         show_sum(results, turns, dry_run=dry_run, cost=cost)
-    is_collected = edit is None or _register(edit, asks=not register)
-    if results.exit_code == 0:
-        following = again if dry_run else "pytest" if is_collected else f"{again} --register"
-        next_step(following)
+    if not as_json:
+        _say_following(results, edit, again, is_plan=dry_run, is_registered=register)
     raise typer.Exit(results.exit_code)
+
+
+def _command(spec: Path, *words: str, **options: str | None) -> str:
+    """Return the command that does the same again; options without a value are left out."""
+    given = (word for option, value in options.items() if value for word in (option, value))
+    return shlex.join(["pytest-regen", "generate", str(spec), *words, *given])
+
+
+def _say_following(
+    results: StoreResults, edit: Edit | None, again: str, *, is_plan: bool, is_registered: bool
+) -> None:
+    """Say what comes next, once pytest collects the stores made.
+
+    Args:
+        results: of the command.
+        edit: what the settings lacked; ``None`` where they cover the stores.
+        again: the command as it would be given again.
+        is_plan: whether nothing was asked yet.
+        is_registered: whether the edit was made.
+    """
+    is_collected = edit is None or _register(edit, asks=not is_registered)
+    if results.exit_code == 0:
+        next_step(again if is_plan else "pytest" if is_collected else f"{again} --register")
 
 
 def _register(edit: Edit, *, asks: bool) -> bool:
@@ -273,8 +293,7 @@ def _register(edit: Edit, *, asks: bool) -> bool:
         fact("registered", f"in {file}, so that pytest collects it")
         return True
     say(f"pytest does not collect it yet; {file} lacks")
-    for line in edit.lines:
-        say(f"    {line}")
+    show_edit(edit.lines)
     if is_terminal() and confirm(f"Write this to {file}?", default=True):
         edit.write()
         return True

@@ -22,6 +22,7 @@ from pytest_regen.cli.output import (
     is_terminal,
     next_step,
     say,
+    show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_with_examples
@@ -216,8 +217,7 @@ class _Plan:
         say(self.start.title)
         for edit in self.edits:
             say(f"{short_path(edit.path)}{' (new)' if edit.is_new else ''}")
-            for line in edit.lines:
-                say(f"  {line[0]} {line[1:]}".rstrip(), "green" if line[0] == "+" else "red")
+            show_edit(edit.lines)
         if self.is_done:
             say("nothing to do: all of it is there", "green")
         else:

@@ -62,6 +62,7 @@ __all__ = [
     "say",
     "shorten",
     "show_diff",
+    "show_edit",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
@@ -327,6 +328,12 @@ def show_diff(diff: str) -> None:
         say(line, _DIFF_STYLES.get(line[:1], ""))
     if len(lines) > _DIFF_LINES:
         say(f"… {len(lines) - _DIFF_LINES} more lines")
+
+
+def show_edit(lines: Iterable[str]) -> None:
+    """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
+    for line in lines:
+        say(f"  {line[0]} {line[1:]}".rstrip(), _DIFF_STYLES[line[0]])
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:

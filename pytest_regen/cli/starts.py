@@ -470,7 +470,7 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         raise UsageError(
             f"no other catalogue stands beside {here}",
             why=f"{targets} matches none with a language in its name",
-            hint=f"{command('init', here.as_posix())} --out {other.as_posix()} makes one for German",
+            hint=command("init", here.as_posix(), None, "--out", other.as_posix()),
         )
     return Catalogue(project, place, targets, files)
 
