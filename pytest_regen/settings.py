@@ -21,7 +21,15 @@ from pytest_regen.modes import (
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "load_toml", "read_settings"]
+__all__ = [
+    "CassetteSettings",
+    "Price",
+    "Settings",
+    "find_settings",
+    "load_toml",
+    "parse_toml",
+    "read_settings",
+]
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
@@ -174,11 +182,9 @@ def load_toml(path: Path) -> dict[str, Any]:
     Raises:
         UsageError: it cannot be read, or is no TOML.
     """
-    import tomllib
-
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return parse_toml(path.read_bytes().decode("utf-8"), str(path))
+    except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not readable as TOML", why=str(error), hint="correct the file"
         ) from error
@@ -186,6 +192,27 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise UsageError(
             f"{path} cannot be read", why=error.strerror or str(error), hint="let it be read"
         ) from error
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """Return what a text says.
+
+    Raises:
+        UsageError: it is no TOML; ``name`` is what the message calls it.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        mark = "it begins with a byte order mark, which pytest and others refuse"
+        raise UsageError(
+            f"{name} is not readable as TOML",
+            why=mark if text.startswith("\ufeff") else str(error),
+            hint="save it as UTF-8 without a mark"
+            if text.startswith("\ufeff")
+            else "correct the file",
+        ) from None
 
 
 def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:
