@@ -262,7 +262,9 @@ def _transcript(item: pytest.Item, retry: _Retry) -> list[dict[str, Any]]:
     """Return what the sessions of an item said, and what it fails with now."""
     left = feedback_of(item, retry.failure) if retry.failure is not None else ()
     makers: list[SessionMaker] = item.stash[SESSION_MAKERS]
-    said = [talk for maker in makers for session in maker.sessions for talk in session.conversations]
+    said = [
+        talk for maker in makers for session in maker.sessions for talk in session.conversations
+    ]
     return conversation_of(said, left, item.config, passes=retry.failure is None)
 
 
