@@ -21,7 +21,7 @@ from pytest_regen.modes import (
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_settings"]
+__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "load_toml", "read_settings"]
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
@@ -33,6 +33,7 @@ _KEYS = (
     "provider",
     "stale",
     "behaviour",
+    "language",
     "price",
     "cassettes",
     "kinds",
@@ -122,6 +123,8 @@ class Settings:
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
     docs_url: str | None = None
     """The site of the documentation that codes link to, in a terminal and in the report."""
+    language: str | None = None
+    """Of stores that ``generate`` makes; ``None``: not said."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -151,7 +154,7 @@ def read_settings(root: Path) -> Settings:
     path = root / "pyproject.toml"
     if not path.is_file():
         return Settings()
-    table = _load(path).get("tool", {}).get(_TABLE, {})
+    table = load_toml(path).get("tool", {}).get(_TABLE, {})
     _refuse_unknown(path, table, _KEYS)
     return Settings(
         _ignore(path, table.get("ignore", {})),
@@ -164,15 +167,21 @@ def read_settings(root: Path) -> Settings:
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
-        _docs_url(path, table.get("docs_url")),
+        docs_url=_docs_url(path, table.get("docs_url")),
+        language=_language(path, table.get("language")),
     )
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_toml(path: Path) -> dict[str, Any]:
+    """Return what a file holds.
+
+    Raises:
+        UsageError: it cannot be read, or is no TOML.
+    """
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} is not readable as TOML", why=str(error), hint="correct the file"
@@ -232,6 +241,14 @@ def _model(path: Path, value: object) -> str | None:
         return None
     if not isinstance(value, str) or not value.strip():
         raise _wrong(path, "model", value, "the name of a model")
+    return value
+
+
+def _language(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(path, "language", value, 'the name of a language, such as "python"')
     return value
 
 

@@ -77,6 +77,7 @@ DOORS = {
     "genai_prices": ("turns.models",),
     "typer": ("cli",),
     "rich": ("cli",),
+    "tomlkit": ("cli.config_files",),
     "tree_sitter": ("languages.trees",),
     "tree_sitter_c_sharp": ("languages.csharp.tree",),
     "tree_sitter_typescript": ("languages.typescript.tree",),
