@@ -73,7 +73,7 @@ class BatchCalls(AnthropicProvider):
         Raises:
             MissingExtraError: the SDK has none.
         """
-        client = await self._async_client(self._key_for(None))
+        client = await self._clients.aget(self._key_for(None), self._amake)
         retries = self.max_retries if max_retries is None else max_retries
         batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
         if batches is None:
