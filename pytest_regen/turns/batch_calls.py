@@ -13,8 +13,9 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_regen.errors import MissingExtraError, ProviderError, TransportError, UsageError
-from pytest_regen.turns.anthropic import AnthropicProvider, plain
+from pytest_regen.turns.anthropic import AnthropicProvider
 from pytest_regen.turns.batch_files import BatchFile
+from pytest_regen.turns.sdk import plain
 from pytest_regen.turns.wire import RATE_LIMITED
 
 __all__ = [

@@ -161,11 +161,13 @@ class _ChatProvider:
         raise self._no_key([self.key_variable])
 
     def _no_key(self, names: list[str]) -> MissingKeyError:
-        return MissingKeyError(
+        error = MissingKeyError(
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not set",
             why=f"a live turn with {self._address} needs a credential",
             hint=f"export {names[0]}=..., or replay from a cassette",
         )
+        error.variable = names[0]
+        return error
 
     @property
     def _address(self) -> str:
@@ -202,7 +204,7 @@ class _ChatProvider:
         # LiteLLM calls a connection that failed a fault of the server.
         is_unreached = "ServerError" in type(error).__name__ and "Connection error." in words
         if is_unreached or kinds & {"APIConnectionError", "ConnectionError", "ConnectError"}:
-            reason = root_cause(error)
+            reason = _in_brief(root_cause(error))
             hint = self._hint_unreached()
             failure = connection_failure(reason, model=model, address=address, hint=hint)
             failure.usage = Usage() if is_paid(reason) else None
@@ -213,7 +215,7 @@ class _ChatProvider:
                     f"{address} refuses further requests: the account has no quota left "
                     f"(HTTP {status})",
                     status=status,
-                    why=scrub_text(str(error))[:300],
+                    why=_in_brief(str(error)),
                     hint="check the plan and the billing of the account the key belongs to",
                 )
             hints = self._hints()
@@ -226,7 +228,7 @@ class _ChatProvider:
             return cut
         return TransportError(
             f"the turn with {address} failed (model {model!r})",
-            why=on_one_line(scrub_text(f"{type(error).__name__}: {error}"))[:300],
+            why=_in_brief(f"{type(error).__name__}: {error}"),
             hint="run the command again; what was finished before is kept",
         )
 
@@ -238,6 +240,11 @@ class _ChatProvider:
 
     def _hint_unreached(self) -> str:
         return f"check the network and {self.address_variable}, then run the command again"
+
+
+def _in_brief(reason: str) -> str:
+    """Return words of an SDK on one line: LiteLLM adds tracebacks and advertisements."""
+    return " ".join(scrub_text(reason).split())[:300]
 
 
 def _error_body(error: Exception) -> object:
@@ -460,12 +467,12 @@ class LiteLLMProvider(_ChatProvider):
         super().__init__(
             model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
         )
-        self._service = model.partition("/")[0] if "/" in model else ""
-        self.reference = f"litellm:{self._service}" if self._service else "litellm"
+        self._service, slash, _ = model.partition("/")
+        self.reference = f"litellm:{self._service}" if slash else "litellm"
 
     @property
     def _address(self) -> str:
-        return super()._address or self._service or "LiteLLM"
+        return super()._address or self._service
 
     def _key_for(self, interceptor: TurnInterceptor | None) -> str:
         if self._api_key:
@@ -504,7 +511,7 @@ class LiteLLMProvider(_ChatProvider):
 
     def _hints(self) -> dict[int, str]:
         return {
-            401: f"check the key that LiteLLM reads for {self._service or 'this model'}",
+            401: f"check the key that LiteLLM reads for {self._service}",
             404: "check the model's name: --provider litellm:PROVIDER/MODEL",
         }
 
@@ -524,6 +531,8 @@ def _litellm() -> Any:
     with needs("litellm", "turns with LiteLLM"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its own dependencies
         import litellm
+
+        litellm.ModelResponse()  # Its schema is built by the first one, and pydantic warns of it.
     litellm.suppress_debug_info = True  # advertisements on the terminal
     litellm.telemetry = False
     return litellm

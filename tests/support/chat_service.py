@@ -1,4 +1,4 @@
-"""A server that speaks Chat Completions and Ollama's ``/api/chat`` over real HTTP, from a script."""
+"""A server that speaks Chat Completions, Ollama's API and the Messages API, from a script."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["Asked", "ChatService", "Dropped", "Failed", "Said", "chat_service"]
+__all__ = ["MODEL", "Asked", "ChatService", "Dropped", "Failed", "Raw", "Said", "chat_service"]
 
 MODEL = "kite-1-2026-08-07"
 """What it says of itself, whatever was asked."""
@@ -125,7 +125,8 @@ def answer_to(path: str, line: Line) -> tuple[int, tuple[tuple[str, str], ...], 
         return line.status, line.headers, json.dumps(body).encode()
     said = Said(line) if isinstance(line, str) else line
     assert isinstance(said, Said)
-    return 200, (), json.dumps(_of_ollama(said) if of_ollama else _completion(said)).encode()
+    form = _of_ollama if of_ollama else _message if path == "/v1/messages" else _completion
+    return 200, (), json.dumps(form(said)).encode()
 
 
 def _completion(said: Said) -> dict[str, Any]:
@@ -144,6 +145,24 @@ def _completion(said: Said) -> dict[str, Any]:
             "total_tokens": 57,
             "prompt_tokens_details": {"cached_tokens": said.cached, "audio_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
+
+
+def _message(said: Said) -> dict[str, Any]:
+    reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": [{"type": "text", "text": said.text or said.refusal or ""}],
+        "stop_reason": "refusal" if said.refusal else reasons[said.finish],
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 50 - said.cached,
+            "output_tokens": 7,
+            "cache_read_input_tokens": said.cached,
         },
     }
 
