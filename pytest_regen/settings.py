@@ -12,6 +12,7 @@ from pytest_regen.modes import (
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
+    SERVICES,
     STALE_POLICIES,
     TEMPLATE,
     BehaviourPolicy,
@@ -47,6 +48,9 @@ _CASSETTE_LISTS = {
     "drop_headers": 'a list of names ("date")',
     "passthrough_hosts": 'a list of hosts ("telemetry.example.com")',
 }
+_PROVIDERS = (
+    f'"{TEMPLATE}", "{SERVICES[1]}:MODEL" (or {", ".join(SERVICES)}), or "module:attribute"'
+)
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
@@ -109,7 +113,8 @@ class Settings:
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
     provider: str | None = None
-    """Who answers, as ``module:attribute``; or ``template``, which holds for types of an API."""
+    """Who answers, as ``openai:MODEL`` or ``module:attribute``; or ``template``, which holds for
+    types of an API."""
     stale: StalePolicy | None = None
     """What becomes of a type that is older than its document; ``None``: not said."""
     behaviour: BehaviourPolicy | None = None
@@ -256,7 +261,7 @@ def _provider(path: Path, value: object) -> str | None:
     if value is None or value == TEMPLATE:
         return value and TEMPLATE
     if not isinstance(value, str) or not all(value.partition(":")[::2]):
-        raise _wrong(path, "provider", value, f'"{TEMPLATE}", or "module:attribute"')
+        raise _wrong(path, "provider", value, _PROVIDERS)
     return value
 
 
