@@ -100,12 +100,13 @@ def _command(name: str, properties: dict[str, str], message: str) -> str:
     given = ",".join(
         f"{key}={_escape_property(flatten(value))}" for key, value in properties.items() if value
     )
+    head = f"{name} {given}" if given else name
     lines = message.expandtabs(4).splitlines()
     if len(lines) > _MAX_LINES:
         lines = [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES:,} more lines"]
     # Each line by itself: what could end one is spelled out, the ends that are meant are escaped.
     text = _cut("\n".join(map(flatten, lines)), _MAX_MESSAGE)
-    return f"::{name} {given}::{_escape(text)}"
+    return f"::{head}::{_escape(text)}"
 
 
 def _escape(text: str) -> str:

@@ -89,8 +89,8 @@ def summary_blocks(report: Json, link: Link = lambda _: None) -> Iterator[str]:
     ]
     yield from _given(table(("failing", "what is wrong", "where", "next"), rows))
     errors = report["collection_errors"]
-    rows = [(code_span(error["id"]), code_span(error["text"])) for error in errors]
-    yield from _given(table(("not collected", "why"), rows))
+    lost = [(code_span(error["id"]), code_span(error["text"])) for error in errors]
+    yield from _given(table(("not collected", "why"), lost))
     heals = [heal for item in report["items"] for heal in item["heals"]]
     yield from _given(table(("unit", "outcome", "reason", "calls", "tokens"), _work(heals)))
     yield from _pending(report)
