@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
     SERVICES,
     STALE_POLICIES,
     TEMPLATE,
+    AnnotationPolicy,
     BehaviourPolicy,
     StalePolicy,
 )
@@ -35,6 +37,7 @@ _KEYS = (
     "stale",
     "behaviour",
     "language",
+    "annotations",
     "price",
     "cassettes",
     "kinds",
@@ -119,6 +122,8 @@ class Settings:
     """What becomes of a type that is older than its document; ``None``: not said."""
     behaviour: BehaviourPolicy | None = None
     """Whether generated code is run; ``None``: not said."""
+    annotations: AnnotationPolicy | None = None
+    """Whether issues are printed as GitHub reads them; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
@@ -168,6 +173,7 @@ def read_settings(root: Path) -> Settings:
         _provider(path, table.get("provider")),
         _stale(path, table.get("stale")),
         _behaviour(path, table.get("behaviour")),
+        _annotations(path, table.get("annotations")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
@@ -276,6 +282,13 @@ def _behaviour(path: Path, value: object) -> BehaviourPolicy | None:
     chosen = next((word for word in BEHAVIOUR_POLICIES if word == value), None)
     if value is not None and chosen is None:
         raise _wrong(path, "behaviour", value, f"one of {', '.join(BEHAVIOUR_POLICIES)}")
+    return chosen
+
+
+def _annotations(path: Path, value: object) -> AnnotationPolicy | None:
+    chosen = next((word for word in ANNOTATION_POLICIES if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "annotations", value, f"one of {', '.join(ANNOTATION_POLICIES)}")
     return chosen
 
 

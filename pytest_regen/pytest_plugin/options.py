@@ -15,7 +15,6 @@ __all__ = [
     "add_markers",
     "add_options",
     "is_plain",
-    "is_reported",
     "is_used",
     "plain_usage_error",
     "usage_error",
@@ -83,6 +82,13 @@ def add_options(parser: pytest.Parser) -> None:
         "regen_behaviour",
         "whether generated types are run with JSON of the document: auto (where what it takes is "
         "there) or off",
+        "string",
+        "",
+    )
+    parser.addini(
+        "regen_annotations",
+        "whether what is wrong is printed as annotations of GitHub: auto (where GitHub Actions "
+        "runs this), never or always",
         "string",
         "",
     )
@@ -203,11 +209,6 @@ def add_markers(config: pytest.Config) -> None:
     """Make the markers known to ``--strict-markers`` and ``--markers``."""
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
-
-
-def is_reported(config: pytest.Config) -> bool:
-    """Return whether somebody reads more than the terminal: a report, or the page of a job."""
-    return config.option.regen_report is not None or bool(os.environ.get("GITHUB_STEP_SUMMARY"))
 
 
 def is_used(config: pytest.Config) -> bool:

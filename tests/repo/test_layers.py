@@ -22,6 +22,7 @@ LEVELS = {
     "errors": 0,
     "facade": 0,
     "canonical": 0,
+    "github": 1,
     "html": 0,
     "modes": 0,
     "strict_json": 0,
