@@ -36,6 +36,7 @@ _KEYS = (
     "price",
     "cassettes",
     "kinds",
+    "docs_url",
     *_SHIPPED_KINDS,
 )
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
@@ -119,6 +120,8 @@ class Settings:
     """Kinds of units, as ``module:Class``."""
     shipped: Mapping[str, object] = field(default_factory=dict)
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
+    docs_url: str | None = None
+    """The site of the documentation that codes link to, in a terminal and in the report."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -161,6 +164,7 @@ def read_settings(root: Path) -> Settings:
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
+        _docs_url(path, table.get("docs_url")),
     )
 
 
@@ -259,6 +263,14 @@ def _kinds(path: Path, value: object) -> tuple[str, ...]:
     ):
         raise _wrong(path, "kinds", value, 'a list of "module:Class"')
     return tuple(value)
+
+
+def _docs_url(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.startswith(("https://", "http://", "file:///")):
+        raise _wrong(path, "docs_url", value, 'an address such as "https://docs.example"')
+    return value
 
 
 def _prices(path: Path, value: object) -> dict[str, Price]:

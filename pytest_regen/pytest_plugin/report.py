@@ -128,7 +128,7 @@ def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
         issue for item in items for issue in item["issues"] if issue["severity"] == "warning"
     ]
     costs = [Decimal(heal["cost_usd"]) for heal in heals if heal["cost_usd"] is not None]
-    summed = ("calls", "tokens_in", "tokens_out", "cache_read")
+    summed = ("calls", "tokens_in", "tokens_out", "cache_read", "cache_write")
     return {
         "items": len(items),
         **{outcome: counts[outcome] for outcome in OUTCOMES},
@@ -149,6 +149,7 @@ def _heal(heal: HealReport) -> Json:
         "tokens_in": heal.tokens_in,
         "tokens_out": heal.tokens_out,
         "cache_read": heal.cache_read,
+        "cache_write": heal.cache_write,
         "cost_usd": heal.cost or None,
         "estimate": heal.estimate,
         "emulated": heal.emulated,
@@ -159,6 +160,7 @@ def _heal(heal: HealReport) -> Json:
         "changed": heal.changed,
         "diff": heal.diff,
         "next": heal.next,
+        "transcript": heal.transcript,
     }
 
 

@@ -56,6 +56,8 @@ class HealReport:
     tokens_in: int = 0
     tokens_out: int = 0
     cache_read: int = 0
+    cache_write: int = 0
+    """The part of ``tokens_in`` that was written to the prompt cache."""
     pages: list[int] = field(default_factory=list)
     """Pages whose new output is now the stored one, or would be asked in a dry run."""
     estimate: int = 0
@@ -76,6 +78,8 @@ class HealReport:
     """What was wrong before: issues as ``findings_json`` has them."""
     ordered: list[dict[str, Any]] = field(default_factory=list)
     """Errors that the prompts ask for themselves: ``code``, ``finding``, ``message``, ``field``."""
+    transcript: list[dict[str, Any]] = field(default_factory=list)
+    """What was said, where a report was asked for; see ``transcripts``."""
     has_pages: bool = True
     """Whether it is a type, which has pages; a unit is asked for as a whole."""
 

@@ -28,6 +28,7 @@ from pytest_regen.regeneration.queue import Batch, Flow, drive_flow, jobs_of
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
+    Attempt,
     Feedback,
     HealResult,
     Mark,
@@ -356,6 +357,8 @@ class Work(Generic[V]):
         if policy.is_draft:
             return
         name, is_stored = decision.name, not rejected
+        self._write_down(name, decision.kept, decision.view, is_kept=True)
+        self._write_down(name, [each.answer for each in decision.rejected], decision.tried)
         self._note_kept(name, (), rejected)
         self._note_findings(name, self._correctable(name, decision.tried), is_stored=is_stored)
         self._stop_if_ordered(name, decision.tried, is_stored=is_stored)
@@ -383,6 +386,7 @@ class Work(Generic[V]):
         else:
             self._note_kept(name, (), trial.history)
         findings = (*self._correctable(name, tried), *fails)
+        self._write_down(name, replies, tried, fails, is_kept=is_better)
         self._note_findings(name, findings, is_stored=is_better)
         if not fails:
             self._stop_if_ordered(name, tried, is_stored=is_better)
@@ -396,6 +400,32 @@ class Work(Generic[V]):
             regenerated=tuple(dict.fromkeys(pairs)),
             rejected=(*piece.result.rejected, *rejected),
         )
+
+    def _write_down(
+        self,
+        name: str,
+        answers: Iterable[Answer],
+        tried: V,
+        fails: Sequence[Feedback] = (),
+        *,
+        is_kept: bool = False,
+    ) -> None:
+        """Add what was asked, what came back and what is wrong with it to the transcript."""
+        piece = self._pieces[name]
+        attempts = (
+            Attempt(
+                answer.ask.page,
+                answer.ask.request,
+                answer.ask.correction,
+                answer.reply,
+                is_kept,
+                () if answer.failure else (*_issues_on(tried, answer), *fails),
+                str(answer.failure or ""),
+            )
+            for answer in answers
+            if not answer.by_template and answer.ask.known is None
+        )
+        piece.result = replace(piece.result, transcript=(*piece.result.transcript, *attempts))
 
     def _note_findings(self, name: str, found: Sequence[Feedback], *, is_stored: bool) -> None:
         """Remember what is wrong with new outputs; stop a piece that gets no further.
@@ -423,6 +453,7 @@ class Work(Generic[V]):
         for answer in answers:
             if answer.failure is not None:
                 piece, reason = self._pieces[answer.ask.name], stop_reason_of(answer.failure)
+                self._write_down(answer.ask.name, [answer], self.view)
                 self._close(piece, reason, failure=answer.failure)
                 if meets_all(answer.failure):
                     self._ended_by = reason

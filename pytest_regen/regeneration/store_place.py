@@ -392,9 +392,8 @@ def ask_for_page(
         before: what is stored, where that is another.
     """
     language = find_language(store.ir.language)
-    user = entry.user
-    if corrections:
-        user = with_correction(user, correction_block(corrections, user))
+    correction = correction_block(corrections, entry.user) if corrections else ""
+    user = with_correction(entry.user, correction)
     limit = settings.max_tokens or FIRST_LIMIT
     page = None if corrections else (before or store).pages.get(entry.key)
     return Ask(
@@ -407,6 +406,7 @@ def ask_for_page(
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
         template=partial(write_page, store, entry),
+        correction=correction,
         stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
     )
 

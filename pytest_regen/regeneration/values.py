@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Ask",
+    "Attempt",
     "FailedTest",
     "Feedback",
     "GenerateResult",
@@ -233,6 +234,8 @@ class Ask:
     claim: Callable[[], "Known | RegenError | Literal['wait', 'ask']"] | None = None
     """Looked at before it is sent: another place may have the answer, was refused one, or is asking
     for it now."""
+    correction: str = ""
+    """What was put before the prompt; a part of the request."""
     stored: str | None = None
     """The output that is stored for this very request. A reply of an earlier run that gives it was
     stored before that run was killed, and is no new answer."""
@@ -245,6 +248,8 @@ class Answer:
     ask: Ask
     output: str = ""
     """As extracted from the reply."""
+    reply: str = ""
+    """The whole reply as it came, its continuations joined; empty where no model was asked."""
     stop_reason: str = ""
     model: str = ""
     provider: str | None = None
@@ -269,6 +274,23 @@ class Rejected:
     answer: Answer
     issues: tuple[Issue, ...]
     """What is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One text that was asked for and put to the test, for whoever wants to read along."""
+
+    page: int
+    request: TurnRequest
+    """As it was sent first."""
+    correction: str = ""
+    """The part of the request that says what was wrong before."""
+    reply: str = ""
+    is_kept: bool = False
+    findings: tuple[Feedback, ...] = ()
+    """What is wrong with it, and what the asking test said to it."""
+    failure: str = ""
+    """Why there is no reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +358,8 @@ class HealResult:
     """Whether the replies came from the emulator."""
     by_template: bool = False
     """Whether the new outputs are those of the template, so that no model was asked."""
+    transcript: tuple[Attempt, ...] = ()
+    """What was asked and what came back, in order; nothing of first drafts and of the template."""
 
     @property
     def type_name(self) -> str:

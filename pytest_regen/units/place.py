@@ -194,6 +194,7 @@ class UnitFile:
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs),
+                correction=correction,
                 stored=recorded.output if recorded and recorded.prompt == prompt else None,
             )
         ]

@@ -38,6 +38,7 @@ LEVELS = {
     "credentials": 1,
     "turns": 2,
     "languages": 2,
+    "links": 2,
     "sources": 2,
     "context": 2,
     "documents": 2,

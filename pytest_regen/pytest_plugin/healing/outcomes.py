@@ -14,6 +14,7 @@ from pytest_regen.pytest_plugin.names import recording_command, rerun_command
 from pytest_regen.pytest_plugin.providers import cost_in
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import HealReport, Outcome, tokens_in
+from pytest_regen.pytest_plugin.transcripts import transcript_of
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.values import Feedback
 
@@ -120,6 +121,8 @@ def heal_report(
         tokens_in=tokens_in(usage),
         tokens_out=usage.output_tokens or 0,
         cache_read=usage.cache_read_tokens or 0,
+        cache_write=usage.cache_write_tokens or 0,
+        transcript=transcript_of(result.transcript, config),
         pages=list(pages),
         changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],
         diff=result.diff,
