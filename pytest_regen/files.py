@@ -134,7 +134,7 @@ def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
     The umask of the process takes its bits away.
     """
     with _effect("create", path):
-        file = open(  # noqa: PTH123, SIM115 - only this one takes an opener; closed below
+        file = open(  # noqa: SIM115 - only this one takes an opener; closed below
             path, "wb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)
         )
     with file:

@@ -1,4 +1,4 @@
-"""What becomes of candidates that wait: looked at, stored as named work is, or put in the history."""
+"""What becomes of candidates that wait: they are stored as named work is, or put in the history."""
 
 from dataclasses import dataclass
 from typing import Generic
@@ -176,17 +176,11 @@ def _worse(candidate: Candidate, look: Look[V]) -> WorseCandidateError:
     before, after = look.before.score(name).errors, look.after.score(name).errors
     errors = [issue for issue in look.issues if issue.severity == "error"]
     first = f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
-    if not look.after.is_placed(name):
-        what, hint = "cannot be put in its place", f"pytest-regen review reject {candidate.id}"
-    else:
-        what, hint = (
-            "would be worse than what stands there",
-            (
-                f"pytest-regen review accept {candidate.id} --accept-any, which takes it all the same"
-            ),
-        )
+    command = f"pytest-regen review accept {candidate.id} --accept-any"
+    is_placed = look.after.is_placed(name)
+    what = "would be worse than what stands there" if is_placed else "cannot be put in its place"
     return WorseCandidateError(
         f"candidate {candidate.id} for {candidate.place}::{name} {what}",
         why=f"{before:,} errors there now, {after:,} with it{first}",
-        hint=hint,
+        hint=f"{command}, which takes it all the same" if is_placed else _reject_command(candidate),
     )
