@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
+    SERVICES,
     STALE_POLICIES,
     TEMPLATE,
+    AnnotationPolicy,
     BehaviourPolicy,
     StalePolicy,
 )
@@ -42,9 +45,11 @@ _KEYS = (
     "stale",
     "behaviour",
     "language",
+    "annotations",
     "price",
     "cassettes",
     "kinds",
+    "docs_url",
     *_SHIPPED_KINDS,
 )
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
@@ -54,6 +59,9 @@ _CASSETTE_LISTS = {
     "drop_headers": 'a list of names ("date")',
     "passthrough_hosts": 'a list of hosts ("telemetry.example.com")',
 }
+_PROVIDERS = (
+    f'"{TEMPLATE}", "{SERVICES[1]}:MODEL" (or {", ".join(SERVICES)}), or "module:attribute"'
+)
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
@@ -116,11 +124,14 @@ class Settings:
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
     provider: str | None = None
-    """Who answers, as ``module:attribute``; or ``template``, which holds for types of an API."""
+    """Who answers, as ``openai:MODEL`` or ``module:attribute``; or ``template``, which holds for
+    types of an API."""
     stale: StalePolicy | None = None
     """What becomes of a type that is older than its document; ``None``: not said."""
     behaviour: BehaviourPolicy | None = None
     """Whether generated code is run; ``None``: not said."""
+    annotations: AnnotationPolicy | None = None
+    """Whether issues are printed as GitHub reads them; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
@@ -128,6 +139,8 @@ class Settings:
     """Kinds of units, as ``module:Class``."""
     shipped: Mapping[str, object] = field(default_factory=dict)
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
+    docs_url: str | None = None
+    """The site of the documentation that codes link to, in a terminal and in the report."""
     language: str | None = None
     """Of stores that ``generate`` makes; ``None``: not said."""
 
@@ -168,10 +181,12 @@ def read_settings(root: Path) -> Settings:
         _provider(path, table.get("provider")),
         _stale(path, table.get("stale")),
         _behaviour(path, table.get("behaviour")),
+        _annotations(path, table.get("annotations")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
+        docs_url=_docs_url(path, table.get("docs_url")),
         language=_language(path, table.get("language")),
     )
 
@@ -279,7 +294,7 @@ def _provider(path: Path, value: object) -> str | None:
     if value is None or value == TEMPLATE:
         return value and TEMPLATE
     if not isinstance(value, str) or not all(value.partition(":")[::2]):
-        raise _wrong(path, "provider", value, f'"{TEMPLATE}", or "module:attribute"')
+        raise _wrong(path, "provider", value, _PROVIDERS)
     return value
 
 
@@ -297,12 +312,27 @@ def _behaviour(path: Path, value: object) -> BehaviourPolicy | None:
     return chosen
 
 
+def _annotations(path: Path, value: object) -> AnnotationPolicy | None:
+    chosen = next((word for word in ANNOTATION_POLICIES if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "annotations", value, f"one of {', '.join(ANNOTATION_POLICIES)}")
+    return chosen
+
+
 def _kinds(path: Path, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
         isinstance(name, str) and all(name.partition(":")[::2]) for name in value
     ):
         raise _wrong(path, "kinds", value, 'a list of "module:Class"')
     return tuple(value)
+
+
+def _docs_url(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.startswith(("https://", "http://", "file:///")):
+        raise _wrong(path, "docs_url", value, 'an address such as "https://docs.example"')
+    return value
 
 
 def _prices(path: Path, value: object) -> dict[str, Price]:

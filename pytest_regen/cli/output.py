@@ -439,7 +439,7 @@ ProviderName = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
-        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types "
-        "without a model.",
+        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+        "MODULE:ATTR; or template, which writes types without a model.",
     ),
 ]

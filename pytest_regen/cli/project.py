@@ -19,8 +19,10 @@ from pytest_regen.cli.config_files import (
 )
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_POLICIES,
     STALE_POLICIES,
+    AnnotationPolicy,
     BehaviourPolicy,
     StalePolicy,
 )
@@ -212,6 +214,16 @@ class Project:
         return (
             self._word("regen_behaviour", BEHAVIOUR_POLICIES) or self.settings.behaviour or "auto"
         )
+
+    @property
+    def annotations(self) -> AnnotationPolicy:
+        """Whether issues are printed as GitHub reads them: ``regen_annotations``, else the table's.
+
+        Raises:
+            UsageError: the ini value is not one of the words.
+        """
+        given = self._word("regen_annotations", ANNOTATION_POLICIES)
+        return given or self.settings.annotations or "auto"
 
     def _word(self, key: str, words: Sequence[T]) -> T | None:
         """Return an ini value that is one of several words; ``None`` where it is not given."""
