@@ -66,6 +66,7 @@ __all__ = [
     "show_prompt_faults",
     "stdout_for_json",
     "usage_line",
+    "without_tricks",
 ]
 
 
@@ -95,7 +96,7 @@ def say(text: str = "", style: str = "") -> None:
     if held is not None:
         held.append((text, style))
         return
-    text = _without_tricks(_near(text))
+    text = without_tricks(_near(text))
     if not sys.stderr.isatty():
         # In one piece: lines of several threads must not end up in one another.
         sys.stderr.write(f"{text}\n")
@@ -154,7 +155,8 @@ def _near(text: str) -> str:
     return text if len(here) == 1 else text.replace(here, "")
 
 
-def _without_tricks(text: str) -> str:
+def without_tricks(text: str) -> str:
+    """Return a text in which what could move the cursor or recolour a screen is spelled out."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
@@ -188,7 +190,7 @@ def fail(what: str, *, why: str = "", hint: str = "") -> None:
 def emit_text(text: str) -> None:
     """Print what people asked a command for; what stdout has no bytes for is spelled out."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
+    print(without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 @contextmanager
@@ -279,13 +281,13 @@ def _show_detail(issue: "Issue", indent: str) -> None:
         say(f"{indent}{line}")
 
 
-def show_diff(diff: str) -> None:
-    """Show a unified diff, its first lines."""
-    lines = diff.splitlines()
-    for line in lines[:_DIFF_LINES]:
+def show_diff(diff: str, lines: int | None = _DIFF_LINES) -> None:
+    """Show a unified diff: its first lines, or all of them."""
+    all_lines = diff.splitlines()
+    for line in all_lines[:lines]:
         say(line, _DIFF_STYLES.get(line[:1], ""))
-    if len(lines) > _DIFF_LINES:
-        say(f"… {len(lines) - _DIFF_LINES} more lines")
+    if lines is not None and len(all_lines) > lines:
+        say(f"… {len(all_lines) - lines} more lines")
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
