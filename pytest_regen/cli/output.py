@@ -41,6 +41,7 @@ __all__ = [
     "EngineOption",
     "InOrder",
     "Jobs",
+    "KeepPending",
     "ModelOption",
     "ProviderName",
     "RecordChoice",
@@ -63,6 +64,7 @@ __all__ = [
     "show_failures",
     "show_issues",
     "show_issues_by_type",
+    "show_pending",
     "show_prompt_faults",
     "stdout_for_json",
     "usage_line",
@@ -290,6 +292,14 @@ def show_diff(diff: str, lines: int | None = _DIFF_LINES) -> None:
         say(f"… {len(all_lines) - lines} more lines")
 
 
+def show_pending(candidates: "Mapping[str, str]") -> None:
+    """Tell which candidates wait, by piece and id, and what comes next."""
+    for name, id_ in candidates.items():
+        fact("waits", f"{name} [{id_}]", "yellow")
+    if candidates:
+        next_step("pytest-regen review")
+
+
 def show_failures(failures: "Sequence[RegenError]") -> None:
     """Tell what ended the work, each thing once."""
     for what, why, hint in dict.fromkeys(
@@ -361,6 +371,12 @@ UnitNames = Annotated[
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
+]
+KeepPending = Annotated[
+    bool,
+    typer.Option(
+        "--pending", help="Store nothing; what would be kept waits for pytest-regen review."
+    ),
 ]
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="Model to ask instead of the stored one.")

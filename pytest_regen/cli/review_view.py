@@ -15,10 +15,10 @@ from pytest_regen.cli.output import console, fail, next_step, say, without_trick
 from pytest_regen.cli.review import Desk, candidate_facts, following, stored_diff
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.pending import Candidate
-from pytest_regen.regeneration.review import Look
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
+    from pytest_regen.regeneration.review import Look
     from pytest_regen.validation.issues import Issue
 
 __all__ = ["review_each"]
@@ -92,7 +92,7 @@ class _View:
         self._name = f"{desk.path_of(candidate).as_posix()}::{candidate.name}"
         self._candidate = candidate
         self._count = count
-        self._look: Look[Any] | None = None
+        self._look: "Look[Any] | None" = None
         self._obstacle: RegenError | None = None
         try:
             self._look = desk.look(candidate)
