@@ -18,6 +18,7 @@ from pytest_regen.cli.output import (
     EngineChoice,
     EngineOption,
     Jobs,
+    KeepPending,
     ModelOption,
     ProviderName,
     RecordChoice,
@@ -132,6 +133,7 @@ def generate(
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
     engine: EngineOption = EngineChoice.LIVE,
+    pending: KeepPending = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
     ] = False,
@@ -148,7 +150,18 @@ def generate(
     Of a file that a kind claims, ask for the units that are missing or stale.
     """
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    turns = TurnOptions(
+        project,
+        model,
+        attempts,
+        budget,
+        jobs,
+        cassette,
+        record,
+        provider,
+        engine,
+        pending=f"pytest-regen generate {spec}" if pending else "",
+    )
     if files := _unit_files(project, spec, names or (), units):
         from pytest_regen.cli.units import generate_file, generate_files, refuse_types
 
@@ -167,6 +180,7 @@ def generate(
         else:
             code = generate_files(files, turns, **options)
         raise typer.Exit(code)
+    _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
@@ -345,6 +359,15 @@ def _check(
     elif not code and not as_json:
         next_step("pytest")
     raise typer.Exit(code)
+
+
+def _refuse_pending(path: Path, *, pending: bool) -> None:
+    if pending:
+        raise UsageError(
+            f"--pending says nothing of a store: {path} is read as an API description",
+            why="a store follows its description as a whole: its prompts, its pages and its source",
+            hint="generate, and read git diff; or pytest-regen regenerate STORE --pending",
+        )
 
 
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:

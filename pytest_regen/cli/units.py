@@ -27,6 +27,7 @@ from pytest_regen.cli.output import (
     shorten,
     show_diff,
     show_failures,
+    show_pending,
     usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -541,7 +542,8 @@ def _finish(
     else:
         say(f"{units.here}: nothing to ask", "green")
     show_failures(done.failures)
-    if code and not done.failures and (todo := _advice(units, left)):
+    show_pending(done.pending)
+    if code and not (done.failures or done.pending) and (todo := _advice(units, left)):
         next_step(todo)
     return code
 
@@ -563,6 +565,7 @@ def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) ->
         "warnings": [issue.to_json() for issue in result.warnings],
         "failures": [describe_failure(failure) for failure in done.failures],
         "diff": done.diff,
+        **({"pending": dict(done.pending)} if done.pending else {}),
     }
 
 
