@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pytest_regen.cli.github import tell_outdated_stores, tell_outdated_units
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -148,11 +149,11 @@ def generate(
             request=request,
         )
         options = {"force": force, "check": check, "dry_run": dry_run, "as_json": as_json}
+        if check:
+            tell_outdated_units(project, files, units)
         if len(files) == 1:
-            code = generate_file(files[0], units, turns, **options)
-        else:
-            code = generate_files(files, turns, **options)
-        raise typer.Exit(code)
+            raise typer.Exit(generate_file(files[0], units, turns, **options))
+        raise typer.Exit(generate_files(files, turns, **options))
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
@@ -199,6 +200,7 @@ def generate(
             show=None if as_json else lambda result: show_check(result, turns),
             describe=(lambda result: check_json(result, turns)) if as_json else None,
         )
+        tell_outdated_stores(project, results, spec, again)
         _check(results, turns, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.generate(

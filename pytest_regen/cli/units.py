@@ -56,6 +56,7 @@ from pytest_regen.units.naming import (
     forget_command,
     generate_command,
     rebuild_command,
+    unit_id,
 )
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.view import FileUnits
@@ -114,7 +115,8 @@ def validate_files(
     project: Project, files: Iterable[UnitFile], *, as_json: bool
 ) -> tuple[list[dict[str, Any]], int]:
     """Show what is wrong with the units of files; return their reports and the exit code."""
-    reports, code = [], 0
+    reports: list[dict[str, Any]] = []
+    code = 0
     files = list(files)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
@@ -124,7 +126,9 @@ def validate_files(
         is_broken = any(issue.code == "KIND_ERROR" for n in failing for issue in units.issues(n))
         is_ok = not failing and not units.file_issues
         code = max(code, 2 if is_broken else int(not is_ok))
-        reports.append(_report_file(units, names, is_ok=is_ok))
+        found = [*units.file_issues, *(i for name in names for i in units.issues(name))]
+        following = "" if is_ok else _advice(units, [*found, *units.orphans])
+        reports.append({**_report_file(units, names, is_ok=is_ok), "next": following})
         if not as_json:
             _show_validated(units, names, failing, project.stale)
     return reports, code
@@ -282,6 +286,26 @@ def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: 
         return _finish(done, None, None, as_json=as_json, emit=emit)
 
     return Task(file.here, steps, finish)
+
+
+def outdated_units(
+    files: Sequence[UnitFile], names: Sequence[str] | None
+) -> tuple[list[tuple[str, str, str]], int]:
+    """Return the units of files that are missing or stale, and how many files have none.
+
+    Each with its id, its file, and why it would be asked for.
+    """
+    found: list[tuple[str, str, str]] = []
+    current = 0
+    for file in files:
+        units = file.open()
+        asked = _names_to_ask(units, names, force=False)
+        current += not asked
+        for name in asked:
+            codes = {issue.code for issue in units.all_issues(name)}
+            why = "it was never written" if "MISSING_UNIT" in codes else "its inputs have changed"
+            found.append((unit_id(units.here, name), units.here, why))
+    return found, current
 
 
 def generate_files(
