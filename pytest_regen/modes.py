@@ -12,6 +12,7 @@ __all__ = [
     "BEHAVIOUR_POLICIES",
     "POLICIES",
     "RECORD_MODES",
+    "SERVICES",
     "STALE_POLICIES",
     "TEMPLATE",
     "AnnotationPolicy",
@@ -19,7 +20,10 @@ __all__ = [
     "FindingPolicy",
     "RecordMode",
     "StalePolicy",
+    "effective_provider",
     "is_ci",
+    "named_model",
+    "split_provider",
     "stale_outcome",
 ]
 
@@ -55,6 +59,36 @@ ANNOTATION_POLICIES: tuple[AnnotationPolicy, ...] = get_args(AnnotationPolicy)
 
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""
+
+SERVICES = ("anthropic", "openai", "ollama", "litellm")
+"""What stands before the colon where a provider is named by service and model; any other name is
+``module:attribute``."""
+
+
+def split_provider(name: str | None) -> tuple[str, str] | None:
+    """Return the service and the model in ``openai:gpt-5``; ``None`` for any other provider."""
+    service, colon, model = (name or "").partition(":")
+    return (service, model) if colon and service in SERVICES else None
+
+
+def named_model(name: str | None) -> str | None:
+    """Return the model that the name of a provider names, if it does."""
+    named = split_provider(name)
+    return named[1] if named else None
+
+
+def effective_provider(option: str | None, default: str | None, model: str | None) -> str | None:
+    """Return the name of who answers.
+
+    Args:
+        option: who the command line names.
+        default: who the project's table names; its model gives way to ``model``.
+        model: the model that the command line names.
+    """
+    if option is not None:
+        return option
+    named = split_provider(default)
+    return f"{named[0]}:{model}" if named and model else default
 
 
 def is_ci() -> bool:

@@ -13,6 +13,7 @@ from pytest_regen.modes import (
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
+    SERVICES,
     STALE_POLICIES,
     TEMPLATE,
     AnnotationPolicy,
@@ -23,7 +24,7 @@ from pytest_regen.modes import (
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_settings"]
+__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "load_toml", "read_settings"]
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
@@ -36,6 +37,7 @@ _KEYS = (
     "stale",
     "behaviour",
     "annotations",
+    "language",
     "price",
     "cassettes",
     "kinds",
@@ -49,6 +51,9 @@ _CASSETTE_LISTS = {
     "drop_headers": 'a list of names ("date")',
     "passthrough_hosts": 'a list of hosts ("telemetry.example.com")',
 }
+_PROVIDERS = (
+    f'"{TEMPLATE}", "{SERVICES[1]}:MODEL" (or {", ".join(SERVICES)}), or "module:attribute"'
+)
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
@@ -111,7 +116,8 @@ class Settings:
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
     provider: str | None = None
-    """Who answers, as ``module:attribute``; or ``template``, which holds for types of an API."""
+    """Who answers, as ``openai:MODEL`` or ``module:attribute``; or ``template``, which holds for
+    types of an API."""
     stale: StalePolicy | None = None
     """What becomes of a type that is older than its document; ``None``: not said."""
     behaviour: BehaviourPolicy | None = None
@@ -127,6 +133,8 @@ class Settings:
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
     docs_url: str | None = None
     """The site of the documentation that codes link to, in a terminal and in the report."""
+    language: str | None = None
+    """Of stores that ``generate`` makes; ``None``: not said."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -156,7 +164,7 @@ def read_settings(root: Path) -> Settings:
     path = root / "pyproject.toml"
     if not path.is_file():
         return Settings()
-    table = _load(path).get("tool", {}).get(_TABLE, {})
+    table = load_toml(path).get("tool", {}).get(_TABLE, {})
     _refuse_unknown(path, table, _KEYS)
     return Settings(
         _ignore(path, table.get("ignore", {})),
@@ -170,15 +178,21 @@ def read_settings(root: Path) -> Settings:
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
-        _docs_url(path, table.get("docs_url")),
+        docs_url=_docs_url(path, table.get("docs_url")),
+        language=_language(path, table.get("language")),
     )
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_toml(path: Path) -> dict[str, Any]:
+    """Return what a file holds.
+
+    Raises:
+        UsageError: it cannot be read, or is no TOML.
+    """
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} is not readable as TOML", why=str(error), hint="correct the file"
@@ -241,11 +255,19 @@ def _model(path: Path, value: object) -> str | None:
     return value
 
 
+def _language(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(path, "language", value, 'the name of a language, such as "python"')
+    return value
+
+
 def _provider(path: Path, value: object) -> str | None:
     if value is None or value == TEMPLATE:
         return value and TEMPLATE
     if not isinstance(value, str) or not all(value.partition(":")[::2]):
-        raise _wrong(path, "provider", value, f'"{TEMPLATE}", or "module:attribute"')
+        raise _wrong(path, "provider", value, _PROVIDERS)
     return value
 
 

@@ -21,7 +21,9 @@ from pytest_regen.modes import (
     FindingPolicy,
     RecordMode,
     StalePolicy,
+    effective_provider,
     is_ci,
+    named_model,
     stale_outcome,
 )
 from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn, usage_error
@@ -168,6 +170,15 @@ def _read(config: pytest.Config) -> Choices:
             why="the template asks no model",
             hint="give one of them",
         )
+    named = named_model(option.regen_provider)
+    if named and option.regen_model not in {None, named}:
+        raise usage_error(
+            f"--regen-provider {option.regen_provider} and --regen-model {option.regen_model} "
+            "contradict each other",
+            why="each of them names the model that is asked",
+            hint="leave --regen-model out",
+        )
+    default = effective_provider(None, settings.provider, option.regen_model)
     record = _recording(option)
     choices = Choices(
         settings=settings,
@@ -182,10 +193,13 @@ def _read(config: pytest.Config) -> Choices:
         jobs=_at_least_one("--regen-jobs", option.regen_jobs)
         or _ini_number(config, "regen_jobs")
         or 1,
-        model=option.regen_model or config.getini("regen_model") or settings.model,
+        model=named_model(option.regen_provider or default)
+        or option.regen_model
+        or config.getini("regen_model")
+        or settings.model,
         provider_option=option.regen_provider,
         # A model named on the command line is asked, whatever the project's table says.
-        provider_default=settings.provider
+        provider_default=default
         if settings.provider != TEMPLATE or option.regen_model is None
         else None,
         record_option=record,

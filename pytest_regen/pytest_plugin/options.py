@@ -147,8 +147,8 @@ def _add_ways(group: pytest.OptionGroup) -> None:
         default=None,
         dest="regen_provider",
         metavar="NAME",
-        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types without "
-        "a model.",
+        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+        "MODULE:ATTR; or template, which writes types without a model.",
     )
     group.addoption(
         "--regen-dry-run",

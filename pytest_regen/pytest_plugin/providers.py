@@ -11,7 +11,7 @@ import pytest
 
 from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
 from pytest_regen.errors import ProviderError, RefusedError
-from pytest_regen.modes import TEMPLATE
+from pytest_regen.modes import TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import recording_command
 from pytest_regen.pytest_plugin.options import usage_error
@@ -20,7 +20,7 @@ from pytest_regen.regeneration import TurnSettings
 from pytest_regen.settings import Price
 from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, cost_of, load_provider
 from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
-from pytest_regen.turns.providers import TemplateProvider, no_template
+from pytest_regen.turns.providers import TemplateProvider, no_template, reference_of
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
 __all__ = [
@@ -272,7 +272,9 @@ def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:
     if price is None:
         price = config.hook.pytest_regen_prices(config=config, model=model)
     if price is None:
-        return cost_of(usage, model)
+        choices = choices_of(config)
+        named = split_provider(choices.provider_option or choices.provider_default)
+        return cost_of(usage, model, reference_of(*named) if named else None)
     if not isinstance(price, Price):
         raise usage_error(
             f"pytest_regen_prices answers {price!r} for {model!r}",
