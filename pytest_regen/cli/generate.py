@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pytest_regen.cli.config_files import Edit
-from pytest_regen.cli.github import tell_outdated_stores, tell_outdated_units
+from pytest_regen.cli.github import tell_outdated_stores
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -164,11 +164,11 @@ def generate(
             request=request,
         )
         options = {"force": force, "check": check, "dry_run": dry_run, "as_json": as_json}
-        if check:
-            tell_outdated_units(project, files, units)
         if len(files) == 1:
-            raise typer.Exit(generate_file(files[0], units, turns, **options))
-        raise typer.Exit(generate_files(files, turns, **options))
+            code = generate_file(files[0], units, turns, **options)
+        else:
+            code = generate_files(files, turns, **options)
+        raise typer.Exit(code)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
@@ -215,8 +215,7 @@ def generate(
             show=None if as_json else lambda result: show_check(result, turns),
             describe=(lambda result: check_json(result, turns)) if as_json else None,
         )
-        tell_outdated_stores(project, results, spec, again)
-        _check(results, turns, many=many, again=again, as_json=as_json)
+        _check(results, turns, spec, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.generate(
             {"dry_run": True},
@@ -305,9 +304,16 @@ def _unit_files(
 
 
 def _check(
-    results: "StoreResults", turns: TurnOptions, *, many: bool, again: str, as_json: bool
+    results: "StoreResults",
+    turns: TurnOptions,
+    document: Path,
+    *,
+    many: bool,
+    again: str,
+    as_json: bool,
 ) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
+    tell_outdated_stores(Project.here(), results, document, again)
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:

@@ -1,7 +1,7 @@
 """What commands show on GitHub: annotations in the log, and a part of the page of the job."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,19 @@ from pytest_regen.text import plural
 if TYPE_CHECKING:
     from pytest_regen.cassettes.upkeep.check import Finding
     from pytest_regen.cli.operations import StoreResults
-    from pytest_regen.units.place import UnitFile
 
-__all__ = ["tell_findings", "tell_outdated_stores", "tell_outdated_units", "tell_validated"]
+__all__ = [
+    "OutdatedUnits",
+    "tell_findings",
+    "tell_outdated_stores",
+    "tell_outdated_units",
+    "tell_validated",
+]
 
 Report = Mapping[str, Any]
+
+OutdatedUnits = tuple[list[tuple[str, str, str]], int]
+"""Units, each with its id, its file, and why it would be asked for; files that have none."""
 
 
 def tell_validated(project: Project, stores: Sequence[Report], files: Sequence[Report]) -> None:
@@ -118,16 +126,13 @@ def tell_outdated_stores(
     _tell_outdated(project, found, sum(done.is_current for done in results.done), following)
 
 
-def tell_outdated_units(
-    project: Project, files: "Sequence[UnitFile]", names: Sequence[str] | None
-) -> None:
-    """Tell GitHub what ``generate --check`` found in files of units."""
+def tell_outdated_units(project: Project, find: Callable[[], OutdatedUnits]) -> None:
+    """Tell GitHub what ``generate --check`` found in files of units; ``find`` looks for it."""
     if not _is_read(project):
         return
-    from pytest_regen.cli.units import outdated_units
     from pytest_regen.units.naming import generate_command
 
-    outdated, current = outdated_units(files, names)
+    outdated, current = find()
     found = [
         Annotation("error", f"out of date: {unit}", why, Path(file)) for unit, file, why in outdated
     ]

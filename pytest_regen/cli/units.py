@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from pytest_regen.cli.github import OutdatedUnits, tell_outdated_units
 from pytest_regen.cli.output import (
     AsJson,
     UnitNames,
@@ -261,6 +262,8 @@ def generate_file(
     as_json: bool,
 ) -> int:
     """Ask for the units that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
         return _plan(file, names, turns, force=force, check=check, as_json=as_json)
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
@@ -270,6 +273,21 @@ def generate_file(
             file, settings=settings, names=names, attempts=turns.replies(), force=force
         )
     return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+
+
+def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> OutdatedUnits:
+    """Return the units of files that are missing or stale, and how many files have none."""
+    found: list[tuple[str, str, str]] = []
+    current = 0
+    for file in files:
+        units = file.open()
+        asked = _names_to_ask(units, names, force=False)
+        current += not asked
+        for name in asked:
+            codes = {issue.code for issue in units.all_issues(name)}
+            why = "it was never written" if "MISSING_UNIT" in codes else "its inputs have changed"
+            found.append((unit_id(units.here, name), units.here, why))
+    return found, current
 
 
 def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
@@ -290,26 +308,6 @@ def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: 
     return Task(file.here, steps, finish)
 
 
-def outdated_units(
-    files: Sequence[UnitFile], names: Sequence[str] | None
-) -> tuple[list[tuple[str, str, str]], int]:
-    """Return the units of files that are missing or stale, and how many files have none.
-
-    Each with its id, its file, and why it would be asked for.
-    """
-    found: list[tuple[str, str, str]] = []
-    current = 0
-    for file in files:
-        units = file.open()
-        asked = _names_to_ask(units, names, force=False)
-        current += not asked
-        for name in asked:
-            codes = {issue.code for issue in units.all_issues(name)}
-            why = "it was never written" if "MISSING_UNIT" in codes else "its inputs have changed"
-            found.append((unit_id(units.here, name), units.here, why))
-    return found, current
-
-
 def generate_files(
     files: Sequence[UnitFile],
     turns: TurnOptions,
@@ -320,6 +318,8 @@ def generate_files(
     as_json: bool,
 ) -> int:
     """Ask for the units of several files that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated(files, None))
     if check or dry_run:
         reports: list[Any] = []
         total = Estimate()
