@@ -129,10 +129,15 @@ def _effect(name: str, path: Path) -> Iterator[None]:
         observer(f"after {name}", path)
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """Create ``path`` with ``data`` and wait until the disk has it."""
+def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Create ``path`` with ``data`` and wait until the disk has it; ``mode`` is that of a new file.
+
+    The umask of the process takes its bits away.
+    """
     with _effect("create", path):
-        file = path.open("wb", buffering=0)
+        file = open(  # noqa: SIM115 - only this one takes an opener; closed below
+            path, "wb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)
+        )
     with file:
         with _effect("write", path):
             rest = memoryview(data)

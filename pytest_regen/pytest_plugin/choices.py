@@ -67,6 +67,8 @@ class Choices:
     """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
     may_record: bool
     """Whether a live call may be made, as far as the command line goes."""
+    pending: bool
+    """Whether what would be kept waits for review, and nothing is stored."""
     only: tuple[str, ...]
     attempts_option: int | None
     attempts_default: int
@@ -163,6 +165,11 @@ def _read(config: pytest.Config) -> Choices:
     )
     if only and not (option.regen_heal or option.regen_dry_run):
         raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
+    if option.regen_pending and not option.regen_heal:
+        raise usage_error(
+            "--regen-pending says what becomes of what --regen brings, which is not given",
+            hint="add --regen",
+        )
     if option.regen_provider == TEMPLATE and option.regen_model is not None:
         raise usage_error(
             f"--regen-provider {TEMPLATE} and --regen-model {option.regen_model} contradict each "
@@ -183,6 +190,7 @@ def _read(config: pytest.Config) -> Choices:
     choices = Choices(
         settings=settings,
         heal=heal,
+        pending=option.regen_pending,
         may_record=heal
         or (record is not None and any(_is_given(config, name) for name in _RECORD)),
         only=only,

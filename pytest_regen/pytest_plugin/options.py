@@ -109,6 +109,12 @@ def _add_healing(group: pytest.OptionGroup) -> None:
         help="Regenerate what fails, with its failure as the feedback, and try again.",
     )
     group.addoption(
+        "--regen-pending",
+        action="store_true",
+        dest="regen_pending",
+        help="With --regen: store nothing; what would be kept waits for pytest-regen review.",
+    )
+    group.addoption(
         "--regen-only",
         action="append",
         default=[],
