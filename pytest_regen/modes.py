@@ -7,6 +7,7 @@ import os
 from typing import Literal, get_args
 
 __all__ = [
+    "ANNOTATION_POLICIES",
     "BEHAVIOUR_CODES",
     "BEHAVIOUR_POLICIES",
     "POLICIES",
@@ -14,6 +15,7 @@ __all__ = [
     "SERVICES",
     "STALE_POLICIES",
     "TEMPLATE",
+    "AnnotationPolicy",
     "BehaviourPolicy",
     "FindingPolicy",
     "RecordMode",
@@ -49,6 +51,11 @@ BEHAVIOUR_POLICIES: tuple[BehaviourPolicy, ...] = get_args(BehaviourPolicy)
 
 BEHAVIOUR_CODES = frozenset({"ROUND_TRIP", "ACCEPTS_INVALID"})
 """What running code finds; where both are ignored nothing is run."""
+
+AnnotationPolicy = Literal["auto", "never", "always"]
+"""Whether what is wrong is printed as GitHub reads it; ``auto``: where GitHub Actions runs it."""
+
+ANNOTATION_POLICIES: tuple[AnnotationPolicy, ...] = get_args(AnnotationPolicy)
 
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
     SERVICES,
     STALE_POLICIES,
     TEMPLATE,
+    AnnotationPolicy,
     BehaviourPolicy,
     StalePolicy,
 )
@@ -22,7 +24,7 @@ from pytest_regen.modes import (
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_settings"]
+__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "load_toml", "read_settings"]
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
@@ -34,6 +36,8 @@ _KEYS = (
     "provider",
     "stale",
     "behaviour",
+    "language",
+    "annotations",
     "price",
     "cassettes",
     "kinds",
@@ -118,6 +122,8 @@ class Settings:
     """What becomes of a type that is older than its document; ``None``: not said."""
     behaviour: BehaviourPolicy | None = None
     """Whether generated code is run; ``None``: not said."""
+    annotations: AnnotationPolicy | None = None
+    """Whether issues are printed as GitHub reads them; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
@@ -127,6 +133,8 @@ class Settings:
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
     docs_url: str | None = None
     """The site of the documentation that codes link to, in a terminal and in the report."""
+    language: str | None = None
+    """Of stores that ``generate`` makes; ``None``: not said."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -156,7 +164,7 @@ def read_settings(root: Path) -> Settings:
     path = root / "pyproject.toml"
     if not path.is_file():
         return Settings()
-    table = _load(path).get("tool", {}).get(_TABLE, {})
+    table = load_toml(path).get("tool", {}).get(_TABLE, {})
     _refuse_unknown(path, table, _KEYS)
     return Settings(
         _ignore(path, table.get("ignore", {})),
@@ -165,19 +173,26 @@ def read_settings(root: Path) -> Settings:
         _provider(path, table.get("provider")),
         _stale(path, table.get("stale")),
         _behaviour(path, table.get("behaviour")),
+        _annotations(path, table.get("annotations")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
-        _docs_url(path, table.get("docs_url")),
+        docs_url=_docs_url(path, table.get("docs_url")),
+        language=_language(path, table.get("language")),
     )
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_toml(path: Path) -> dict[str, Any]:
+    """Return what a file holds.
+
+    Raises:
+        UsageError: it cannot be read, or is no TOML.
+    """
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} is not readable as TOML", why=str(error), hint="correct the file"
@@ -240,6 +255,14 @@ def _model(path: Path, value: object) -> str | None:
     return value
 
 
+def _language(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(path, "language", value, 'the name of a language, such as "python"')
+    return value
+
+
 def _provider(path: Path, value: object) -> str | None:
     if value is None or value == TEMPLATE:
         return value and TEMPLATE
@@ -259,6 +282,13 @@ def _behaviour(path: Path, value: object) -> BehaviourPolicy | None:
     chosen = next((word for word in BEHAVIOUR_POLICIES if word == value), None)
     if value is not None and chosen is None:
         raise _wrong(path, "behaviour", value, f"one of {', '.join(BEHAVIOUR_POLICIES)}")
+    return chosen
+
+
+def _annotations(path: Path, value: object) -> AnnotationPolicy | None:
+    chosen = next((word for word in ANNOTATION_POLICIES if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "annotations", value, f"one of {', '.join(ANNOTATION_POLICIES)}")
     return chosen
 
 

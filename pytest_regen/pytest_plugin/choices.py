@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_POLICIES,
     POLICIES,
     RECORD_MODES,
     STALE_POLICIES,
     TEMPLATE,
+    AnnotationPolicy,
     FindingPolicy,
     RecordMode,
     StalePolicy,
@@ -41,6 +43,7 @@ __all__ = [
     "choices_of",
     "hosts_argument",
     "ini_choice",
+    "is_reported",
     "regen_mark",
 ]
 
@@ -64,6 +67,8 @@ class Choices:
     """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
     may_record: bool
     """Whether a live call may be made, as far as the command line goes."""
+    pending: bool
+    """Whether what would be kept waits for review, and nothing is stored."""
     only: tuple[str, ...]
     attempts_option: int | None
     attempts_default: int
@@ -80,6 +85,7 @@ class Choices:
     dry_run: bool
     ignore_stale: bool
     stale: StalePolicy
+    annotations: AnnotationPolicy
     """What becomes of a type that is older than its document."""
     fail_on: FailOn
     in_ci: bool
@@ -159,6 +165,11 @@ def _read(config: pytest.Config) -> Choices:
     )
     if only and not (option.regen_heal or option.regen_dry_run):
         raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
+    if option.regen_pending and not option.regen_heal:
+        raise usage_error(
+            "--regen-pending says what becomes of what --regen brings, which is not given",
+            hint="add --regen",
+        )
     if option.regen_provider == TEMPLATE and option.regen_model is not None:
         raise usage_error(
             f"--regen-provider {TEMPLATE} and --regen-model {option.regen_model} contradict each "
@@ -179,6 +190,7 @@ def _read(config: pytest.Config) -> Choices:
     choices = Choices(
         settings=settings,
         heal=heal,
+        pending=option.regen_pending,
         may_record=heal
         or (record is not None and any(_is_given(config, name) for name in _RECORD)),
         only=only,
@@ -204,6 +216,9 @@ def _read(config: pytest.Config) -> Choices:
         dry_run=option.regen_dry_run,
         ignore_stale=option.regen_ignore_stale,
         stale=ini_choice(config, "regen_stale", STALE_POLICIES) or settings.stale or "auto",
+        annotations=ini_choice(config, "regen_annotations", ANNOTATION_POLICIES)
+        or settings.annotations
+        or "auto",
         fail_on=ini_choice(config, "regen_fail_on", FAIL_ON) or "auto",
         in_ci=is_ci(),
         notes=tuple(_notes(config)),
@@ -256,6 +271,15 @@ def _ini_number(config: pytest.Config, name: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise pytest.UsageError(f"{name} = {text}: must be a whole number of at least 1")
     return int(text)
+
+
+def is_reported(config: pytest.Config) -> bool:
+    """Return whether somebody reads more than the terminal: a report, or GitHub."""
+    if config.option.regen_report is not None or os.environ.get("GITHUB_STEP_SUMMARY"):
+        return True
+    from pytest_regen.github import wants_annotations
+
+    return wants_annotations(choices_of(config).annotations)
 
 
 def ini_choice(config: pytest.Config, name: str, allowed: tuple[T, ...]) -> T | None:

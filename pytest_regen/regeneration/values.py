@@ -31,6 +31,7 @@ __all__ = [
     "Known",
     "Mark",
     "PartialRegenResult",
+    "Pending",
     "Progress",
     "Rejected",
     "RunState",
@@ -163,6 +164,8 @@ class TurnSettings:
     loses none."""
     watch: Callable[[RunState], None] | None = None
     """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
+    pending: "Pending | None" = None
+    """Where outputs wait for review that would be kept; ``None`` where they are stored."""
 
     def exchange(self, provider: Provider | None = None) -> TurnExchange:
         """Return how turns are taken with these settings, by another provider if one is given."""
@@ -172,6 +175,19 @@ class TurnSettings:
             before=self.before_turn,
             after=self.after_turn,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Outputs that would be kept are not stored, but wait in ``.regen/pending`` for review."""
+
+    root: Path
+    """The project, as ``.regen`` stands in it."""
+    asked_by: str
+    """The test item, or the command."""
+    answers: dict[Path, dict[tuple[str, int], "Answer"]] = field(default_factory=dict)
+    """What waits of this item or command, by place, then by piece and page: what is asked next
+    builds on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +351,9 @@ class HealResult:
     """What ended the work, where that was no finding."""
     skipped: str = ""
     """Why nothing was tried: it was edited by hand, say."""
+    pending: tuple[str, ...] = ()
+    """The id of the candidate that waits for review. Then nothing is regenerated, ``issues_after``
+    and ``stop_reason`` speak of the candidate, and ``diff`` is what accepting it would change."""
     emulated: bool = False
     """Whether the replies came from the emulator."""
     by_template: bool = False
@@ -377,6 +396,9 @@ class PartialRegenResult:
     prompt_faults: tuple[PromptFault, ...] = ()
     """Errors that the prompts ask for themselves, so that no reply can correct them."""
     diff: str = ""
+    """Unified diff of the source, or of what it would be with the candidates that wait."""
+    pending: Mapping[str, str] = field(default_factory=dict)
+    """Type name to the id of the candidate that waits for review."""
 
     @property
     def cs_code(self) -> str:

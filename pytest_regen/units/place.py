@@ -359,6 +359,10 @@ class _Trial:
                 write.record(entry)
         return write.contents()
 
+    def withdraw(self) -> None:
+        """Take the candidate out and keep nothing of it here: it is kept elsewhere."""
+        self._trial.reject()
+
     def reject(self, issues: Iterable[Issue]) -> None:
         """Take the candidate out and put it into the history."""
 
