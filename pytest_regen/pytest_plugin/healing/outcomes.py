@@ -15,8 +15,8 @@ from pytest_regen.pytest_plugin.names import recording_command, rerun_command
 from pytest_regen.pytest_plugin.providers import cost_in
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
-from pytest_regen.pytest_plugin.units import WrongUnitError
 from pytest_regen.pytest_plugin.transcripts import transcript_of
+from pytest_regen.pytest_plugin.units import WrongUnitError
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.values import Feedback
 

@@ -26,7 +26,7 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
     rerun_after,
     tell_failure,
 )
-from pytest_regen.pytest_plugin.items import TypeItem, UnitError, findings_json
+from pytest_regen.pytest_plugin.items import TypeItem, findings_json
 from pytest_regen.pytest_plugin.names import (
     cassette_of_test,
     cassette_of_type,
