@@ -19,6 +19,7 @@ DEAR = frozenset(
         "drop-a-hand-edit",
         "ignore-a-code",
         "merge-conflict",
+        "other-models",
         "own-test",
         "re-record",
         "xdist",

@@ -20,14 +20,12 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -37,6 +35,8 @@ from pages import ROOT, sessions
 from pytest_regen.emulator import Emulator
 
 __all__ = ["Block", "KeptModules", "Reader", "blocks_of", "matches"]
+
+T = TypeVar("T")
 
 _PART = re.compile(
     r'^(?P<fence>`{3,})(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^(?P=fence)$'
@@ -120,18 +120,15 @@ class Reader:
                 self._take(block)
         assert not self.differences, "\n\n".join([f"{page.relative_to(ROOT)}:", *self.differences])
 
+    def enter(self, context: AbstractContextManager[T]) -> T:
+        """Enter a context that is left when the article ends."""
+        return self._open.enter_context(context)
+
     def serve(self, emulator: Emulator) -> None:
         """Let a model answer until the article ends, as if the reader had a key."""
-        running = self._open.enter_context(emulator)
+        running = self.enter(emulator)
         self.monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
         self.monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
-
-    def start(self, server: ThreadingHTTPServer, variable: str) -> None:
-        """Let a server listen until the article ends; its address is in the environment."""
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self._open.callback(server.server_close)
-        self._open.callback(server.shutdown)
-        self.monkeypatch.setenv(variable, f"http://127.0.0.1:{server.server_port}/")
 
     def run(self, line: str) -> list[str]:
         """Run a command; return what it prints, without blank lines."""
