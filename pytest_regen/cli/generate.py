@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pytest_regen.cli.config_files import Edit
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -22,7 +23,10 @@ from pytest_regen.cli.output import (
     RecordChoice,
     RecordOption,
     UnitNames,
+    confirm,
     emit_json,
+    fact,
+    is_terminal,
     money_json,
     next_step,
     say,
@@ -83,8 +87,13 @@ def generate(
         ),
     ] = None,
     language: Annotated[
-        str, typer.Option("--language", help="Target language.")
-    ] = DEFAULT_LANGUAGE,
+        str | None,
+        typer.Option(
+            "--language",
+            help="Target language: csharp, python or typescript; by default that of the store or "
+            "the project, else csharp.",
+        ),
+    ] = None,
     schemas: Annotated[
         bool,
         typer.Option(
@@ -124,6 +133,12 @@ def generate(
     engine: EngineOption = EngineChoice.LIVE,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
+    ] = False,
+    register: Annotated[
+        bool,
+        typer.Option(
+            "--register", help="Add new stores to regen_stores, so that pytest finds them."
+        ),
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
@@ -173,6 +188,7 @@ def generate(
         out,
         {
             "language": language,
+            "default_language": project.settings.language or DEFAULT_LANGUAGE,
             "status": status,
             "fields_per_page": fields_per_page,
             "namespace": namespace,
@@ -181,18 +197,17 @@ def generate(
             "allow_defects": allow_defects,
         },
     )
+    words = ["--all"] if every else ["--tag", tag] if tag else list(names or ())
+    words += [*["--schemas"] * schemas, *["--request"] * request]
+    words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
+    words += ["--allow-defects"] if allow_defects else []
+    words += ["--out", str(out)]
+    kept = {"--status": status, "--language": language, "--profile": profile}
+    kept |= {"--namespace": namespace, "--provider": turns.provider}
+    kept |= {"--engine": engine.value if turns.is_batch else None}
+    words += [word for option, value in kept.items() if value for word in (option, value)]
+    again = shlex.join(["pytest-regen", "generate", str(spec), *words])
     if check:
-        words = ["--all"] if every else ["--tag", tag] if tag else list(names or ())
-        words += [*["--schemas"] * schemas, *["--request"] * request]
-        words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
-        words += ["--allow-defects"] if allow_defects else []
-        words += ["--out", str(out)]
-        other = language if language != DEFAULT_LANGUAGE else None
-        kept = {"--status": status, "--language": other, "--profile": profile}
-        kept |= {"--namespace": namespace, "--provider": turns.provider}
-        kept |= {"--engine": engine.value if turns.is_batch else None}
-        words += [word for option, value in kept.items() if value for word in (option, value)]
-        again = shlex.join(["pytest-regen", "generate", str(spec), *words])
         results = work.generate(
             {"dry_run": True},
             goes_on=many,
@@ -229,15 +244,41 @@ def generate(
         cost = progress.cost
         for result in last:
             show_result(result, namespace, turns, cost=cost)
+    edit = None if dry_run else project.registration(results.stored)
+    if edit and register:
+        edit.write()
     if as_json:
         of_all = results.estimate(turns).to_json(turns.price_of)
         report = {"stores": results.reports, **results.others} if many else results.report
         emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
-    else:
-        _show_uncollected(project, results)
+        raise typer.Exit(results.exit_code)
     if many:
         show_sum(results, turns, dry_run=dry_run, cost=cost)
+    is_collected = edit is None or _register(edit, asks=not register)
+    if results.exit_code == 0:
+        following = again if dry_run else "pytest" if is_collected else f"{again} --register"
+        next_step(following)
     raise typer.Exit(results.exit_code)
+
+
+def _register(edit: Edit, *, asks: bool) -> bool:
+    """Say how pytest comes to collect the stores made, and ask a person; return whether it does.
+
+    Args:
+        edit: of the settings.
+        asks: whether it is not written yet.
+    """
+    file = short_path(edit.path)
+    if not asks:
+        fact("registered", f"in {file}, so that pytest collects it")
+        return True
+    say(f"pytest does not collect it yet; {file} lacks")
+    for line in edit.lines:
+        say(f"    {line}")
+    if is_terminal() and confirm(f"Write this to {file}?", default=True):
+        edit.write()
+        return True
+    return False
 
 
 def _unit_files(
@@ -282,15 +323,9 @@ def _check(
         turns.show_cost(results.estimate(turns))
     if any(codes):
         next_step(again)
+    elif not code and not as_json:
+        next_step("pytest")
     raise typer.Exit(code)
-
-
-def _show_uncollected(project: Project, results: StoreResults) -> None:
-    """Say what is missing in the settings for pytest to collect the stores made."""
-    stored = (done.path for done in results.done if done.is_stored)
-    missing = next(filter(None, map(project.missing_line, stored)), "")
-    if missing:
-        say(f"pytest does not collect it yet: add {missing}")
 
 
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:

@@ -79,10 +79,12 @@ __all__ = [
     "history_of_file",
     "plan_regeneration",
     "rebuild_file",
+    "record_units",
     "refuse_types",
     "regenerate_file",
     "regenerate_task",
     "restore_in_file",
+    "show_unit_issues",
     "validate_files",
 ]
 
@@ -181,7 +183,7 @@ def _show_validated(
     if stale == "ignore":
         found = [issue for issue in found if issue.code != "STALE"]
     found = [*units.file_issues, *found]
-    _show_issues(units, [*found, *units.orphans])
+    show_unit_issues(units, [*found, *units.orphans])
     total = plural(len(names), "unit")
     if failing:
         say(f"{units.here}: {len(failing)} of {total} {'fails' if len(failing) == 1 else 'fail'}")
@@ -191,7 +193,7 @@ def _show_validated(
         next_step(todo)
 
 
-def _show_issues(units: FileUnits, issues: Iterable[Issue]) -> None:
+def show_unit_issues(units: FileUnits, issues: Iterable[Issue]) -> None:
     """List issues, one line each; what many units have in common is counted after a few."""
     shown: dict[tuple[str, str], int] = {}
     for issue in sorted(issues, key=lambda one: (one.severity, one.line or 0)):
@@ -428,7 +430,7 @@ def _plan(
             }
         )
     elif unreadable:
-        _show_issues(units, unreadable)
+        show_unit_issues(units, unreadable)
         if todo := _advice(units, unreadable):
             next_step(todo)
     else:
@@ -533,7 +535,7 @@ def _finish(
         return code
     show_diff(done.diff)
     _show_results(done)
-    _show_issues(units, left)
+    show_unit_issues(units, left)
     if done.calls or done.results:
         say(f"{units.here}: {usage_line(done.calls, done.usage, cost)}")
     else:
@@ -620,20 +622,26 @@ def restore_in_file(
     next_step(command("validate", file.here))
 
 
-def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> int:
-    """Record texts as they stand; return the exit code."""
+def record_units(file: UnitFile, names: Sequence[str] | None) -> tuple[UnitChanges, list[Issue]]:
+    """Record texts as they stand; return what was recorded, and the errors of it."""
     done = adopt_units(file, names)
     units = file.open()
-    left = [
+    return done, [
         issue for name in done.names for issue in units.issues(name) if issue.severity == "error"
     ]
+
+
+def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> int:
+    """Record texts as they stand; return the exit code."""
+    done, left = record_units(file, names)
+    units = file.open()
     if as_json:
         errors = [issue.to_json() for issue in left]
         emit_json({"adopted": [{"name": name} for name in done.names], "errors": errors})
         return int(bool(left))
     if done.names:
         fact("adopted", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
-        _show_issues(units, left)
+        show_unit_issues(units, left)
         next_step(_advice(units, left) or command("validate", file.here))
     else:
         say(f"{file.here}: every text is recorded as it stands")

@@ -15,7 +15,6 @@ __all__ = [
     "add_markers",
     "add_options",
     "is_plain",
-    "is_reported",
     "is_used",
     "plain_usage_error",
     "usage_error",
@@ -87,6 +86,13 @@ def add_options(parser: pytest.Parser) -> None:
         "",
     )
     parser.addini(
+        "regen_annotations",
+        "whether what is wrong is printed as annotations of GitHub: auto (where GitHub Actions "
+        "runs this), never or always",
+        "string",
+        "",
+    )
+    parser.addini(
         "regen_fail_on",
         "when a run without failures exits with 1: auto (in CI, if it changed a store), "
         "regenerated (anywhere, if a test passed only after regeneration), never",
@@ -101,6 +107,12 @@ def _add_healing(group: pytest.OptionGroup) -> None:
         action="store_true",
         dest="regen_heal",
         help="Regenerate what fails, with its failure as the feedback, and try again.",
+    )
+    group.addoption(
+        "--regen-pending",
+        action="store_true",
+        dest="regen_pending",
+        help="With --regen: store nothing; what would be kept waits for pytest-regen review.",
     )
     group.addoption(
         "--regen-only",
@@ -141,8 +153,8 @@ def _add_ways(group: pytest.OptionGroup) -> None:
         default=None,
         dest="regen_provider",
         metavar="NAME",
-        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types without "
-        "a model.",
+        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+        "MODULE:ATTR; or template, which writes types without a model.",
     )
     group.addoption(
         "--regen-dry-run",
@@ -203,11 +215,6 @@ def add_markers(config: pytest.Config) -> None:
     """Make the markers known to ``--strict-markers`` and ``--markers``."""
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
-
-
-def is_reported(config: pytest.Config) -> bool:
-    """Return whether somebody reads more than the terminal: a report, or the page of a job."""
-    return config.option.regen_report is not None or bool(os.environ.get("GITHUB_STEP_SUMMARY"))
 
 
 def is_used(config: pytest.Config) -> bool:

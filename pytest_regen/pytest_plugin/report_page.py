@@ -9,7 +9,7 @@ from textwrap import dedent
 from typing import Final
 
 from pytest_regen.html import Child, Html, document, element
-from pytest_regen.pytest_plugin.report import OUTCOMES, Json
+from pytest_regen.pytest_plugin.report import OUTCOMES, Json, headline, in_short
 from pytest_regen.text import plural
 
 __all__ = [
@@ -275,7 +275,7 @@ def page_of(report: Json) -> str:
         element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
-        element("title", f"pytest-regen: {_in_short(report)}"),
+        element("title", f"pytest-regen: {in_short(report['totals'])}"),
         element("style", Html(style)),
     )
     body = (
@@ -284,14 +284,6 @@ def page_of(report: Json) -> str:
         element("footer", _facts(report)),
     )
     return document("en", head, body)
-
-
-def _in_short(report: Json) -> str:
-    totals = report["totals"]
-    return (
-        ", ".join(f"{totals[outcome]} {outcome}" for outcome in OUTCOMES if totals[outcome])
-        or "nothing ran"
-    )
 
 
 def _verdict(report: Json) -> Child:
@@ -303,29 +295,9 @@ def _verdict(report: Json) -> Child:
     mode = element("p", f"{_MODES[run['mode']]}, {turns}")
     return (
         element("div", (element("p", "pytest-regen", class_="wordmark"), mode), class_="bar"),
-        element("h1", _headline(report), class_=tone),
+        element("h1", headline(report), class_=tone),
         element("p", " ".join(_more(report)), class_="more"),
     )
-
-
-def _headline(report: Json) -> str:
-    totals = report["totals"]
-    items, failed, healed = totals["items"], totals["failed"], totals["regenerated"]
-    if failed:
-        return f"{failed} of {items} {'fails' if failed == 1 else 'fail'}"
-    if report["collection_errors"]:
-        return "Not everything could be collected"
-    if not items:
-        return "Nothing was checked"
-    if totals["unfinished"]:
-        return f"{totals['unfinished']} of {items} did not finish"
-    if healed:
-        return f"{_all(items)}, {healed} only after regeneration"
-    return _all(items) if totals["passed"] == items else f"{totals['passed']} of {items} pass"
-
-
-def _all(items: int) -> str:
-    return "It passes" if items == 1 else f"All {items} pass"
 
 
 def _more(report: Json) -> Iterator[str]:
@@ -371,7 +343,7 @@ def _shares(report: Json) -> Iterator[Child]:
         viewBox=box,
         preserveAspectRatio="none",
         role="img",
-        aria_label=_in_short(report),
+        aria_label=in_short(report["totals"]),
     )
     always = [outcome for outcome in OUTCOMES if outcome != "unfinished" or totals[outcome]]
     numbers = [_number(totals[alway], alway, alway) for alway in always]

@@ -384,7 +384,10 @@ def result_of(before: RegenStore, place: StorePlace, done: Work[StoreView]) -> P
         prompt_faults=prompt_faults(
             (result.name, issue) for result in results for issue in result.ordered
         ),
-        diff=source_diff(before.source, store.source, store.source_path.name),
+        diff=done.diff
+        if done.pending
+        else source_diff(before.source, store.source, store.source_path.name),
+        pending=dict(done.pending),
     )
 
 

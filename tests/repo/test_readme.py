@@ -93,11 +93,3 @@ def test_links_lead_to_files(page: Path) -> None:
     broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
 
     assert not broken
-
-
-def test_every_page_is_linked() -> None:
-    """A page of the docs that nobody finds is no page."""
-    pages = sorted((ROOT / "docs").glob("*.md"))
-    readme = (ROOT / README).read_text("utf-8")
-
-    assert not [page.name for page in pages if f"docs/{page.name}" not in readme]
