@@ -92,7 +92,7 @@ class _View:
         self._name = f"{desk.path_of(candidate).as_posix()}::{candidate.name}"
         self._candidate = candidate
         self._count = count
-        self._look: "Look[Any] | None" = None
+        self._look: Look[Any] | None = None
         self._obstacle: RegenError | None = None
         try:
             self._look = desk.look(candidate)
