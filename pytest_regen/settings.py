@@ -70,9 +70,13 @@ class Price:
     """What a model costs, in US dollars per million tokens; plain numbers become decimals."""
 
     input: Decimal
+    """Of input that was not cached."""
     output: Decimal
+    """Of output."""
     cache_read: Decimal | None = None
+    """Of input read from the prompt cache; by default as ``input``."""
     cache_write: Decimal | None = None
+    """Of input written to the prompt cache; by default as ``input``."""
 
     def __post_init__(self) -> None:
         for name in _PRICE_KEYS:
@@ -123,18 +127,20 @@ class Settings:
     attempts: int | None = None
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
+    """Who is asked where nothing nearer says it."""
     provider: str | None = None
     """Who answers, as ``openai:MODEL`` or ``module:attribute``; or ``template``, which holds for
     types of an API."""
     stale: StalePolicy | None = None
-    """What becomes of a type that is older than its document; ``None``: not said."""
+    """What becomes of a type that is older than its document."""
     behaviour: BehaviourPolicy | None = None
-    """Whether generated code is run; ``None``: not said."""
+    """Whether generated code is run."""
     annotations: AnnotationPolicy | None = None
-    """Whether issues are printed as GitHub reads them; ``None``: not said."""
+    """Whether issues are printed as GitHub reads them."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
+    """What holds for every cassette."""
     kinds: tuple[str, ...] = ()
     """Kinds of units, as ``module:Class``."""
     shipped: Mapping[str, object] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pytest_regen.cli.config_files import Edit
+from pytest_regen.cli.github import tell_outdated_stores
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -18,6 +19,7 @@ from pytest_regen.cli.output import (
     EngineChoice,
     EngineOption,
     Jobs,
+    KeepPending,
     ModelOption,
     ProviderName,
     RecordChoice,
@@ -132,6 +134,7 @@ def generate(
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
     engine: EngineOption = EngineChoice.LIVE,
+    pending: KeepPending = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
     ] = False,
@@ -148,7 +151,18 @@ def generate(
     Of a file that a kind claims, ask for the units that are missing or stale.
     """
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    turns = TurnOptions(
+        project,
+        model,
+        attempts,
+        budget,
+        jobs,
+        cassette,
+        record,
+        provider,
+        engine,
+        pending=f"pytest-regen generate {spec}" if pending else "",
+    )
     if files := _unit_files(project, spec, names or (), units):
         from pytest_regen.cli.units import generate_file, generate_files, refuse_types
 
@@ -167,6 +181,7 @@ def generate(
         else:
             code = generate_files(files, turns, **options)
         raise typer.Exit(code)
+    _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
@@ -214,7 +229,7 @@ def generate(
             show=None if as_json else lambda result: show_check(result, turns),
             describe=(lambda result: check_json(result, turns)) if as_json else None,
         )
-        _check(results, turns, many=many, again=again, as_json=as_json)
+        _check(results, turns, spec, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.generate(
             {"dry_run": True},
@@ -322,9 +337,16 @@ def _unit_files(
 
 
 def _check(
-    results: "StoreResults", turns: TurnOptions, *, many: bool, again: str, as_json: bool
+    results: "StoreResults",
+    turns: TurnOptions,
+    document: Path,
+    *,
+    many: bool,
+    again: str,
+    as_json: bool,
 ) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
+    tell_outdated_stores(Project.here(), results, document, again)
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
@@ -345,6 +367,15 @@ def _check(
     elif not code and not as_json:
         next_step("pytest")
     raise typer.Exit(code)
+
+
+def _refuse_pending(path: Path, *, pending: bool) -> None:
+    if pending:
+        raise UsageError(
+            f"--pending says nothing of a store: {path} is read as an API description",
+            why="a store follows its description as a whole: its prompts, its pages and its source",
+            hint="generate, and read git diff; or pytest-regen regenerate STORE --pending",
+        )
 
 
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:
