@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pytest_regen.cli.output import (
+    DROPS_EDIT,
+    KEEPS_EDIT,
+    Advice,
     AsJson,
     Attempts,
     BudgetTokens,
@@ -653,33 +656,39 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
     show_issues({"": result.validation}, str(result.source_path))
     if not (result.calls or result.stop_reasons or result.skipped or result.failures):
         say(f"{result.source_path}: no errors, nothing to ask", "green")
+        next_step(f"pytest {shlex.quote(str(result.source_path.parent))}")
         return
     say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
     show_pending(result.pending)
-    if _exit_code(result) and not (result.failures or result.pending):
-        next_step(_advice(result))
+    if result.failures or result.pending:
+        return
+    if _exit_code(result):
+        next_step(*_advice(result))
+    else:
+        next_step(f"pytest {shlex.quote(str(result.source_path.parent))}")
 
 
-def _advice(result: PartialRegenResult) -> str:
+def _advice(result: PartialRegenResult) -> Advice:
     """Return what to do about errors that remain."""
     store = shlex.quote(str(result.source_path.parent))
     reasons = set(result.stop_reasons.values())
     if result.prompt_faults:
-        return SPELLING_ADVICE
+        return Advice(SPELLING_ADVICE)
     if "unfixable" in reasons:
-        return "correct the document, then pytest-regen generate on it"
+        return Advice("correct the document, then pytest-regen generate on it")
     # A reply cannot help where only an edit is left, or the file around the blocks.
     drifted = {issue.type_name for issue in result.validation.errors if issue.code == "DRIFT"}
     if result.skipped and drifted:
         has_errors = any(issue.type_name in drifted for issue in fixable(result.validation))
         if has_errors:
-            return f"pytest-regen rebuild {store}, which drops what was edited by hand"
-        return f"pytest-regen adopt {store}, which keeps what was edited by hand"
+            return Advice(f"pytest-regen rebuild {store}", DROPS_EDIT)
+        return Advice(f"pytest-regen adopt {store}", KEEPS_EDIT)
     if result.skipped or not fixable(result.validation):
-        return f"pytest-regen validate {store}, which says what to do about each"
+        return Advice(f"pytest-regen validate {store}", "it says what to do about each")
     again = from_errors_command(RegenStore.open(result.source_path.parent))
-    return f"{again} --model ANOTHER" if "no_progress" in reasons else again
+    other = "another model may do better: add --model NAME"
+    return Advice(again, other if "no_progress" in reasons else "")
 
 
 def _exit_code(result: PartialRegenResult) -> int:
