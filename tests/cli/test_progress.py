@@ -30,7 +30,7 @@ def test_a_terminal_has_one_line_that_is_drawn_again(many: Path, here: Path) -> 
     """It is gone when the command has ended."""
     words = ("generate", many, "GET /v1/harbour0", *PAGES, *FREE)
 
-    seen = at_terminal(*words, cwd=here)
+    seen = at_terminal(*words, "--register", cwd=here)
 
     assert seen.code == 0
     assert "\x1b[?25l" in seen.err  # The line is drawn: the cursor is hidden meanwhile.

@@ -99,7 +99,7 @@ def test_a_wrong_provider_in_the_table(document: Path, here: Path, value: str) -
     ran = command("generate", document, KITES)
 
     assert ran.code == 2
-    assert 'expected "template", or "module:attribute"' in ran.err
+    assert 'expected "template", "openai:MODEL"' in ran.err
 
 
 @pytest.mark.parametrize("option", ["--model", "--cassette"])
