@@ -654,24 +654,21 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
         if words:
             fact("stopped", f"{name}: {words} ({reason})", "yellow")
     show_issues({"": result.validation}, str(result.source_path))
-    if not (result.calls or result.stop_reasons or result.skipped or result.failures):
+    if result.calls or result.stop_reasons or result.skipped or result.failures:
+        say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
+    else:
         say(f"{result.source_path}: no errors, nothing to ask", "green")
-        next_step(f"pytest {shlex.quote(str(result.source_path.parent))}")
-        return
-    say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
     show_pending(result.pending)
-    if result.failures or result.pending:
-        return
-    if _exit_code(result):
+    if not (result.failures or result.pending):
         next_step(*_advice(result))
-    else:
-        next_step(f"pytest {shlex.quote(str(result.source_path.parent))}")
 
 
 def _advice(result: PartialRegenResult) -> Advice:
-    """Return what to do about errors that remain."""
+    """Return what to do about errors that remain; where there are none, the tests."""
     store = shlex.quote(str(result.source_path.parent))
+    if _exit_code(result) == 0:
+        return Advice(f"pytest {store}")
     reasons = set(result.stop_reasons.values())
     if result.prompt_faults:
         return Advice(SPELLING_ADVICE)
