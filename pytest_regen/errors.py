@@ -328,6 +328,9 @@ class ProviderError(RegenError):
 class MissingKeyError(ProviderError):
     """A live call was asked for and no credential is set."""
 
+    variable: str = "ANTHROPIC_API_KEY"
+    """The environment variable that would hold it."""
+
 
 class RejectedRequestError(ProviderError):
     """The API refused the request itself; sending it again cannot help."""

@@ -30,6 +30,7 @@ from pytest_regen.errors import RegenError, UsageError
 __all__ = ["COMMANDS", "app", "emulator", "main"]
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "init": ("init", "Set a project up: settings, and the first types or functions."),
     "generate": ("generate", "Generate or update types of an API, or units of a file."),
     "regenerate": (
         "regenerate",
@@ -134,7 +135,7 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """Gates, heals and replays what language models write."""
+    """Test LLM-generated code with pytest, and regenerate only the part that fails."""
     del version  # Its callback has ended the command.
 
 

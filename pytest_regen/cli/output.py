@@ -47,6 +47,7 @@ __all__ = [
     "RecordChoice",
     "RecordOption",
     "UnitNames",
+    "choose",
     "confirm",
     "console",
     "describe_failure",
@@ -58,9 +59,11 @@ __all__ = [
     "is_terminal",
     "money_json",
     "next_step",
+    "said_next",
     "say",
     "shorten",
     "show_diff",
+    "show_edit",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
@@ -74,6 +77,8 @@ __all__ = [
 
 _DIFF_LINES = 200
 """Lines of a diff shown; the file itself has the rest."""
+
+_NEXT = "  next: "
 
 _NAMES = 6
 """Names of a list shown before the rest is counted."""
@@ -99,6 +104,7 @@ def say(text: str = "", style: str = "") -> None:
         held.append((text, style))
         return
     text = without_tricks(_near(text))
+    _last_line[0] = text
     if not sys.stderr.isatty():
         # In one piece: lines of several threads must not end up in one another.
         sys.stderr.write(f"{text}\n")
@@ -106,6 +112,15 @@ def say(text: str = "", style: str = "") -> None:
     from rich.text import Text
 
     console().print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+_last_line = [""]
+"""What was told last."""
+
+
+def said_next() -> bool:
+    """Return whether the line that was told last says what to do next."""
+    return _last_line[0].startswith(_NEXT)
 
 
 _held: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held", default=None)
@@ -176,8 +191,8 @@ def fact(label: str, text: str, style: str = "") -> None:
 
 
 def next_step(command: str) -> None:
-    """Tell the one command to run now."""
-    say(f"  next: {command}")
+    """Tell the one command to run now, as a shell in this folder takes it."""
+    say(f"{_NEXT}{command}")
 
 
 def fail(what: str, *, why: str = "", hint: str = "") -> None:
@@ -229,10 +244,37 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def confirm(question: str) -> bool:
-    """Ask a person; anything but a yes is a no."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+def confirm(question: str, *, default: bool = False) -> bool:
+    """Ask a person; anything but a yes is a no.
+
+    Args:
+        question: without its question mark's brackets.
+        default: what Enter alone means; the end of the input is a no.
+    """
+    print(f"{question} {'[Y/n]' if default else '[y/N]'} ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    return answer.strip().lower() in {"y", "yes", *([""] if default and answer else [])}
+
+
+def choose(question: str, choices: Sequence[str]) -> int:
+    """Ask a person for one of several things; return its index. Enter alone takes the first.
+
+    Raises:
+        KeyboardInterrupt: the input ended.
+    """
+    for number, choice in enumerate(choices, 1):
+        say(f"  {number:>3}  {choice}")
+    while True:
+        print(f"{question} [1] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+        if not answer:
+            raise KeyboardInterrupt
+        word = answer.strip() or "1"
+        if word in choices:
+            return choices.index(word)
+        if word.isdecimal() and 1 <= int(word) <= len(choices):
+            return int(word) - 1
+        say(f"a number from 1 to {len(choices)}, please")
 
 
 def shorten(names: Sequence[str]) -> str:
@@ -298,6 +340,12 @@ def show_pending(candidates: "Mapping[str, str]") -> None:
         fact("waits", f"{name} [{id_}]", "yellow")
     if candidates:
         next_step("pytest-regen review")
+
+
+def show_edit(lines: Iterable[str]) -> None:
+    """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
+    for line in lines:
+        say(f"  {line[0]} {line[1:]}".rstrip(), _DIFF_STYLES[line[0]])
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
@@ -409,7 +457,7 @@ ProviderName = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
-        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types "
-        "without a model.",
+        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+        "MODULE:ATTR; or template, which writes types without a model.",
     ),
 ]

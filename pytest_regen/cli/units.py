@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from pytest_regen.cli.github import OutdatedUnits, tell_outdated_units
 from pytest_regen.cli.output import (
     AsJson,
     UnitNames,
@@ -57,6 +58,7 @@ from pytest_regen.units.naming import (
     forget_command,
     generate_command,
     rebuild_command,
+    unit_id,
 )
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.view import FileUnits
@@ -80,10 +82,12 @@ __all__ = [
     "history_of_file",
     "plan_regeneration",
     "rebuild_file",
+    "record_units",
     "refuse_types",
     "regenerate_file",
     "regenerate_task",
     "restore_in_file",
+    "show_unit_issues",
     "validate_files",
 ]
 
@@ -115,7 +119,8 @@ def validate_files(
     project: Project, files: Iterable[UnitFile], *, as_json: bool
 ) -> tuple[list[dict[str, Any]], int]:
     """Show what is wrong with the units of files; return their reports and the exit code."""
-    reports, code = [], 0
+    reports: list[dict[str, Any]] = []
+    code = 0
     files = list(files)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
@@ -125,7 +130,9 @@ def validate_files(
         is_broken = any(issue.code == "KIND_ERROR" for n in failing for issue in units.issues(n))
         is_ok = not failing and not units.file_issues
         code = max(code, 2 if is_broken else int(not is_ok))
-        reports.append(_report_file(units, names, is_ok=is_ok))
+        found = [*units.file_issues, *(i for name in names for i in units.issues(name))]
+        following = "" if is_ok else _advice(units, [*found, *units.orphans])
+        reports.append({**_report_file(units, names, is_ok=is_ok), "next": following})
         if not as_json:
             _show_validated(units, names, failing, project.stale)
     return reports, code
@@ -182,7 +189,7 @@ def _show_validated(
     if stale == "ignore":
         found = [issue for issue in found if issue.code != "STALE"]
     found = [*units.file_issues, *found]
-    _show_issues(units, [*found, *units.orphans])
+    show_unit_issues(units, [*found, *units.orphans])
     total = plural(len(names), "unit")
     if failing:
         say(f"{units.here}: {len(failing)} of {total} {'fails' if len(failing) == 1 else 'fail'}")
@@ -192,7 +199,7 @@ def _show_validated(
         next_step(todo)
 
 
-def _show_issues(units: FileUnits, issues: Iterable[Issue]) -> None:
+def show_unit_issues(units: FileUnits, issues: Iterable[Issue]) -> None:
     """List issues, one line each; what many units have in common is counted after a few."""
     shown: dict[tuple[str, str], int] = {}
     for issue in sorted(issues, key=lambda one: (one.severity, one.line or 0)):
@@ -256,6 +263,8 @@ def generate_file(
     as_json: bool,
 ) -> int:
     """Ask for the units that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
         return _plan(file, names, turns, force=force, check=check, as_json=as_json)
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
@@ -265,6 +274,21 @@ def generate_file(
             file, settings=settings, names=names, attempts=turns.replies(), force=force
         )
     return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+
+
+def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> OutdatedUnits:
+    """Return the units of files that are missing or stale, and how many files have none."""
+    found: list[tuple[str, str, str]] = []
+    current = 0
+    for file in files:
+        units = file.open()
+        asked = _names_to_ask(units, names, force=False)
+        current += not asked
+        for name in asked:
+            codes = {issue.code for issue in units.all_issues(name)}
+            why = "it was never written" if "MISSING_UNIT" in codes else "its inputs have changed"
+            found.append((unit_id(units.here, name), units.here, why))
+    return found, current
 
 
 def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
@@ -295,6 +319,8 @@ def generate_files(
     as_json: bool,
 ) -> int:
     """Ask for the units of several files that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated(files, None))
     if check or dry_run:
         reports: list[Any] = []
         total = Estimate()
@@ -429,7 +455,7 @@ def _plan(
             }
         )
     elif unreadable:
-        _show_issues(units, unreadable)
+        show_unit_issues(units, unreadable)
         if todo := _advice(units, unreadable):
             next_step(todo)
     else:
@@ -534,7 +560,7 @@ def _finish(
         return code
     show_diff(done.diff)
     _show_results(done)
-    _show_issues(units, left)
+    show_unit_issues(units, left)
     if done.calls or done.results:
         say(f"{units.here}: {usage_line(done.calls, done.usage, cost)}")
     else:
@@ -623,20 +649,26 @@ def restore_in_file(
     next_step(command("validate", file.here))
 
 
-def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> int:
-    """Record texts as they stand; return the exit code."""
+def record_units(file: UnitFile, names: Sequence[str] | None) -> tuple[UnitChanges, list[Issue]]:
+    """Record texts as they stand; return what was recorded, and the errors of it."""
     done = adopt_units(file, names)
     units = file.open()
-    left = [
+    return done, [
         issue for name in done.names for issue in units.issues(name) if issue.severity == "error"
     ]
+
+
+def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> int:
+    """Record texts as they stand; return the exit code."""
+    done, left = record_units(file, names)
+    units = file.open()
     if as_json:
         errors = [issue.to_json() for issue in left]
         emit_json({"adopted": [{"name": name} for name in done.names], "errors": errors})
         return int(bool(left))
     if done.names:
         fact("adopted", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
-        _show_issues(units, left)
+        show_unit_issues(units, left)
         next_step(_advice(units, left) or command("validate", file.here))
     else:
         say(f"{file.here}: every text is recorded as it stands")

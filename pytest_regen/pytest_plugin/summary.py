@@ -366,11 +366,6 @@ class RunLog:
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
         for (place, passed_apart), tests in sorted(self._old_modules.items()):
             yield self._old_module_line(place, tests, passed_apart=passed_apart), ("yellow",)
-        if self._changed_paths:
-            yield f"changed: {', '.join(map(self._here, self._changed_paths))}", ()
-        if self.gate:
-            todo = "; commit the change" if self._changed_paths else ""
-            yield f"exit 1: {self.gate}{todo}", ("red",)
         yield from self._last_lines()
 
     def _last_lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -378,6 +373,11 @@ class RunLog:
             verb = "waits" if len(self.pending) == 1 else "wait"
             count = plural(len(self.pending), "candidate")
             yield f"{count} {verb} for review: {REVIEW}", ("yellow",)
+        if self._changed_paths:
+            yield f"changed: {', '.join(map(self._here, self._changed_paths))}", ()
+        if self.gate:
+            todo = "; commit the change" if self._changed_paths else ""
+            yield f"exit 1: {self.gate}{todo}", ("red",)
         if self.sandbox:
             from pytest_regen.sandbox.levels import level_line
 

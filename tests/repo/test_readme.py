@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from pages import PROGRAMS, ROOT, blocks, environment, printed, sessions
+from tables import each
 
 README = "README.md"
 OWN = 2
@@ -82,7 +83,7 @@ def test_settings_are_toml_and_yaml() -> None:
     assert all(yaml.safe_load(text) for text in blocks(README, "yaml"))
 
 
-@pytest.mark.parametrize(
+@each(
     "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name
 )
 def test_links_lead_to_files(page: Path) -> None:
@@ -92,11 +93,3 @@ def test_links_lead_to_files(page: Path) -> None:
     broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
 
     assert not broken
-
-
-def test_every_page_is_linked() -> None:
-    """A page of the docs that nobody finds is no page."""
-    pages = sorted((ROOT / "docs").glob("*.md"))
-    readme = (ROOT / README).read_text("utf-8")
-
-    assert not [page.name for page in pages if f"docs/{page.name}" not in readme]

@@ -189,7 +189,7 @@ def rerun_after(result: HealResult, item: str, config: pytest.Config, cassette: 
     budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
     again = rerun_command(config, item, cassette, budget=budget)
     if isinstance(failure, MissingKeyError):
-        return f"set ANTHROPIC_API_KEY, then {again}"
+        return f"set {failure.variable}, then {again}"
     if choices_of(config).record_mode() == "none" and cassette.exists():
         # What was recorded is this very failure.
         return recording_command(config, item, cassette)
