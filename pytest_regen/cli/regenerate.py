@@ -50,6 +50,7 @@ from pytest_regen.errors import (
     UnknownTypeError,
     UsageError,
 )
+from pytest_regen.modes import split_provider
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -632,10 +633,10 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
     say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
     if _exit_code(result) and not result.failures:
-        next_step(_advice(result))
+        next_step(_advice(result, turns))
 
 
-def _advice(result: PartialRegenResult) -> str:
+def _advice(result: PartialRegenResult, turns: TurnOptions) -> str:
     """Return what to do about errors that remain."""
     store = shlex.quote(str(result.source_path.parent))
     reasons = set(result.stop_reasons.values())
@@ -653,7 +654,12 @@ def _advice(result: PartialRegenResult) -> str:
     if result.skipped or not fixable(result.validation):
         return f"pytest-regen validate {store}, which says what to do about each"
     again = from_errors_command(RegenStore.open(result.source_path.parent))
-    return f"{again} --model ANOTHER" if "no_progress" in reasons else again
+    is_stuck, named = "no_progress" in reasons, split_provider(turns.provider)
+    if named and is_stuck:
+        return f"{again} --provider {named[0]}:ANOTHER"
+    if turns.provider and not turns.by_template:
+        again += f" --provider {turns.provider}"
+    return f"{again} --model ANOTHER" if is_stuck else again
 
 
 def _exit_code(result: PartialRegenResult) -> int:
