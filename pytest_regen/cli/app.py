@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
+    "review": ("review", "Accept or reject candidates that wait for review."),
     "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),
     "rebuild": ("stores", "Put back what is recorded; drops edits, asks no model."),
     "forget": ("units", "Drop units that nothing asks for any more."),

@@ -58,6 +58,8 @@ def check(
         check_cassettes,
         outdated_findings,
     )
+    from pytest_regen.cli.github import tell_findings
+    from pytest_regen.cli.project import Project
 
     files, others = cassettes_in(paths)
     known = _baseline(baseline, update=update)
@@ -86,7 +88,9 @@ def check(
         warnings = len(found) - len(errors)
         counts = f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}"
         say(f"{len(files)} checked, {counts}")
-        _say_next(found)
+        if command := _next(found):
+            say(f"next: {command}")
+    tell_findings(Project.here(), len(files), found, _next(found))
     if any(finding.code == "UNREADABLE" for finding in found):
         raise typer.Exit(2)
     raise typer.Exit(1 if errors else 0)
@@ -124,7 +128,8 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
     return Baseline.read(named, takes_all=update) if named else None
 
 
-def _say_next(found: "tuple[Finding, ...]") -> None:
+def _next(found: "tuple[Finding, ...]") -> str:
+    """Return what to run or do about findings; empty where there is nothing."""
     leaking = list(
         dict.fromkeys(finding.path for finding in found if finding.code in {"SECRET", "HEADER"})
     )
@@ -133,11 +138,11 @@ def _say_next(found: "tuple[Finding, ...]") -> None:
 
         mendable = next((path for path in leaking[:_TRIED] if is_cleanable(path)), None)
         if mendable:
-            say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
-        else:
-            say(f"next: revoke what is in {leaking[0]}, and record it again without")
-    elif any(finding.code == "BASELINE" for finding in found):
-        say("next: the same command with --update-baseline")
+            return f"pytest-regen cassettes convert {mendable}  (and revoke what was in it)"
+        return f"revoke what is in {leaking[0]}, and record it again without"
+    if any(finding.code == "BASELINE" for finding in found):
+        return "the same command with --update-baseline"
+    return ""
 
 
 def _last_drifted() -> frozenset[str]:

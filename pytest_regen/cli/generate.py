@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pytest_regen.cli.config_files import Edit
+from pytest_regen.cli.github import tell_outdated_stores
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -18,6 +19,7 @@ from pytest_regen.cli.output import (
     EngineChoice,
     EngineOption,
     Jobs,
+    KeepPending,
     ModelOption,
     ProviderName,
     RecordChoice,
@@ -30,6 +32,7 @@ from pytest_regen.cli.output import (
     money_json,
     next_step,
     say,
+    show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import select_parts
@@ -90,8 +93,8 @@ def generate(
         str | None,
         typer.Option(
             "--language",
-            help="Target language: csharp, python or typescript; by default that of the store or "
-            "the project, else csharp.",
+            help="Target language; by default that of the store or the project, else "
+            f"{DEFAULT_LANGUAGE}.",
         ),
     ] = None,
     schemas: Annotated[
@@ -131,14 +134,13 @@ def generate(
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
     engine: EngineOption = EngineChoice.LIVE,
+    pending: KeepPending = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
     ] = False,
     register: Annotated[
         bool,
-        typer.Option(
-            "--register", help="Add new stores to regen_stores, so that pytest finds them."
-        ),
+        typer.Option("--register", help="Add new stores to regen_stores for pytest."),
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
@@ -149,7 +151,18 @@ def generate(
     Of a file that a kind claims, ask for the units that are missing or stale.
     """
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    turns = TurnOptions(
+        project,
+        model,
+        attempts,
+        budget,
+        jobs,
+        cassette,
+        record,
+        provider,
+        engine,
+        pending=f"pytest-regen generate {spec}" if pending else "",
+    )
     if files := _unit_files(project, spec, names or (), units):
         from pytest_regen.cli.units import generate_file, generate_files, refuse_types
 
@@ -168,6 +181,7 @@ def generate(
         else:
             code = generate_files(files, turns, **options)
         raise typer.Exit(code)
+    _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
@@ -197,16 +211,17 @@ def generate(
             "allow_defects": allow_defects,
         },
     )
-    words = ["--all"] if every else ["--tag", tag] if tag else list(names or ())
-    words += [*["--schemas"] * schemas, *["--request"] * request]
-    words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
-    words += ["--allow-defects"] if allow_defects else []
-    words += ["--out", str(out)]
-    kept = {"--status": status, "--language": language, "--profile": profile}
-    kept |= {"--namespace": namespace, "--provider": turns.provider}
-    kept |= {"--engine": engine.value if turns.is_batch else None}
-    words += [word for option, value in kept.items() if value for word in (option, value)]
-    again = shlex.join(["pytest-regen", "generate", str(spec), *words])
+    again = _command(
+        spec,
+        *(["--all"] if every else ["--tag", tag] if tag else names or ()),
+        *(["--schemas"] if schemas else ()),
+        *(["--request"] if request else ()),
+        *(word for pattern in exclude or () for word in ("--exclude", pattern)),
+        *(["--allow-defects"] if allow_defects else ()),
+        **{"--out": str(out), "--status": status, "--language": language, "--profile": profile},
+        **{"--namespace": namespace, "--provider": turns.provider},
+        **{"--engine": engine.value if turns.is_batch else None},
+    )
     if check:
         results = work.generate(
             {"dry_run": True},
@@ -214,7 +229,7 @@ def generate(
             show=None if as_json else lambda result: show_check(result, turns),
             describe=(lambda result: check_json(result, turns)) if as_json else None,
         )
-        _check(results, turns, many=many, again=again, as_json=as_json)
+        _check(results, turns, spec, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.generate(
             {"dry_run": True},
@@ -251,14 +266,34 @@ def generate(
         of_all = results.estimate(turns).to_json(turns.price_of)
         report = {"stores": results.reports, **results.others} if many else results.report
         emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
-        raise typer.Exit(results.exit_code)
     if many:
         show_sum(results, turns, dry_run=dry_run, cost=cost)
-    is_collected = edit is None or _register(edit, asks=not register)
-    if results.exit_code == 0:
-        following = again if dry_run else "pytest" if is_collected else f"{again} --register"
-        next_step(following)
+    if not as_json:
+        _say_following(results, edit, again, is_plan=dry_run, is_registered=register)
     raise typer.Exit(results.exit_code)
+
+
+def _command(spec: Path, *words: str, **options: str | None) -> str:
+    """Return the command that does the same again; options without a value are left out."""
+    given = (word for option, value in options.items() if value for word in (option, value))
+    return shlex.join(["pytest-regen", "generate", str(spec), *words, *given])
+
+
+def _say_following(
+    results: StoreResults, edit: Edit | None, again: str, *, is_plan: bool, is_registered: bool
+) -> None:
+    """Say what comes next, once pytest collects the stores made.
+
+    Args:
+        results: of the command.
+        edit: what the settings lacked; ``None`` where they cover the stores.
+        again: the command as it would be given again.
+        is_plan: whether nothing was asked yet.
+        is_registered: whether the edit was made.
+    """
+    is_collected = edit is None or _register(edit, asks=not is_registered)
+    if results.exit_code == 0:
+        next_step(again if is_plan else "pytest" if is_collected else f"{again} --register")
 
 
 def _register(edit: Edit, *, asks: bool) -> bool:
@@ -273,8 +308,7 @@ def _register(edit: Edit, *, asks: bool) -> bool:
         fact("registered", f"in {file}, so that pytest collects it")
         return True
     say(f"pytest does not collect it yet; {file} lacks")
-    for line in edit.lines:
-        say(f"    {line}")
+    show_edit(edit.lines)
     if is_terminal() and confirm(f"Write this to {file}?", default=True):
         edit.write()
         return True
@@ -303,9 +337,16 @@ def _unit_files(
 
 
 def _check(
-    results: "StoreResults", turns: TurnOptions, *, many: bool, again: str, as_json: bool
+    results: "StoreResults",
+    turns: TurnOptions,
+    document: Path,
+    *,
+    many: bool,
+    again: str,
+    as_json: bool,
 ) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
+    tell_outdated_stores(Project.here(), results, document, again)
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
@@ -326,6 +367,15 @@ def _check(
     elif not code and not as_json:
         next_step("pytest")
     raise typer.Exit(code)
+
+
+def _refuse_pending(path: Path, *, pending: bool) -> None:
+    if pending:
+        raise UsageError(
+            f"--pending says nothing of a store: {path} is read as an API description",
+            why="a store follows its description as a whole: its prompts, its pages and its source",
+            hint="generate, and read git diff; or pytest-regen regenerate STORE --pending",
+        )
 
 
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:

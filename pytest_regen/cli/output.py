@@ -41,6 +41,7 @@ __all__ = [
     "EngineOption",
     "InOrder",
     "Jobs",
+    "KeepPending",
     "ModelOption",
     "ProviderName",
     "RecordChoice",
@@ -62,12 +63,15 @@ __all__ = [
     "say",
     "shorten",
     "show_diff",
+    "show_edit",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
+    "show_pending",
     "show_prompt_faults",
     "stdout_for_json",
     "usage_line",
+    "without_tricks",
 ]
 
 
@@ -99,7 +103,7 @@ def say(text: str = "", style: str = "") -> None:
     if held is not None:
         held.append((text, style))
         return
-    text = _without_tricks(_near(text))
+    text = without_tricks(_near(text))
     _last_line[0] = text
     if not sys.stderr.isatty():
         # In one piece: lines of several threads must not end up in one another.
@@ -168,7 +172,8 @@ def _near(text: str) -> str:
     return text if len(here) == 1 else text.replace(here, "")
 
 
-def _without_tricks(text: str) -> str:
+def without_tricks(text: str) -> str:
+    """Return a text in which what could move the cursor or recolour a screen is spelled out."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
@@ -202,7 +207,7 @@ def fail(what: str, *, why: str = "", hint: str = "") -> None:
 def emit_text(text: str) -> None:
     """Print what people asked a command for; what stdout has no bytes for is spelled out."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
+    print(without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 @contextmanager
@@ -320,13 +325,27 @@ def _show_detail(issue: "Issue", indent: str) -> None:
         say(f"{indent}{line}")
 
 
-def show_diff(diff: str) -> None:
-    """Show a unified diff, its first lines."""
-    lines = diff.splitlines()
-    for line in lines[:_DIFF_LINES]:
+def show_diff(diff: str, lines: int | None = _DIFF_LINES) -> None:
+    """Show a unified diff: its first lines, or all of them."""
+    all_lines = diff.splitlines()
+    for line in all_lines[:lines]:
         say(line, _DIFF_STYLES.get(line[:1], ""))
-    if len(lines) > _DIFF_LINES:
-        say(f"… {len(lines) - _DIFF_LINES} more lines")
+    if lines is not None and len(all_lines) > lines:
+        say(f"… {len(all_lines) - lines} more lines")
+
+
+def show_pending(candidates: "Mapping[str, str]") -> None:
+    """Tell which candidates wait, by piece and id, and what comes next."""
+    for name, id_ in candidates.items():
+        fact("waits", f"{name} [{id_}]", "yellow")
+    if candidates:
+        next_step("pytest-regen review")
+
+
+def show_edit(lines: Iterable[str]) -> None:
+    """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
+    for line in lines:
+        say(f"  {line[0]} {line[1:]}".rstrip(), _DIFF_STYLES[line[0]])
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
@@ -400,6 +419,12 @@ UnitNames = Annotated[
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
+]
+KeepPending = Annotated[
+    bool,
+    typer.Option(
+        "--pending", help="Store nothing; what would be kept waits for pytest-regen review."
+    ),
 ]
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="Model to ask instead of the stored one.")

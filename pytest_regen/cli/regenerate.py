@@ -20,6 +20,7 @@ from pytest_regen.cli.output import (
     EngineChoice,
     EngineOption,
     Jobs,
+    KeepPending,
     ModelOption,
     ProviderName,
     RecordChoice,
@@ -37,6 +38,7 @@ from pytest_regen.cli.output import (
     show_diff,
     show_failures,
     show_issues,
+    show_pending,
     show_prompt_faults,
 )
 from pytest_regen.cli.project import Project
@@ -129,6 +131,7 @@ def regenerate(
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Replace blocks edited by hand.")
     ] = False,
+    pending: KeepPending = False,
     ignore_stale: Annotated[
         bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
     ] = False,
@@ -139,8 +142,20 @@ def regenerate(
 ) -> None:
     """Regenerate types or pages of stores from their stored prompts, or units of files."""
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    _refuse_writing(pending=pending, discard_edits=discard_edits)
     path = paths[0]
+    turns = TurnOptions(
+        project,
+        model,
+        attempts,
+        budget,
+        jobs,
+        cassette,
+        record,
+        provider,
+        engine,
+        pending=f"pytest-regen regenerate {shlex.join(map(str, paths))}" if pending else "",
+    )
     if len(paths) > 1 or _holds_several(project, path):
         again = _Several(
             turns,
@@ -212,6 +227,15 @@ def regenerate(
     else:
         _show(result, turns, progress.cost)
     raise typer.Exit(_exit_code(result))
+
+
+def _refuse_writing(*, pending: bool, discard_edits: bool) -> None:
+    if pending and discard_edits:
+        raise UsageError(
+            "--pending and --discard-edits contradict each other",
+            why="an edit would be dropped at once, and what replaces it would wait",
+            hint="pytest-regen rebuild drops the edit; then the same command without the option",
+        )
 
 
 def _holds_several(project: Project, path: Path) -> bool:
@@ -604,6 +628,7 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
         "warnings": [issue.to_json() for issue in result.validation.warnings],
         "failures": [describe_failure(failure) for failure in result.failures],
         "diff": result.diff,
+        **({"pending": dict(result.pending)} if result.pending else {}),
     }
 
 
@@ -632,7 +657,8 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
         return
     say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
-    if _exit_code(result) and not result.failures:
+    show_pending(result.pending)
+    if _exit_code(result) and not (result.failures or result.pending):
         next_step(_advice(result, turns))
 
 

@@ -70,10 +70,6 @@ class Start(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """What ``[tool.pytest-regen]`` has to say."""
 
-    @property
-    def needs_settings(self) -> bool:
-        """Whether it can only be made where its settings are written."""
-
     def make(self) -> int:
         """Make it, tell what came of it, and return the exit code.
 
@@ -112,8 +108,6 @@ class Description:
     language: str
     is_first: bool
     """Whether the project has no store yet."""
-
-    needs_settings = False
 
     @property
     def is_made(self) -> bool:
@@ -217,7 +211,9 @@ def _find_description(
         return planned(document.find(options.operation))
     if there := [*_stores_of(document, options.out)]:
         return found(Components(), None, there)
-    parts: list[Part] = [each for each in document.operations if each.is_answered_in_json]
+    # What is read comes first: it is what most clients begin with.
+    operations = sorted(document.operations, key=lambda each: each.method != "GET")
+    parts: list[Part] = [each for each in operations if each.is_answered_in_json]
     if not parts:
         parts = [Components()]
     first = choose("Which operation first?", [str(part) for part in parts])
@@ -259,7 +255,6 @@ class Functions:
     """From the root of the project."""
     names: Sequence[str]
 
-    needs_settings = True
     stores: Sequence[Path] = ()
 
     @property
@@ -362,7 +357,7 @@ def _find_functions(
         raise UsageError(
             f"{here} has {what}",
             why=f"it has {shorten(every)}" if every else "",
-            hint="name one: " + command("init", f"{here}::{every[0] if every else 'NAME'}"),
+            hint=command("init", f"{here}::{every[0]}") if every else "name another file",
         )
     region = FunctionRegion()
     there = region.find(text) if "[REGEN:BEGIN" in text else {}
@@ -389,7 +384,6 @@ class Catalogue:
     files: Sequence[Path]
     """The others."""
 
-    needs_settings = True
     stores: Sequence[Path] = ()
 
     @property
@@ -470,7 +464,7 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         raise UsageError(
             f"no other catalogue stands beside {here}",
             why=f"{targets} matches none with a language in its name",
-            hint=f"{command('init', here.as_posix())} --out {other.as_posix()} makes one for German",
+            hint=command("init", here.as_posix(), None, "--out", other.as_posix()),
         )
     return Catalogue(project, place, targets, files)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pytest_regen.cli.github import tell_validated
 from pytest_regen.cli.output import (
     AsJson,
     UnitNames,
@@ -85,6 +86,7 @@ def validate(
             code = max(code, part_code)
     if as_json:
         emit_json({"stores": reports, **({"files": unit_reports} if files else {})})
+    tell_validated(project, reports, unit_reports)
     raise typer.Exit(code)
 
 
@@ -225,8 +227,10 @@ def _report(
     roots = {type_.name for type_ in store.ir.types if type_.is_root}
     return {
         "path": store.path.as_posix(),
+        "source": store.source_path.as_posix(),
         "ok": not any(result.has_errors for result in results.values())
         and not (stale_outcome(stale) == "fail" and _stale_names(results)),
+        "next": _following(store, results, stale),
         "not_run": not_run or None,
         "types": [
             {
@@ -264,11 +268,18 @@ def _show(
         say(f"note: {note}")
     if not_run:
         say(f"behaviour: not run: {not_run}")
-    if old and (not failing or stale_outcome(stale) == "fail"):
+    if command := _following(store, results, stale):
+        next_step(command)
+
+
+def _following(store: RegenStore, results: ResultsByStore, stale: StalePolicy) -> str:
+    """Return the command to run next; empty where there is nothing to do."""
+    is_failing = any(result.has_errors for result in results.values())
+    is_old = stale != "ignore" and bool(_stale_names(results))
+    if is_old and (not is_failing or stale_outcome(stale) == "fail"):
         # The prompts of a stale type are the old ones: it is updated before it is regenerated.
-        next_step(update_command(store))
-    elif failing:
-        next_step(_advice(store, results))
+        return update_command(store)
+    return _advice(store, results) if is_failing else ""
 
 
 def _advice(store: RegenStore, results: ResultsByStore) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from pytest_regen.cli.github import OutdatedUnits, tell_outdated_units
 from pytest_regen.cli.output import (
     AsJson,
     UnitNames,
@@ -27,6 +28,7 @@ from pytest_regen.cli.output import (
     shorten,
     show_diff,
     show_failures,
+    show_pending,
     usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -56,6 +58,7 @@ from pytest_regen.units.naming import (
     forget_command,
     generate_command,
     rebuild_command,
+    unit_id,
 )
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.view import FileUnits
@@ -116,7 +119,8 @@ def validate_files(
     project: Project, files: Iterable[UnitFile], *, as_json: bool
 ) -> tuple[list[dict[str, Any]], int]:
     """Show what is wrong with the units of files; return their reports and the exit code."""
-    reports, code = [], 0
+    reports: list[dict[str, Any]] = []
+    code = 0
     files = list(files)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
@@ -126,7 +130,9 @@ def validate_files(
         is_broken = any(issue.code == "KIND_ERROR" for n in failing for issue in units.issues(n))
         is_ok = not failing and not units.file_issues
         code = max(code, 2 if is_broken else int(not is_ok))
-        reports.append(_report_file(units, names, is_ok=is_ok))
+        found = [*units.file_issues, *(i for name in names for i in units.issues(name))]
+        following = "" if is_ok else _advice(units, [*found, *units.orphans])
+        reports.append({**_report_file(units, names, is_ok=is_ok), "next": following})
         if not as_json:
             _show_validated(units, names, failing, project.stale)
     return reports, code
@@ -257,6 +263,8 @@ def generate_file(
     as_json: bool,
 ) -> int:
     """Ask for the units that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
         return _plan(file, names, turns, force=force, check=check, as_json=as_json)
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
@@ -266,6 +274,21 @@ def generate_file(
             file, settings=settings, names=names, attempts=turns.replies(), force=force
         )
     return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+
+
+def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> OutdatedUnits:
+    """Return the units of files that are missing or stale, and how many files have none."""
+    found: list[tuple[str, str, str]] = []
+    current = 0
+    for file in files:
+        units = file.open()
+        asked = _names_to_ask(units, names, force=False)
+        current += not asked
+        for name in asked:
+            codes = {issue.code for issue in units.all_issues(name)}
+            why = "it was never written" if "MISSING_UNIT" in codes else "its inputs have changed"
+            found.append((unit_id(units.here, name), units.here, why))
+    return found, current
 
 
 def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
@@ -296,6 +319,8 @@ def generate_files(
     as_json: bool,
 ) -> int:
     """Ask for the units of several files that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated(files, None))
     if check or dry_run:
         reports: list[Any] = []
         total = Estimate()
@@ -541,7 +566,8 @@ def _finish(
     else:
         say(f"{units.here}: nothing to ask", "green")
     show_failures(done.failures)
-    if code and not done.failures and (todo := _advice(units, left)):
+    show_pending(done.pending)
+    if code and not (done.failures or done.pending) and (todo := _advice(units, left)):
         next_step(todo)
     return code
 
@@ -563,6 +589,7 @@ def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) ->
         "warnings": [issue.to_json() for issue in result.warnings],
         "failures": [describe_failure(failure) for failure in done.failures],
         "diff": done.diff,
+        **({"pending": dict(done.pending)} if done.pending else {}),
     }
 
 

@@ -294,11 +294,11 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
         found.append(
             Answer(
                 replace(ask, known=known),
-                output.new,
-                output.stop_reason,
-                output.model,
-                output.provider,
-                output.usage,
+                output=output.new,
+                stop_reason=output.stop_reason,
+                model=output.model,
+                provider=output.provider,
+                usage=output.usage,
             )
         )
     return found

@@ -19,6 +19,7 @@ DEAR = frozenset(
         "drop-a-hand-edit",
         "ignore-a-code",
         "merge-conflict",
+        "other-models",
         "own-test",
         "re-record",
         "xdist",
@@ -76,3 +77,27 @@ def test_the_index_lists_every_how_to_by_its_question() -> None:
         (name, text.partition("\n")[0].removeprefix("# ")) for name, text in texts.items()
     )
     assert not [name for name, text in texts.items() if len(text.splitlines()) > 60]
+
+
+def test_every_message_of_troubleshooting_exists() -> None:
+    """The words of each heading stand in one source file, in their order."""
+    text = (ROOT / "docs/troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^### `(.+)`$", text, re.MULTILINE)
+    sources = [file.read_text("utf-8") for file in (ROOT / "pytest_regen").rglob("*.py")]
+
+    gone = [
+        message
+        for message in messages
+        if not any(_is_worded_in(source, message) for source in sources)
+    ]
+
+    assert len(messages) > 25
+    assert len(messages) == text.count("\n### ")
+    assert not gone
+
+
+def _is_worded_in(source: str, message: str) -> bool:
+    """Return whether a string of a program may be ``message``, whose ``…`` are values."""
+    words = [part.strip(" '") for part in message.split("…")]
+    pattern = "[^\n]{0,80}".join(re.escape(part) for part in words if part)
+    return re.search(pattern, source) is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from pages import PROGRAMS, ROOT, blocks, environment, printed, sessions
+from tables import each
 
 README = "README.md"
 OWN = 2
@@ -82,7 +83,7 @@ def test_settings_are_toml_and_yaml() -> None:
     assert all(yaml.safe_load(text) for text in blocks(README, "yaml"))
 
 
-@pytest.mark.parametrize(
+@each(
     "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name
 )
 def test_links_lead_to_files(page: Path) -> None:

@@ -46,7 +46,7 @@ def _printed(words: str, pytester: pytest.Pytester) -> list[str]:
     """Run a command as the page words it; return what it printed, line by line."""
     program, *options = shlex.split(words)
     if program == "pytest":
-        ran = pytester.runpytest_inprocess("-p", "no:syrupy", *options)
+        ran = pytester.runpytest_inprocess(*options)
         return [*map(str.strip, ran.outlines)]
     return [*map(str.strip, command(*options).err.splitlines())]
 

@@ -6,10 +6,10 @@ Each is a function of the reader; an article names it: ``<!-- given: function mo
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chat_service import Said, chat_service
 from talk import FILE, RECORDING, TEST
 
 from pytest_regen.emulator import EmulatedReply, Emulator
@@ -143,27 +143,17 @@ def model(reader: "Reader") -> None:
     reader.serve(Emulator(_answer))
 
 
-class _Chat(BaseHTTPRequestHandler):
-    """A model with an interface of its own."""
-
-    def do_POST(self) -> None:
-        """Answer any request."""
-        self.rfile.read(int(self.headers["content-length"]))
-        answer: Any = {"choices": [{"message": {"content": RIGHT}}]}
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 def endpoint(reader: "Reader", variable: str = "MY_MODEL_URL") -> None:
     """Give a model behind an address of the reader's own."""
-    reader.start(ThreadingHTTPServer(("127.0.0.1", 0), _Chat), variable)
+    service = reader.enter(chat_service(Said(RIGHT)))
+    reader.monkeypatch.setenv(variable, f"{service.address}/v1/chat/completions")
+
+
+def chat(reader: "Reader") -> None:
+    """Give a server that speaks the API of OpenAI, and a key."""
+    service = reader.enter(chat_service(Said(RIGHT)))
+    reader.monkeypatch.setenv("OPENAI_BASE_URL", f"{service.address}/v1")
+    reader.monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-planted-0123456789")
 
 
 def talk(reader: "Reader") -> None:
@@ -204,5 +194,6 @@ GIVEN: Mapping[str, Callable[["Reader"], None]] = {
     "model": model,
     "endpoint": endpoint,
     "letters": lambda reader: endpoint(reader, "LETTERS_URL"),
+    "chat": chat,
     "talk": talk,
 }
