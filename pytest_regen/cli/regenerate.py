@@ -55,6 +55,7 @@ from pytest_regen.errors import (
     UnknownTypeError,
     UsageError,
 )
+from pytest_regen.modes import split_provider
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -664,12 +665,12 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
     if result.failures or result.pending:
         return
     if _exit_code(result):
-        next_step(*_advice(result))
+        next_step(*_advice(result, turns))
     else:
         next_step(f"pytest {shlex.quote(str(result.source_path.parent))}")
 
 
-def _advice(result: PartialRegenResult) -> Advice:
+def _advice(result: PartialRegenResult, turns: TurnOptions) -> Advice:
     """Return what to do about errors that remain."""
     store = shlex.quote(str(result.source_path.parent))
     reasons = set(result.stop_reasons.values())
@@ -687,8 +688,13 @@ def _advice(result: PartialRegenResult) -> Advice:
     if result.skipped or not fixable(result.validation):
         return Advice(f"pytest-regen validate {store}", "it says what to do about each")
     again = from_errors_command(RegenStore.open(result.source_path.parent))
-    other = "another model may do better: add --model NAME"
-    return Advice(again, other if "no_progress" in reasons else "")
+    is_stuck, named = "no_progress" in reasons, split_provider(turns.provider)
+    if turns.provider and not turns.by_template and not (named and is_stuck):
+        again += f" --provider {turns.provider}"
+    if not is_stuck:
+        return Advice(again)
+    other = f"--provider {named[0]}:NAME" if named else "--model NAME"
+    return Advice(again, f"another model may do better: add {other}")
 
 
 def _exit_code(result: PartialRegenResult) -> int:
