@@ -82,10 +82,11 @@ def _dropped(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
         if ours is None or theirs is None:
             continue
         shown = in_quotes(field.json_name)
-        if field.required and _demands(field, theirs) and not _demands(field, ours):
+        is_there = field.required and not field.nullable
+        if is_there and _demands(field, theirs) and not _demands(field, ours):
             message = f"{shown} may be left out where it was demanded"
             yield _of_field(field, ours, "required", message, AS_ASKED)
-        elif field.required and _has(theirs, "Required") and not _has(ours, "Required"):
+        elif is_there and _has(theirs, "Required") and not _has(ours, "Required"):
             message = f"drops '[Required]' of {shown}"
             yield _of_field(field, ours, "required", message, AS_ASKED)
         kept = {entry.name for entry in ours.attributes}
@@ -115,9 +116,9 @@ def _has(member: Member, name: str) -> bool:
     return any(entry.name.removesuffix("Attribute") == name for entry in member.attributes)
 
 
-def _members(type_: TypeIR, code: str) -> Mapping[str | int | None, Member]:
+def _members(type_: TypeIR, code: str) -> Mapping[str | int, Member]:
     return {
-        member.wire_name: member
+        member.name if member.wire_name is None else member.wire_name: member
         for entry in read(code).declarations
         if entry.name == type_.name
         for member in entry.members

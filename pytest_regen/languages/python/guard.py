@@ -132,9 +132,9 @@ def _dropped_limits(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
                 )
 
 
-def _members(type_: TypeIR, code: str) -> Mapping[str | int | None, Member]:
+def _members(type_: TypeIR, code: str) -> Mapping[str | int, Member]:
     return {
-        member.wire_name: member
+        member.name if member.wire_name is None else member.wire_name: member
         for entry in read(code).declarations
         if entry.name == type_.name
         for member in entry.members
