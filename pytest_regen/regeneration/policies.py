@@ -85,9 +85,7 @@ class Change:
 
 
 def _weakened(view: View, name: str) -> int:
-    return sum(
-        issue.code == WEAKENED and issue.severity == "error" for issue in view.issues(name)
-    )
+    return sum(issue.code == WEAKENED and issue.severity == "error" for issue in view.issues(name))
 
 
 class Policy(Protocol):

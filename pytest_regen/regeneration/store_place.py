@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreError
-from pytest_regen.languages import find_language
+from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
@@ -598,9 +598,7 @@ def _score(
     return replace(ran, errors=len(result.errors) + hidden, unreadable=pages)
 
 
-def _weakened(
-    before: RegenStore, after: RegenStore, name: str, known: Results
-) -> Iterator[Issue]:
+def _weakened(before: RegenStore, after: RegenStore, name: str, known: Results) -> Iterator[Issue]:
     """Yield by what a type is tested less than as it stands; nothing where it was not written."""
     type_, old = before.ir.type_named(name), before.stitch_type(name)
     if type_ is None or not old or after.stitch_type(name) is None:
@@ -611,7 +609,7 @@ def _weakened(
     # A check that refused what the document allows is dropped with good reason.
     issues = known[name].issues if name in known else ()
     is_wrong = any(issue.code in BEHAVIOUR_CODES for issue in issues)
-    for found in language.weakens(type_, old, new.text):
+    for found in find_weaknesses(language, type_, old, new.text):
         if is_wrong and found.key[0] == "validator":
             continue
         page, excerpt = None, None

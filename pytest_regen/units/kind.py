@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Final, TypeVar
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region
 from pytest_regen.suppressions import find_directives
-from pytest_regen.text import in_quotes
+from pytest_regen.text import in_quotes, without_thinking
 from pytest_regen.text import quote as quoted
-from pytest_regen.text import without_thinking
 from pytest_regen.units.naming import encode_name
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
@@ -124,9 +123,7 @@ class Kind:
         By default: by comments that tell a checker to look away, which the old text has not.
         """
         found = added_weaknesses(_directives(old.text), _directives(new.text))
-        return [
-            Issue.of(WEAKENED, one.message, detail=one.detail, line=one.line) for one in found
-        ]
+        return [Issue.of(WEAKENED, one.message, detail=one.detail, line=one.line) for one in found]
 
 
 def _directives(text: str) -> Iterable[Weakness]:

@@ -395,8 +395,10 @@ class FileUnits:
         return self._placed_issues(found, unit, first_line)
 
     def _weigh(self, name: str, found: Iterable[Issue]) -> Iterable[Issue]:
-        """Yield what ``check`` found; a text that passes by testing less fails no gate where a
-        person wrote or adopted it, and as a candidate only where it is weaker than what it replaces.
+        """Yield what ``check`` found, WEAKENED as severe as it is to be.
+
+        No gate fails for it where a person wrote or adopted the text. In a candidate it is as
+        severe as in the text that is replaced, if that has it too.
         """
         entry, old = self.entry(name), {}
         if name in self._texts and self._base is not None:

@@ -11,6 +11,7 @@ import io
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Final
 
@@ -27,7 +28,9 @@ _GENERAL: Final = "write code that is right for every input, not for the tested 
 _HONEST: Final = "the code must not know whether, or by what, it is tested"
 _KEEP: Final = "keep every check that the old code makes, and correct the rest"
 
-_ENVIRONMENT: Final = frozenset({"CI", "GITHUB_ACTIONS", "TEST", "TESTING", "TEST_MODE", "UNITTEST"})
+_ENVIRONMENT: Final = frozenset(
+    {"CI", "GITHUB_ACTIONS", "TEST", "TESTING", "TEST_MODE", "UNITTEST"}
+)
 _RUNNERS: Final = frozenset({"_pytest", "doctest", "pytest", "unittest"})
 _HARNESS: Final = frozenset({"_pytest", "pytest"})
 _FRAMES: Final = frozenset(
@@ -36,6 +39,8 @@ _FRAMES: Final = frozenset(
     """.split()  # noqa: SIM905 - a list of so many words is no better to read
 )
 _TRACERS: Final = frozenset({"setprofile", "settrace", "settrace_all_threads"})
+_UNREADABLE: Final = (ArithmeticError, RecursionError, ValueError)
+"""What code raises here that is nested too deeply, or has numbers too long to be shown."""
 _BROAD: Final = frozenset({"BaseException", "Exception"})
 
 
@@ -46,8 +51,9 @@ def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
         nodes: all nodes of the code.
         place: where it stands.
     """
-    for found in (*find_special_cases(nodes, place, ()), *_alone(nodes)):
-        yield _issue(found, place)
+    with suppress(*_UNREADABLE):
+        found = (*find_special_cases(nodes, place, ()), *_alone(nodes))
+        yield from [_issue(one, place) for one in found]
 
 
 def compare_code(
@@ -60,21 +66,20 @@ def compare_code(
         new: the module with the candidate, and the place.
         tests: the sources of the tests that asked for it.
     """
-    try:
+    with suppress(SyntaxError, *_UNREADABLE):
         ours = _Code(*new, tests)
-    except SyntaxError:
-        return  # It says so itself, and replaces nothing that can be read.
-    try:
-        theirs = _Code(*old, tests)
-        dropped = tuple(_dropped_checks(theirs, ours))
-        before: Iterable[Weakness] = theirs.weaknesses
-    except SyntaxError:
-        before, dropped = (), ()
-    # What ``find_cheats`` reports is not said twice.
-    known = {found.key for found in (*find_special_cases(ours.nodes, new[1], ()), *_alone(ours.nodes))}
-    added = added_weaknesses(before, ours.weaknesses)
-    for found in (*(one for one in added if one.key not in known), *dropped):
-        yield _issue(found, new[1])
+        dropped: tuple[Weakness, ...] = ()
+        before: tuple[Weakness, ...] = ()
+        with suppress(SyntaxError):
+            theirs = _Code(*old, tests)
+            dropped, before = tuple(_dropped_checks(theirs, ours)), theirs.weaknesses
+        # What ``find_cheats`` reports is not said twice.
+        alone = (*find_special_cases(ours.nodes, new[1], ()), *_alone(ours.nodes))
+        known = {found.key for found in alone}
+        added = [
+            found for found in added_weaknesses(before, ours.weaknesses) if found.key not in known
+        ]
+        yield from [_issue(found, new[1]) for found in (*added, *dropped)]
 
 
 def _issue(found: Weakness, place: Place) -> Issue:
@@ -138,37 +143,45 @@ def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
     looks_at_modules = any(_is_of(node, "sys", {"modules", "argv"}) for node in nodes)
     for node in nodes:
         line = getattr(node, "lineno", None)
-        match node:
-            case ast.Constant(value=str() as value) if value.startswith("PYTEST_"):
-                message = f"reads {value}: it asks whether a test runs"
-                yield Weakness(("runs", value), message, line, _HONEST)
-            case ast.Constant(value=str() as value) if looks_at_modules and value in _RUNNERS:
-                message = f"looks for {value} in the program: it asks whether a test runs"
-                yield Weakness(("runs", value), message, line, _HONEST)
-            case ast.FunctionDef(name="__eq__", body=[*_, ast.Return(ast.Constant(value=True))]):
-                if len([one for one in node.body if not isinstance(one, ast.Expr)]) == 1:
-                    yield _equal(line)
-            case ast.Dict():
-                for key, value in zip(node.keys, node.values, strict=True):
-                    match key, value:
-                        case ast.Constant(value="__eq__"), ast.Lambda(body=ast.Constant(value=True)):
-                            yield _equal(line)
-            case ast.ImportFrom(module="unittest", names=names) if _has(names, {"mock"}):
-                yield _mocks(line)
-            case ast.ImportFrom(module="unittest.mock" | "mock"):
-                yield _mocks(line)
-            case ast.Import(names=names) if _has(names, {"unittest.mock", "mock"}):
-                yield _mocks(line)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_runner = looks_at_modules and node.value in _RUNNERS
+            if is_runner or node.value.startswith("PYTEST_"):
+                message = f"looks for {node.value}: it asks whether a test runs"
+                yield Weakness(("runs", node.value), message, line, _HONEST)
+        elif _equals_all(node):
+            message = "makes an object that equals everything"
+            yield Weakness(("equal",), message, line, "return the value itself")
+        elif _brings_mocks(node):
+            message = "imports mock objects, which pass for anything"
+            yield Weakness(("mock",), message, line, "return the value itself")
 
 
-def _equal(line: int | None) -> Weakness:
-    message = "makes an object that equals everything"
-    return Weakness(("equal",), message, line, "return the value itself")
+def _equals_all(node: ast.AST) -> bool:
+    """Return whether ``__eq__`` is defined, as a method or for ``type``, and always true."""
+    match node:
+        case ast.FunctionDef(name="__eq__", body=[*said, ast.Return(ast.Constant(value=True))]):
+            return all(isinstance(one, ast.Expr) for one in said)
+        case ast.Dict(keys=keys, values=values):
+            return any(
+                isinstance(key, ast.Constant)
+                and key.value == "__eq__"
+                and isinstance(value, ast.Lambda)
+                and isinstance(value.body, ast.Constant)
+                and value.body.value is True
+                for key, value in zip(keys, values, strict=True)
+            )
+    return False
 
 
-def _mocks(line: int | None) -> Weakness:
-    message = "imports mock objects, which pass for anything"
-    return Weakness(("mock",), message, line, "return the value itself")
+def _brings_mocks(node: ast.AST) -> bool:
+    match node:
+        case ast.ImportFrom(module="unittest", names=names):
+            return _has(names, {"mock"})
+        case ast.ImportFrom(module="unittest.mock" | "mock"):
+            return True
+        case ast.Import(names=names):
+            return _has(names, {"unittest.mock", "mock"})
+    return False
 
 
 def _has(names: Iterable[ast.alias], wanted: set[str]) -> bool:
@@ -188,46 +201,59 @@ def _is_of(node: ast.AST, owner: str, attributes: set[str]) -> bool:
 
 
 def _reach(node: ast.AST, modules: set[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield a key, what a node does, and what to do in its place."""
+    yield from _looks(node)
+    if said := _tampers(node, modules):
+        yield "tampers", said, _HONEST
+    match node:
+        case ast.Call(func=func, args=args) if _ends_well(func, args):
+            yield "exit", "ends the process as if all were well", "return a result, or raise"
+        case ast.Name(id="no_type_check") | ast.alias(name="no_type_check"):
+            yield "typing", "adds no_type_check", "correct the types"
+
+
+def _looks(node: ast.AST) -> Iterator[tuple[str, str, str]]:
+    """Yield how the code finds out who calls it, and where."""
     match node:
         case ast.Attribute(attr=name) | ast.alias(name=name) if name in _FRAMES:
             yield "frames", f"uses {name}, which shows who calls it", _HONEST
         case ast.Call(func=ast.Attribute(value=ast.Name(id="inspect"), attr="stack")):
             yield "frames", "uses inspect.stack, which shows who calls it", _HONEST
-        case ast.Attribute(attr=name) | ast.alias(name=name) if name in _TRACERS:
-            yield "tampers", f"uses {name}, which changes how all code runs", _HONEST
         case ast.Constant(value=str() as text) if _is_test_file(text):
             yield "file", f"names the file {text[:80]!r} of the tests", _HONEST
-        case ast.Import(names=names):
-            for alias in names:
-                if alias.name.partition(".")[0] in _HARNESS:
-                    yield "tampers", f"imports {alias.name}, which runs the tests", _HONEST
-        case ast.ImportFrom(module=str() as module) if module.partition(".")[0] in _HARNESS:
-            yield "tampers", f"imports {module}, which runs the tests", _HONEST
-        case ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[ast.Constant(value=key), *_]):
-            if key in _ENVIRONMENT:
-                yield "runs", f"reads {key}: it asks whether a test runs", _HONEST
-        case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=key)):
-            if key in _ENVIRONMENT:
-                yield "runs", f"reads {key}: it asks whether a test runs", _HONEST
-        case ast.Compare(left=ast.Constant(value=key), comparators=[ast.Attribute(attr="environ")]):
-            if key in _ENVIRONMENT:
-                yield "runs", f"reads {key}: it asks whether a test runs", _HONEST
+        case (
+            ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[ast.Constant(value=key), *_])
+            | ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=key))
+            | ast.Compare(left=ast.Constant(value=key), comparators=[ast.Attribute(attr="environ")])
+        ) if key in _ENVIRONMENT:
+            yield "runs", f"reads {key}: it asks whether a test runs", _HONEST
+
+
+def _tampers(node: ast.AST, modules: set[str]) -> str:
+    """Return how the code changes the program around it; empty where it does not."""
+    match node:
+        case ast.Attribute(attr=name) | ast.alias(name=name) if name in _TRACERS:
+            return f"uses {name}, which changes how all code runs"
+        case ast.Import(names=names) if any(_is_harness(alias.name) for alias in names):
+            return "imports what runs the tests"
+        case ast.ImportFrom(module=str() as module) if _is_harness(module):
+            return "imports what runs the tests"
         case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ast.Store()):
-            if name in modules:
-                yield "tampers", f"replaces {name}.{attribute} for the whole program", _HONEST
+            return f"replaces {name}.{attribute} for the whole program" if name in modules else ""
         case ast.Subscript(
             value=ast.Call(func=ast.Name(id="globals")) | ast.Attribute(attr="modules"),
             ctx=ast.Store(),
         ):
-            yield "tampers", "replaces names of a module", _HONEST
-        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=name), *_]) if name in modules:
-            yield "tampers", f"replaces names of {name}", _HONEST
+            return "replaces names of a module"
+        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=name), *_]):
+            return f"replaces names of {name}" if name in modules else ""
         case ast.Call(func=ast.Name(id="setattr"), args=[ast.Subscript(), *_]):
-            yield "tampers", "replaces names of a module", _HONEST
-        case ast.Call(func=func, args=args) if _ends_well(func, args):
-            yield "exit", "ends the process as if all were well", "return a result, or raise"
-        case ast.Name(id="no_type_check") | ast.alias(name="no_type_check"):
-            yield "typing", "adds no_type_check", "correct the types"
+            return "replaces names of a module"
+    return ""
+
+
+def _is_harness(module: str) -> bool:
+    return module.partition(".")[0] in _HARNESS
 
 
 def _is_test_file(text: str) -> bool:
@@ -241,8 +267,9 @@ def _ends_well(func: ast.expr, args: Sequence[ast.expr]) -> bool:
             return True
         case ast.Attribute(value=ast.Name(id="atexit"), attr="register"):
             return True
-        case ast.Attribute(value=ast.Name(id="sys"), attr="exit") | ast.Name(
-            id="exit" | "quit" | "SystemExit"
+        case (
+            ast.Attribute(value=ast.Name(id="sys"), attr="exit")
+            | ast.Name(id="exit" | "quit" | "SystemExit")
         ):
             first = args[0] if args else ast.Constant(0)
             return isinstance(first, ast.Constant) and first.value in {0, None}
@@ -256,9 +283,11 @@ def _swallowed(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
         match node:
             case ast.Try(body=body, handlers=handlers, finalbody=last) if _is_much(body):
                 lines = [one.lineno for one in last if isinstance(one, ast.Return)]
-                for handler in handlers:
-                    if _is_broad(handler.type) and all(map(_is_idle, handler.body)):
-                        lines.append(handler.lineno)
+                lines += [
+                    handler.lineno
+                    for handler in handlers
+                    if _is_broad(handler.type) and all(map(_is_idle, handler.body))
+                ]
                 for line in lines:
                     message = "catches every error and goes on as if there were none"
                     yield Weakness(("swallows",), message, line, advice)

@@ -125,7 +125,7 @@ class Function(Kind):
         yield from found
 
     def weakens(self, old: Unit, new: Unit) -> Iterable[Finding]:
-        """Return by what new code is tested less than the old: checks gone, errors swallowed, …"""
+        """Return by what new code is tested less than the old."""
         modules = read_module(old.file_text), read_module(new.file_text)
         before, after = ((module, module.places[new.name]) for module in modules)
         return compare_code(before, after, new.tests)

@@ -76,9 +76,7 @@ def find_special_cases(
     yield from _returned(nodes, examples)
 
 
-def _judge(
-    group: Sequence[_Case], examples: _Examples, names: set[str]
-) -> Iterator[Weakness]:
+def _judge(group: Sequence[_Case], examples: _Examples, names: set[str]) -> Iterator[Weakness]:
     keys = {value for case in group if (value := _value(case.literal))}
     known = [case for case in group if _matches(case.literal, examples)]
     levels = [_level(case.literal) for case in known]
@@ -119,15 +117,19 @@ def _cases(nodes: Sequence[ast.AST]) -> Iterator[_Case]:
                 yield from _compared(test, _outcome(first))
             case ast.IfExp(test=test, body=body):
                 yield from _compared(test, body)
-            case ast.Match(subject=subject, cases=cases):
-                for one in cases:
-                    for pattern in ast.walk(one.pattern):
-                        if isinstance(pattern, ast.MatchValue):
-                            yield _Case(_shown(subject), pattern.value, _outcome(one.body[0]))
+            case ast.Match():
+                yield from _matched(node)
             case ast.Dict(keys=keys, values=values) if keys:
                 for key, value in zip(keys, values, strict=True):
                     if key is not None:
                         yield _Case(f"table {node.lineno}:{node.col_offset}", key, value)
+
+
+def _matched(node: ast.Match) -> Iterator[_Case]:
+    for case in node.cases:
+        for pattern in ast.walk(case.pattern):
+            if isinstance(pattern, ast.MatchValue):
+                yield _Case(_shown(node.subject), pattern.value, _outcome(case.body[0]))
 
 
 def _compared(test: ast.expr, outcome: ast.AST | None) -> Iterator[_Case]:
@@ -138,7 +140,9 @@ def _compared(test: ast.expr, outcome: ast.AST | None) -> Iterator[_Case]:
                 if _value(literal) is not None:
                     yield _Case(_shown(subject), literal, outcome)
             case ast.Compare(
-                left=left, ops=[ast.In()], comparators=[ast.Tuple() | ast.List() | ast.Set() as held]
+                left=left,
+                ops=[ast.In()],
+                comparators=[ast.Tuple() | ast.List() | ast.Set() as held],
             ):
                 for one in held.elts:
                     yield _Case(_shown(left), one, outcome)
@@ -165,7 +169,7 @@ def _is_plain(node: ast.AST | None) -> bool:
     """Return whether a constant is one that many inputs may lead to: a flag, nothing, zero."""
     match node:
         case ast.Constant(value=value):
-            return value is None or value in {True, False, "", 0, 1, -1}
+            return value is None or value in {"", 0, 1, -1}  # and so are False and True
         case ast.List(elts=held) | ast.Tuple(elts=held) | ast.Set(elts=held):
             return not held
         case ast.Dict(keys=keys):
@@ -188,7 +192,9 @@ def _value(node: ast.AST | None) -> Value | None:
         case ast.Constant(value=bool() | None):
             return None
         case ast.Constant(value=number):
-            return ("number", number) if isinstance(number, int | float) else ("other", repr(number))
+            return (
+                ("number", number) if isinstance(number, int | float) else ("other", repr(number))
+            )
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return "number", -number
         case ast.Tuple(elts=held) | ast.List(elts=held) | ast.Set(elts=held):
@@ -255,7 +261,7 @@ def _level_of_number(number: float) -> int:
     return 2 if size > 999 else 1
 
 
-# What is returned
+# Texts that are returned as they are expected
 
 
 def _returned(nodes: Sequence[ast.AST], examples: _Examples) -> Iterator[Weakness]:

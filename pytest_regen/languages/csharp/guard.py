@@ -15,7 +15,6 @@ from pytest_regen.validation.issues import Weakness, added_weaknesses
 
 __all__ = ["weakens"]
 
-_DIRECTIVES: Final = word_set("preproc_nullable preproc_pragma")
 _ATTRIBUTES: Final = word_set(
     """
     AllowNull ExcludeFromCodeCoverage JsonExtensionData JsonNumberHandling
@@ -46,18 +45,21 @@ def _root(code: str) -> Node:
 def _weaknesses(root: Node) -> Iterator[Weakness]:
     yield from silenced(root)
     for node in walk(root):
-        said = text_of(node).strip() if node.child_count else ""
         match node.type:
-            case kind if kind in _DIRECTIVES and "disable" in said.split():
-                advice = "correct the code: silence no check of it"
-                yield found_at(node, "directive", f"adds {in_quotes(said)}", advice)
+            case "preproc_nullable" | "preproc_pragma":
+                said = text_of(node).strip()
+                if "disable" in said.split():
+                    advice = "correct the code: silence no check of it"
+                    yield found_at(node, "directive", f"adds {in_quotes(said)}", advice)
             case "attribute":
+                said = text_of(node).strip()
                 name = text_of(node.named_children[0]).rpartition(".")[2].removesuffix("Attribute")
                 ignores = name == "JsonIgnore" and "WhenWritingDefault" in said
                 if name in _ATTRIBUTES or ignores:
                     yield found_at(node, "attribute", f"adds {in_quotes(f'[{said}]')}")
-            case "postfix_unary_expression" if said.replace(" ", "") == "null!":
-                yield found_at(node, "null", "says by null! that nothing is missing")
+            case "postfix_unary_expression":
+                if [child.type for child in node.children] == ["null_literal", "!"]:
+                    yield found_at(node, "null", "says by null! that nothing is missing")
             case "method_declaration" if _equals_all(node):
                 yield found_at(node, "equal", "makes an object that equals everything")
 

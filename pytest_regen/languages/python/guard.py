@@ -43,8 +43,8 @@ def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield by what new code of a type takes more, or shows less, than the old."""
     before, after = parse(old).root_node, parse(new).root_node
     yield from added_weaknesses(_weaknesses(before), _weaknesses(after))
-    kept = {name for name, _ in _checks(after)}
-    for name, node in _checks(before):
+    kept = set(_checks(after))
+    for name in _checks(before):
         if name not in kept:
             message = f"drops the validator {in_quotes(name)}"
             yield Weakness(("validator", name), message, None, f"keep it; {AS_ASKED}")
@@ -99,15 +99,17 @@ def _pair(node: Node) -> Iterator[Weakness]:
         yield found_at(node, "setting", f"sets {name} = {text_of(value)}, by which more is taken")
 
 
-def _checks(root: Node) -> Iterator[tuple[str, Node]]:
-    """Yield the validators of a tree by the names of their functions."""
+def _checks(root: Node) -> Iterator[str]:
+    """Yield the names of the validators of a tree."""
     for node in walk(root):
         if node.type != "decorated_definition":
             continue
         function = node.child_by_field_name("definition")
-        names = {last_name(one.named_children[0]) for one in node.children if one.type == "decorator"}
+        names = {
+            last_name(one.named_children[0]) for one in node.children if one.type == "decorator"
+        }
         if function is not None and names & _VALIDATORS:
-            yield text_of(function.child_by_field_name("name") or function), node
+            yield text_of(function.child_by_field_name("name") or function)
 
 
 def _dropped_limits(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
