@@ -662,17 +662,15 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
     say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
     show_pending(result.pending)
-    if result.failures or result.pending:
-        return
-    if _exit_code(result):
+    if not (result.failures or result.pending):
         next_step(*_advice(result, turns))
-    else:
-        next_step(f"pytest {shlex.quote(str(result.source_path.parent))}")
 
 
 def _advice(result: PartialRegenResult, turns: TurnOptions) -> Advice:
-    """Return what to do about errors that remain."""
+    """Return what to do next, about errors that remain if there are any."""
     store = shlex.quote(str(result.source_path.parent))
+    if not _exit_code(result):
+        return Advice(f"pytest {store}")
     reasons = set(result.stop_reasons.values())
     if result.prompt_faults:
         return Advice(SPELLING_ADVICE)
