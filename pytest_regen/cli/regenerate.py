@@ -55,6 +55,7 @@ from pytest_regen.errors import (
     UnknownTypeError,
     UsageError,
 )
+from pytest_regen.modes import split_provider
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -661,13 +662,13 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
     show_failures(result.failures)
     show_pending(result.pending)
     if not (result.failures or result.pending):
-        next_step(*_advice(result))
+        next_step(*_advice(result, turns))
 
 
-def _advice(result: PartialRegenResult) -> Advice:
-    """Return what to do about errors that remain; where there are none, the tests."""
+def _advice(result: PartialRegenResult, turns: TurnOptions) -> Advice:
+    """Return what to do next, about errors that remain if there are any."""
     store = shlex.quote(str(result.source_path.parent))
-    if _exit_code(result) == 0:
+    if not _exit_code(result):
         return Advice(f"pytest {store}")
     reasons = set(result.stop_reasons.values())
     if result.prompt_faults:
@@ -684,8 +685,13 @@ def _advice(result: PartialRegenResult) -> Advice:
     if result.skipped or not fixable(result.validation):
         return Advice(f"pytest-regen validate {store}", "it says what to do about each")
     again = from_errors_command(RegenStore.open(result.source_path.parent))
-    other = "another model may do better: add --model NAME"
-    return Advice(again, other if "no_progress" in reasons else "")
+    is_stuck, named = "no_progress" in reasons, split_provider(turns.provider)
+    if turns.provider and not turns.by_template and not (named and is_stuck):
+        again += f" --provider {turns.provider}"
+    if not is_stuck:
+        return Advice(again)
+    other = f"--provider {named[0]}:NAME" if named else "--model NAME"
+    return Advice(again, f"another model may do better: add {other}")
 
 
 def _exit_code(result: PartialRegenResult) -> int:
