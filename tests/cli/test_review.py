@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Ran, command
@@ -230,7 +231,7 @@ def test_an_api_description_has_no_candidates(document: Path) -> None:
     assert "pytest-regen regenerate STORE --pending" in done.err
 
 
-def forge(candidate: Candidate, folder: Path, **changes: str) -> None:
+def forge(candidate: Candidate, folder: Path, **changes: Any) -> None:
     """Write a candidate that says something else, with the id of that."""
     forged = replace(candidate, **changes)
     name = f"20990101T000000000000-{forged.id}.json"
