@@ -311,7 +311,7 @@ def _add_to_toml(text: str, file: SettingsFile, settings: Mapping[str, Any]) -> 
     _set_table(data, file.table, wanted)
     # Whatever a library makes of the text: it must say what was wanted, and all that it said.
     for made in _toml_candidates(text, file, table, wanted):
-        if _toml_data_or_none(made) == data:
+        if made is not None and _toml_data_or_none(made) == data:
             return made
     lines = [f"{key} = {_toml_value(value)}" for key, value in settings.items()]
     raise UsageError(
@@ -321,9 +321,9 @@ def _add_to_toml(text: str, file: SettingsFile, settings: Mapping[str, Any]) -> 
     )
 
 
-def _toml_data_or_none(text: str | None) -> dict[str, Any] | None:
+def _toml_data_or_none(text: str) -> dict[str, Any] | None:
     try:
-        return None if text is None else parse_toml(text, "")
+        return parse_toml(text, "")
     except UsageError:
         return None
 
@@ -390,7 +390,8 @@ def _inserted(text: str, file: SettingsFile, new: Mapping[str, Any]) -> str | No
 def _toml_value(value: Any) -> str:
     import tomlkit
 
-    return tomlkit.item(value).as_string()
+    text: str = tomlkit.item(value).as_string()
+    return text
 
 
 def _edited(

@@ -93,8 +93,8 @@ def generate(
         str | None,
         typer.Option(
             "--language",
-            help="Target language: csharp, python or typescript; by default that of the store or "
-            "the project, else csharp.",
+            help="Target language; by default that of the store or the project, else "
+            f"{DEFAULT_LANGUAGE}.",
         ),
     ] = None,
     schemas: Annotated[

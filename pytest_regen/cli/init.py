@@ -51,7 +51,7 @@ def init(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SOURCE]",
+            metavar="SOURCE",
             help="OpenAPI or Swagger document or JSON Schema; a Python file, also as "
             "FILE.py::FUNCTION; or a JSON catalogue of translations. Without one, what the project "
             "has is listed.",

@@ -101,6 +101,10 @@ class Desk:
         """Return its place as it is seen from the working directory."""
         return short_path(self.project.root / candidate.place)
 
+    def name_of(self, candidate: Candidate) -> str:
+        """Return the piece as people read it, with the path from the working directory."""
+        return f"{self.path_of(candidate).as_posix()}::{candidate.name}"
+
     def place_of(self, candidate: Candidate) -> Place[Any] | None:
         """Return the place of a candidate; ``None`` where nothing of the project asks for it.
 
@@ -236,7 +240,7 @@ def _list(desk: Desk, candidates: Sequence[Candidate], *, as_json: bool) -> None
         unreadable = [{"path": path, "what": error.what} for path, error in faults.items()]
         emit_json({"candidates": listed, "unreadable": unreadable})
         return
-    names = [f"{desk.path_of(each).as_posix()}::{each.name}" for each in candidates]
+    names = [desk.name_of(each) for each in candidates]
     width = max(map(len, names), default=0)
     for name, each in zip(names, candidates, strict=True):
         before, after = map(_errors, (each.issues_before, each.issues_after))
@@ -299,7 +303,7 @@ def _show(desk: Desk, candidate: Candidate, *, as_json: bool) -> dict[str, Any]:
     else:
         diff, left = look.diff, look.issues
     if not as_json:
-        say(f"{candidate.id}  {desk.path_of(candidate).as_posix()}::{candidate.name}")
+        say(f"{candidate.id}  {desk.name_of(candidate)}")
         for label, text in candidate_facts(candidate):
             fact(label, text)
         for issue in candidate.issues_before:
@@ -407,7 +411,7 @@ def _settle(
         else:
             done.append(candidate)
             if not as_json:
-                fact(verb, f"{desk.path_of(candidate).as_posix()}::{candidate.name}", "green")
+                fact(verb, desk.name_of(candidate), "green")
     if as_json:
         failures = [{"id": each.id, **describe_failure(error)} for each, error in failed]
         listed = [describe_candidate(desk, each) for each in done]

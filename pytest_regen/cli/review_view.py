@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rich.rule import Rule
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 
-from pytest_regen.cli.output import console, fail, next_step, say, without_tricks
+from pytest_regen.cli.output import console, fact, fail, next_step, say, without_tricks
 from pytest_regen.cli.review import Desk, candidate_facts, following, stored_diff
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.pending import Candidate
@@ -38,6 +39,8 @@ _AROUND: Final = 12
 """Lines of a screen that are not the diff's."""
 _LEAST: Final = 10
 """Lines of a diff that are shown on the smallest screen."""
+_LABEL: Final = 12
+"""Columns of what a fact is called."""
 _ISSUES: Final = 4
 """Issues that are shown before the rest is counted."""
 _POLL: Final = 0.2
@@ -60,9 +63,11 @@ def review_each(desk: Desk, candidates: Sequence[Candidate]) -> int:
                 if decision in {"a", "A"}:
                     desk.accept(candidate)
                     accepted.append(candidate)
+                    fact("accepted", desk.name_of(candidate), "green")
                 elif decision in {"r", "R"}:
                     desk.reject(candidate)
                     rejected += 1
+                    fact("rejected", desk.name_of(candidate), "yellow")
             except RegenError as error:
                 fail(error.what, why=error.why, hint=error.hint)
     waiting = desk.folder.read()
@@ -89,9 +94,10 @@ class _View:
     """One candidate on the screen."""
 
     def __init__(self, desk: Desk, candidate: Candidate, count: str) -> None:
-        self._name = f"{desk.path_of(candidate).as_posix()}::{candidate.name}"
+        self._name = desk.name_of(candidate)
         self._candidate = candidate
         self._count = count
+        self._is_cut = False
         self._look: Look[Any] | None = None
         self._obstacle: RegenError | None = None
         try:
@@ -102,7 +108,10 @@ class _View:
     @property
     def offered(self) -> Sequence[Decision]:
         """The keys that do something."""
-        return [key for key in _KEYS if key not in {"a", "A"} or self._look is not None]
+        idle: set[Decision] = set() if self._is_cut else {"d"}
+        if self._look is None:
+            idle |= {"a", "A"}
+        return [key for key in _KEYS if key not in idle]
 
     def show(self, *, is_whole: bool) -> None:
         """Print the candidate as wide as the terminal is now."""
@@ -121,14 +130,26 @@ class _View:
             self._fact("with it", "nothing is wrong", "green")
         if self._obstacle is not None:
             self._fact("not now", f"{self._obstacle.what}: {self._obstacle.why}", "yellow")
-        bar = Text(" ")
+        self._bar()
+
+    def _bar(self) -> None:
+        """Print the keys, in lines that are broken between two of them."""
+        bars = [Text(" ")]
         for key in self.offered:
-            bar.append(f" {key} ", "reverse").append(f" {_KEYS[key]}  ")
-        out.print(bar)
+            words = Text().append(f" {key} ", "reverse").append(f" {_KEYS[key]} ")
+            if bars[-1].cell_len + words.cell_len > console().size.width:
+                bars.append(Text(" "))
+            bars[-1].append_text(words)
+        for bar in bars:
+            console().print(bar)
 
     def _fact(self, label: str, text: str, style: str = "") -> None:
-        line = Text(f"  {label:<11}", "bold").append(without_tricks(text), style)
-        console().print(line, soft_wrap=False)
+        """Print a fact whose further lines stand below its first one."""
+        row = Table.grid(padding=(0, 1))
+        row.add_column(width=_LABEL, no_wrap=True)
+        row.add_column(overflow="fold")
+        row.add_row(Text(f"  {label}", "bold"), Text(without_tricks(text), style))
+        console().print(row)
 
     def _issues(self, label: str, issues: "Sequence[Issue]") -> None:
         for issue in issues[:_ISSUES]:
@@ -146,6 +167,7 @@ class _View:
         lines = [without_tricks(line) for line in diff.splitlines()]
         room = max(_LEAST, out.size.height - _AROUND)
         shown = lines if is_whole else lines[:room]
+        self._is_cut = len(shown) < len(lines)
         out.print(
             Syntax(
                 "\n".join(shown),
@@ -155,7 +177,7 @@ class _View:
                 word_wrap=True,
             )
         )
-        if len(shown) < len(lines):
+        if self._is_cut:
             self._fact("", f"{plural(len(lines) - len(shown), 'more line')}: d shows all")
 
 

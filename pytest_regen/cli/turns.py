@@ -140,6 +140,7 @@ class TurnOptions:
                 places="store" if of_types else "file",
                 price_of=None if self._replays else self._price_here,
                 as_json=as_json,
+                is_free=of_types and self.by_template,
             ) as progress,
             self.turns(progress, of_types=of_types) as settings,
         ):

@@ -11,7 +11,11 @@ from pages import ROOT
 
 from pytest_regen import sandbox
 
-ARTICLES = sorted([*ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/how-to/*.md")])
+ARTICLES = [
+    *sorted(ROOT.glob("docs/tutorials/*.md")),
+    *sorted(ROOT.glob("docs/how-to/*.md")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("behaviour", "diff", "template")),
+]
 
 DEAR = frozenset(
     {
