@@ -20,13 +20,12 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 from pytest_regen.cli.app import app
 from pytest_regen.emulator import Emulator
-from pytest_regen.html import escape
 
 __all__ = [
     "COMMAND",
