@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextIO, cast
 
 import typer
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "DROPS_EDIT",
+    "KEEPS_EDIT",
+    "Advice",
     "AsJson",
     "Attempts",
     "BudgetTokens",
@@ -55,6 +58,7 @@ __all__ = [
     "emit_text",
     "fact",
     "fail",
+    "forget_said",
     "hold_back",
     "is_terminal",
     "money_json",
@@ -119,8 +123,13 @@ _last_line = [""]
 
 
 def said_next() -> bool:
-    """Return whether the line that was told last says what to do next."""
-    return _last_line[0].startswith(_NEXT)
+    """Return whether the line that was told last says what to do next, or nothing was told."""
+    return not _last_line[0] or _last_line[0].startswith(_NEXT)
+
+
+def forget_said() -> None:
+    """Begin anew: a process may run several commands."""
+    _last_line[0] = ""
 
 
 _held: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held", default=None)
@@ -190,9 +199,27 @@ def fact(label: str, text: str, style: str = "") -> None:
     say(f"  {label:<{_LABEL}} {text}", style)
 
 
-def next_step(command: str) -> None:
-    """Tell the one command to run now, as a shell in this folder takes it."""
+def next_step(command: str, note: str = "") -> None:
+    """Tell the one command to run now, as a shell in this folder takes it.
+
+    Args:
+        command: nothing else, so that it can be pasted.
+        note: what it does, or what else there is, on a line of its own.
+    """
+    if note:
+        say(f"  note: {note}")
     say(f"{_NEXT}{command}")
+
+
+KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
+DROPS_EDIT: Final = "the next command drops what was edited by hand"
+
+
+class Advice(NamedTuple):
+    """What ``next_step`` takes."""
+
+    command: str
+    note: str = ""
 
 
 def fail(what: str, *, why: str = "", hint: str = "") -> None:
