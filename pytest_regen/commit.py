@@ -255,6 +255,8 @@ class AtomicFiles:
     aside: str = "history"
     """Folder below the root for records of trials, and for files that somebody changed between the
     end of a killed writer and now."""
+    mode: int = 0o666
+    """Who may read and write files that are made, less what the umask takes away."""
     is_users: Callable[[str], bool] = _is_not_users
     """Whether such a change of a file stays in its place; else the file is moved aside."""
 
@@ -406,7 +408,7 @@ class AtomicFiles:
             files.make_folder(self.staging)
             # Should this process be killed, git ignores what it leaves here.
             files.write(self.staging / _IGNORE, b"*\n")
-            files.write_durably(self.staging / "manifest", encode_changes(changes))
+            files.write_durably(self.staging / "manifest", encode_changes(changes), self.mode)
         except BaseException:
             self._drop_unless_committed()
             raise
@@ -430,7 +432,7 @@ class AtomicFiles:
             for change in changes:
                 path = made / change.name
                 folders.update({path.parent, *files.make_folder(path.parent)})
-                files.write_durably(path, change.data or b"")
+                files.write_durably(path, change.data or b"", self.mode)
             for folder in sorted(folders - {space}):
                 files.fsync_folder(folder)
             files.rename(made, self.root)
@@ -506,7 +508,7 @@ class AtomicFiles:
         if staged.is_symlink():
             files.unlink(staged)  # Not ours: nothing is written, or read, behind it.
         if change.data is not None:
-            files.write_durably(staged, change.data)
+            files.write_durably(staged, change.data, self.mode)
         is_removed = change.after is None
         if not is_removed and not staged.exists():
             return []  # Of a version before, and moved by it.

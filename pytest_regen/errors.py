@@ -24,6 +24,9 @@ RegenError
 │   ├── HandEditError             a write would discard an edit made by hand
 │   ├── EditedPromptError         a prompt was edited, and is not asked with
 │   └── StaleStoreError           stored prompts were made from another IR
+├── ReviewError                   a candidate that waits for review cannot be accepted
+│   ├── OutdatedCandidateError    what it was to replace, or was made from, has changed since
+│   └── WorseCandidateError       errors would rise
 ├── ContextError                  a conversation cannot be rebuilt from what the caller sent
 │   ├── InvalidContextError       malformed, too large (also a ValueError)
 │   └── SealError                 nothing vouches for this context
@@ -239,6 +242,18 @@ class StaleStoreError(StoreError):
     """The stored prompts were made from another IR than the one at hand."""
 
 
+class ReviewError(RegenError):
+    """A candidate that waits for review cannot be accepted, or cannot be read."""
+
+
+class OutdatedCandidateError(ReviewError):
+    """What a candidate was to replace, or was made from, has changed since."""
+
+
+class WorseCandidateError(ReviewError):
+    """With the candidate in place there would be more errors."""
+
+
 class ContextError(RegenError):
     """A conversation cannot be rebuilt from what the caller sent."""
 
@@ -312,6 +327,9 @@ class ProviderError(RegenError):
 
 class MissingKeyError(ProviderError):
     """A live call was asked for and no credential is set."""
+
+    variable: str = "ANTHROPIC_API_KEY"
+    """The environment variable that would hold it."""
 
 
 class RejectedRequestError(ProviderError):

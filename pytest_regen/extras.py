@@ -8,7 +8,7 @@ from pytest_regen.errors import MissingExtraError
 
 __all__ = ["Extra", "needs"]
 
-Extra = Literal["anthropic", "openapi", "server", "strategies"]
+Extra = Literal["anthropic", "litellm", "ollama", "openai", "openapi", "server", "strategies"]
 
 
 @contextmanager

@@ -31,6 +31,7 @@ __all__ = [
     "is_linked",
     "lock_beside",
     "lock_file",
+    "locked_file",
     "make_folder",
     "make_ignored_folder",
     "make_lock_folder",
@@ -128,10 +129,15 @@ def _effect(name: str, path: Path) -> Iterator[None]:
         observer(f"after {name}", path)
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """Create ``path`` with ``data`` and wait until the disk has it."""
+def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Create ``path`` with ``data`` and wait until the disk has it; ``mode`` is that of a new file.
+
+    The umask of the process takes its bits away.
+    """
     with _effect("create", path):
-        file = path.open("wb", buffering=0)
+        file = open(  # noqa: SIM115 - only this one takes an opener; closed below
+            path, "wb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)
+        )
     with file:
         with _effect("write", path):
             rest = memoryview(data)
@@ -363,6 +369,22 @@ def lock_beside(path: Path) -> "BaseFileLock":
     from filelock import FileLock
 
     return FileLock(path.with_suffix(".lock"), thread_local=False, mode=0o600)
+
+
+@contextmanager
+def locked_file(path: Path, timeout: float = 60) -> Iterator[None]:
+    """Keep others out who edit a file of the project: read it inside, then write it.
+
+    Raises:
+        TimeoutError: another process holds it for longer than ``timeout`` seconds.
+        OSError: the lock cannot be made.
+    """
+    from filelock import FileLock
+
+    lock = lock_file(path)
+    make_lock_folder(lock)
+    with FileLock(lock, thread_local=False, timeout=timeout):
+        yield
 
 
 def is_linked(folder: Path) -> bool:

@@ -7,17 +7,23 @@ import os
 from typing import Literal, get_args
 
 __all__ = [
+    "ANNOTATION_POLICIES",
     "BEHAVIOUR_CODES",
     "BEHAVIOUR_POLICIES",
     "POLICIES",
     "RECORD_MODES",
+    "SERVICES",
     "STALE_POLICIES",
     "TEMPLATE",
+    "AnnotationPolicy",
     "BehaviourPolicy",
     "FindingPolicy",
     "RecordMode",
     "StalePolicy",
+    "effective_provider",
     "is_ci",
+    "named_model",
+    "split_provider",
     "stale_outcome",
 ]
 
@@ -46,8 +52,43 @@ BEHAVIOUR_POLICIES: tuple[BehaviourPolicy, ...] = get_args(BehaviourPolicy)
 BEHAVIOUR_CODES = frozenset({"ROUND_TRIP", "ACCEPTS_INVALID"})
 """What running code finds; where both are ignored nothing is run."""
 
+AnnotationPolicy = Literal["auto", "never", "always"]
+"""Whether what is wrong is printed as GitHub reads it; ``auto``: where GitHub Actions runs it."""
+
+ANNOTATION_POLICIES: tuple[AnnotationPolicy, ...] = get_args(AnnotationPolicy)
+
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""
+
+SERVICES = ("anthropic", "openai", "ollama", "litellm")
+"""What stands before the colon where a provider is named by service and model; any other name is
+``module:attribute``."""
+
+
+def split_provider(name: str | None) -> tuple[str, str] | None:
+    """Return the service and the model in ``openai:gpt-5``; ``None`` for any other provider."""
+    service, colon, model = (name or "").partition(":")
+    return (service, model) if colon and service in SERVICES else None
+
+
+def named_model(name: str | None) -> str | None:
+    """Return the model that the name of a provider names, if it does."""
+    named = split_provider(name)
+    return named[1] if named else None
+
+
+def effective_provider(option: str | None, default: str | None, model: str | None) -> str | None:
+    """Return the name of who answers.
+
+    Args:
+        option: who the command line names.
+        default: who the project's table names; its model gives way to ``model``.
+        model: the model that the command line names.
+    """
+    if option is not None:
+        return option
+    named = split_provider(default)
+    return f"{named[0]}:{model}" if named and model else default
 
 
 def is_ci() -> bool:

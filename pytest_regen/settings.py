@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
+    SERVICES,
     STALE_POLICIES,
     TEMPLATE,
+    AnnotationPolicy,
     BehaviourPolicy,
     StalePolicy,
 )
@@ -21,7 +24,15 @@ from pytest_regen.modes import (
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_settings"]
+__all__ = [
+    "CassetteSettings",
+    "Price",
+    "Settings",
+    "find_settings",
+    "load_toml",
+    "parse_toml",
+    "read_settings",
+]
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
@@ -33,9 +44,12 @@ _KEYS = (
     "provider",
     "stale",
     "behaviour",
+    "language",
+    "annotations",
     "price",
     "cassettes",
     "kinds",
+    "docs_url",
     *_SHIPPED_KINDS,
 )
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
@@ -45,6 +59,9 @@ _CASSETTE_LISTS = {
     "drop_headers": 'a list of names ("date")',
     "passthrough_hosts": 'a list of hosts ("telemetry.example.com")',
 }
+_PROVIDERS = (
+    f'"{TEMPLATE}", "{SERVICES[1]}:MODEL" (or {", ".join(SERVICES)}), or "module:attribute"'
+)
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
@@ -53,9 +70,13 @@ class Price:
     """What a model costs, in US dollars per million tokens; plain numbers become decimals."""
 
     input: Decimal
+    """Of input that was not cached."""
     output: Decimal
+    """Of output."""
     cache_read: Decimal | None = None
+    """Of input read from the prompt cache; by default as ``input``."""
     cache_write: Decimal | None = None
+    """Of input written to the prompt cache; by default as ``input``."""
 
     def __post_init__(self) -> None:
         for name in _PRICE_KEYS:
@@ -106,19 +127,28 @@ class Settings:
     attempts: int | None = None
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
+    """Who is asked where nothing nearer says it."""
     provider: str | None = None
-    """Who answers, as ``module:attribute``; or ``template``, which holds for types of an API."""
+    """Who answers, as ``openai:MODEL`` or ``module:attribute``; or ``template``, which holds for
+    types of an API."""
     stale: StalePolicy | None = None
-    """What becomes of a type that is older than its document; ``None``: not said."""
+    """What becomes of a type that is older than its document."""
     behaviour: BehaviourPolicy | None = None
-    """Whether generated code is run; ``None``: not said."""
+    """Whether generated code is run."""
+    annotations: AnnotationPolicy | None = None
+    """Whether issues are printed as GitHub reads them."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
+    """What holds for every cassette."""
     kinds: tuple[str, ...] = ()
     """Kinds of units, as ``module:Class``."""
     shipped: Mapping[str, object] = field(default_factory=dict)
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
+    docs_url: str | None = None
+    """The site of the documentation that codes link to, in a terminal and in the report."""
+    language: str | None = None
+    """Of stores that ``generate`` makes; ``None``: not said."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -148,7 +178,7 @@ def read_settings(root: Path) -> Settings:
     path = root / "pyproject.toml"
     if not path.is_file():
         return Settings()
-    table = _load(path).get("tool", {}).get(_TABLE, {})
+    table = load_toml(path).get("tool", {}).get(_TABLE, {})
     _refuse_unknown(path, table, _KEYS)
     return Settings(
         _ignore(path, table.get("ignore", {})),
@@ -157,19 +187,25 @@ def read_settings(root: Path) -> Settings:
         _provider(path, table.get("provider")),
         _stale(path, table.get("stale")),
         _behaviour(path, table.get("behaviour")),
+        _annotations(path, table.get("annotations")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
+        docs_url=_docs_url(path, table.get("docs_url")),
+        language=_language(path, table.get("language")),
     )
 
 
-def _load(path: Path) -> dict[str, Any]:
-    import tomllib
+def load_toml(path: Path) -> dict[str, Any]:
+    """Return what a file holds.
 
+    Raises:
+        UsageError: it cannot be read, or is no TOML.
+    """
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return parse_toml(path.read_bytes().decode("utf-8"), str(path))
+    except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not readable as TOML", why=str(error), hint="correct the file"
         ) from error
@@ -177,6 +213,27 @@ def _load(path: Path) -> dict[str, Any]:
         raise UsageError(
             f"{path} cannot be read", why=error.strerror or str(error), hint="let it be read"
         ) from error
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """Return what a text says.
+
+    Raises:
+        UsageError: it is no TOML; ``name`` is what the message calls it.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        mark = "it begins with a byte order mark, which pytest and others refuse"
+        raise UsageError(
+            f"{name} is not readable as TOML",
+            why=mark if text.startswith("\ufeff") else str(error),
+            hint="save it as UTF-8 without a mark"
+            if text.startswith("\ufeff")
+            else "correct the file",
+        ) from None
 
 
 def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:
@@ -231,11 +288,19 @@ def _model(path: Path, value: object) -> str | None:
     return value
 
 
+def _language(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(path, "language", value, 'the name of a language, such as "python"')
+    return value
+
+
 def _provider(path: Path, value: object) -> str | None:
     if value is None or value == TEMPLATE:
         return value and TEMPLATE
     if not isinstance(value, str) or not all(value.partition(":")[::2]):
-        raise _wrong(path, "provider", value, f'"{TEMPLATE}", or "module:attribute"')
+        raise _wrong(path, "provider", value, _PROVIDERS)
     return value
 
 
@@ -253,12 +318,27 @@ def _behaviour(path: Path, value: object) -> BehaviourPolicy | None:
     return chosen
 
 
+def _annotations(path: Path, value: object) -> AnnotationPolicy | None:
+    chosen = next((word for word in ANNOTATION_POLICIES if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "annotations", value, f"one of {', '.join(ANNOTATION_POLICIES)}")
+    return chosen
+
+
 def _kinds(path: Path, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
         isinstance(name, str) and all(name.partition(":")[::2]) for name in value
     ):
         raise _wrong(path, "kinds", value, 'a list of "module:Class"')
     return tuple(value)
+
+
+def _docs_url(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.startswith(("https://", "http://", "file:///")):
+        raise _wrong(path, "docs_url", value, 'an address such as "https://docs.example"')
+    return value
 
 
 def _prices(path: Path, value: object) -> dict[str, Price]:

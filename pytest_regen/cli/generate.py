@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pytest_regen.cli.config_files import Edit
+from pytest_regen.cli.github import tell_outdated_stores
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -17,15 +19,20 @@ from pytest_regen.cli.output import (
     EngineChoice,
     EngineOption,
     Jobs,
+    KeepPending,
     ModelOption,
     ProviderName,
     RecordChoice,
     RecordOption,
     UnitNames,
+    confirm,
     emit_json,
+    fact,
+    is_terminal,
     money_json,
     next_step,
     say,
+    show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import select_parts
@@ -83,8 +90,13 @@ def generate(
         ),
     ] = None,
     language: Annotated[
-        str, typer.Option("--language", help="Target language.")
-    ] = DEFAULT_LANGUAGE,
+        str | None,
+        typer.Option(
+            "--language",
+            help="Target language; by default that of the store or the project, else "
+            f"{DEFAULT_LANGUAGE}.",
+        ),
+    ] = None,
     schemas: Annotated[
         bool,
         typer.Option(
@@ -122,8 +134,13 @@ def generate(
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
     engine: EngineOption = EngineChoice.LIVE,
+    pending: KeepPending = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
+    ] = False,
+    register: Annotated[
+        bool,
+        typer.Option("--register", help="Add new stores to regen_stores for pytest."),
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
@@ -134,7 +151,18 @@ def generate(
     Of a file that a kind claims, ask for the units that are missing or stale.
     """
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    turns = TurnOptions(
+        project,
+        model,
+        attempts,
+        budget,
+        jobs,
+        cassette,
+        record,
+        provider,
+        engine,
+        pending=f"pytest-regen generate {spec}" if pending else "",
+    )
     if files := _unit_files(project, spec, names or (), units):
         from pytest_regen.cli.units import generate_file, generate_files, refuse_types
 
@@ -153,6 +181,7 @@ def generate(
         else:
             code = generate_files(files, turns, **options)
         raise typer.Exit(code)
+    _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
@@ -173,6 +202,7 @@ def generate(
         out,
         {
             "language": language,
+            "default_language": project.settings.language or DEFAULT_LANGUAGE,
             "status": status,
             "fields_per_page": fields_per_page,
             "namespace": namespace,
@@ -181,25 +211,25 @@ def generate(
             "allow_defects": allow_defects,
         },
     )
+    again = _command(
+        spec,
+        *(["--all"] if every else ["--tag", tag] if tag else names or ()),
+        *(["--schemas"] if schemas else ()),
+        *(["--request"] if request else ()),
+        *(word for pattern in exclude or () for word in ("--exclude", pattern)),
+        *(["--allow-defects"] if allow_defects else ()),
+        **{"--out": str(out), "--status": status, "--language": language, "--profile": profile},
+        **{"--namespace": namespace, "--provider": turns.provider},
+        **{"--engine": engine.value if turns.is_batch else None},
+    )
     if check:
-        words = ["--all"] if every else ["--tag", tag] if tag else list(names or ())
-        words += [*["--schemas"] * schemas, *["--request"] * request]
-        words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
-        words += ["--allow-defects"] if allow_defects else []
-        words += ["--out", str(out)]
-        other = language if language != DEFAULT_LANGUAGE else None
-        kept = {"--status": status, "--language": other, "--profile": profile}
-        kept |= {"--namespace": namespace, "--provider": turns.provider}
-        kept |= {"--engine": engine.value if turns.is_batch else None}
-        words += [word for option, value in kept.items() if value for word in (option, value)]
-        again = shlex.join(["pytest-regen", "generate", str(spec), *words])
         results = work.generate(
             {"dry_run": True},
             goes_on=many,
             show=None if as_json else lambda result: show_check(result, turns),
             describe=(lambda result: check_json(result, turns)) if as_json else None,
         )
-        _check(results, turns, many=many, again=again, as_json=as_json)
+        _check(results, turns, spec, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.generate(
             {"dry_run": True},
@@ -229,15 +259,60 @@ def generate(
         cost = progress.cost
         for result in last:
             show_result(result, namespace, turns, cost=cost)
+    edit = None if dry_run else project.registration(results.stored)
+    if edit and register:
+        edit.write()
     if as_json:
         of_all = results.estimate(turns).to_json(turns.price_of)
         report = {"stores": results.reports, **results.others} if many else results.report
         emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
-    else:
-        _show_uncollected(project, results)
     if many:
         show_sum(results, turns, dry_run=dry_run, cost=cost)
+    if not as_json:
+        _say_following(results, edit, again, is_plan=dry_run, is_registered=register)
     raise typer.Exit(results.exit_code)
+
+
+def _command(spec: Path, *words: str, **options: str | None) -> str:
+    """Return the command that does the same again; options without a value are left out."""
+    given = (word for option, value in options.items() if value for word in (option, value))
+    return shlex.join(["pytest-regen", "generate", str(spec), *words, *given])
+
+
+def _say_following(
+    results: StoreResults, edit: Edit | None, again: str, *, is_plan: bool, is_registered: bool
+) -> None:
+    """Say what comes next, once pytest collects the stores made.
+
+    Args:
+        results: of the command.
+        edit: what the settings lacked; ``None`` where they cover the stores.
+        again: the command as it would be given again.
+        is_plan: whether nothing was asked yet.
+        is_registered: whether the edit was made.
+    """
+    is_collected = edit is None or _register(edit, asks=not is_registered)
+    if results.exit_code == 0:
+        next_step(again if is_plan else "pytest" if is_collected else f"{again} --register")
+
+
+def _register(edit: Edit, *, asks: bool) -> bool:
+    """Say how pytest comes to collect the stores made, and ask a person; return whether it does.
+
+    Args:
+        edit: of the settings.
+        asks: whether it is not written yet.
+    """
+    file = short_path(edit.path)
+    if not asks:
+        fact("registered", f"in {file}, so that pytest collects it")
+        return True
+    say(f"pytest does not collect it yet; {file} lacks")
+    show_edit(edit.lines)
+    if is_terminal() and confirm(f"Write this to {file}?", default=True):
+        edit.write()
+        return True
+    return False
 
 
 def _unit_files(
@@ -262,9 +337,16 @@ def _unit_files(
 
 
 def _check(
-    results: "StoreResults", turns: TurnOptions, *, many: bool, again: str, as_json: bool
+    results: "StoreResults",
+    turns: TurnOptions,
+    document: Path,
+    *,
+    many: bool,
+    again: str,
+    as_json: bool,
 ) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
+    tell_outdated_stores(Project.here(), results, document, again)
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
@@ -282,15 +364,18 @@ def _check(
         turns.show_cost(results.estimate(turns))
     if any(codes):
         next_step(again)
+    elif not code and not as_json:
+        next_step("pytest")
     raise typer.Exit(code)
 
 
-def _show_uncollected(project: Project, results: StoreResults) -> None:
-    """Say what is missing in the settings for pytest to collect the stores made."""
-    stored = (done.path for done in results.done if done.is_stored)
-    missing = next(filter(None, map(project.missing_line, stored)), "")
-    if missing:
-        say(f"pytest does not collect it yet: add {missing}")
+def _refuse_pending(path: Path, *, pending: bool) -> None:
+    if pending:
+        raise UsageError(
+            f"--pending says nothing of a store: {path} is read as an API description",
+            why="a store follows its description as a whole: its prompts, its pages and its source",
+            hint="generate, and read git diff; or pytest-regen regenerate STORE --pending",
+        )
 
 
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:

@@ -95,6 +95,11 @@ class StoreResults:
         return max([*codes, *(error.exit_code for _, error in self.failed)], default=0)
 
     @property
+    def stored(self) -> list[Path]:
+        """The stores that are there now."""
+        return [done.path for done in self.done if done.is_stored]
+
+    @property
     def reports(self) -> list[dict[str, Any]]:
         """The stores as JSON."""
         return [done.report for done in self.done if done.report is not None]

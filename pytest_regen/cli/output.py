@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextIO, cast
 
 import typer
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "DROPS_EDIT",
+    "KEEPS_EDIT",
+    "Advice",
     "AsJson",
     "Attempts",
     "BudgetTokens",
@@ -41,11 +44,13 @@ __all__ = [
     "EngineOption",
     "InOrder",
     "Jobs",
+    "KeepPending",
     "ModelOption",
     "ProviderName",
     "RecordChoice",
     "RecordOption",
     "UnitNames",
+    "choose",
     "confirm",
     "console",
     "describe_failure",
@@ -53,24 +58,31 @@ __all__ = [
     "emit_text",
     "fact",
     "fail",
+    "forget_said",
     "hold_back",
     "is_terminal",
     "money_json",
     "next_step",
+    "said_next",
     "say",
     "shorten",
     "show_diff",
+    "show_edit",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
+    "show_pending",
     "show_prompt_faults",
     "stdout_for_json",
     "usage_line",
+    "without_tricks",
 ]
 
 
 _DIFF_LINES = 200
 """Lines of a diff shown; the file itself has the rest."""
+
+_NEXT = "  next: "
 
 _NAMES = 6
 """Names of a list shown before the rest is counted."""
@@ -95,7 +107,8 @@ def say(text: str = "", style: str = "") -> None:
     if held is not None:
         held.append((text, style))
         return
-    text = _without_tricks(_near(text))
+    text = without_tricks(_near(text))
+    _last_line[0] = text
     if not sys.stderr.isatty():
         # In one piece: lines of several threads must not end up in one another.
         sys.stderr.write(f"{text}\n")
@@ -103,6 +116,20 @@ def say(text: str = "", style: str = "") -> None:
     from rich.text import Text
 
     console().print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+_last_line = [""]
+"""What was told last."""
+
+
+def said_next() -> bool:
+    """Return whether the line that was told last says what to do next, or nothing was told."""
+    return not _last_line[0] or _last_line[0].startswith(_NEXT)
+
+
+def forget_said() -> None:
+    """Begin anew: a process may run several commands."""
+    _last_line[0] = ""
 
 
 _held: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held", default=None)
@@ -154,7 +181,8 @@ def _near(text: str) -> str:
     return text if len(here) == 1 else text.replace(here, "")
 
 
-def _without_tricks(text: str) -> str:
+def without_tricks(text: str) -> str:
+    """Return a text in which what could move the cursor or recolour a screen is spelled out."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
@@ -171,9 +199,27 @@ def fact(label: str, text: str, style: str = "") -> None:
     say(f"  {label:<{_LABEL}} {text}", style)
 
 
-def next_step(command: str) -> None:
-    """Tell the one command to run now."""
-    say(f"  next: {command}")
+def next_step(command: str, note: str = "") -> None:
+    """Tell the one command to run now, as a shell in this folder takes it.
+
+    Args:
+        command: nothing else, so that it can be pasted.
+        note: what it does, or what else there is, on a line of its own.
+    """
+    if note:
+        say(f"  note: {note}")
+    say(f"{_NEXT}{command}")
+
+
+KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
+DROPS_EDIT: Final = "the next command drops what was edited by hand"
+
+
+class Advice(NamedTuple):
+    """What ``next_step`` takes."""
+
+    command: str
+    note: str = ""
 
 
 def fail(what: str, *, why: str = "", hint: str = "") -> None:
@@ -188,7 +234,7 @@ def fail(what: str, *, why: str = "", hint: str = "") -> None:
 def emit_text(text: str) -> None:
     """Print what people asked a command for; what stdout has no bytes for is spelled out."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
+    print(without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 @contextmanager
@@ -225,10 +271,37 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def confirm(question: str) -> bool:
-    """Ask a person; anything but a yes is a no."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+def confirm(question: str, *, default: bool = False) -> bool:
+    """Ask a person; anything but a yes is a no.
+
+    Args:
+        question: without its question mark's brackets.
+        default: what Enter alone means; the end of the input is a no.
+    """
+    print(f"{question} {'[Y/n]' if default else '[y/N]'} ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    return answer.strip().lower() in {"y", "yes", *([""] if default and answer else [])}
+
+
+def choose(question: str, choices: Sequence[str]) -> int:
+    """Ask a person for one of several things; return its index. Enter alone takes the first.
+
+    Raises:
+        KeyboardInterrupt: the input ended.
+    """
+    for number, choice in enumerate(choices, 1):
+        say(f"  {number:>3}  {choice}")
+    while True:
+        print(f"{question} [1] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+        if not answer:
+            raise KeyboardInterrupt
+        word = answer.strip() or "1"
+        if word in choices:
+            return choices.index(word)
+        if word.isdecimal() and 1 <= int(word) <= len(choices):
+            return int(word) - 1
+        say(f"a number from 1 to {len(choices)}, please")
 
 
 def shorten(names: Sequence[str]) -> str:
@@ -279,13 +352,27 @@ def _show_detail(issue: "Issue", indent: str) -> None:
         say(f"{indent}{line}")
 
 
-def show_diff(diff: str) -> None:
-    """Show a unified diff, its first lines."""
-    lines = diff.splitlines()
-    for line in lines[:_DIFF_LINES]:
+def show_diff(diff: str, lines: int | None = _DIFF_LINES) -> None:
+    """Show a unified diff: its first lines, or all of them."""
+    all_lines = diff.splitlines()
+    for line in all_lines[:lines]:
         say(line, _DIFF_STYLES.get(line[:1], ""))
-    if len(lines) > _DIFF_LINES:
-        say(f"… {len(lines) - _DIFF_LINES} more lines")
+    if lines is not None and len(all_lines) > lines:
+        say(f"… {len(all_lines) - lines} more lines")
+
+
+def show_pending(candidates: "Mapping[str, str]") -> None:
+    """Tell which candidates wait, by piece and id, and what comes next."""
+    for name, id_ in candidates.items():
+        fact("waits", f"{name} [{id_}]", "yellow")
+    if candidates:
+        next_step("pytest-regen review")
+
+
+def show_edit(lines: Iterable[str]) -> None:
+    """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
+    for line in lines:
+        say(f"  {line[0]} {line[1:]}".rstrip(), _DIFF_STYLES[line[0]])
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
@@ -360,6 +447,12 @@ UnitNames = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
 ]
+KeepPending = Annotated[
+    bool,
+    typer.Option(
+        "--pending", help="Store nothing; what would be kept waits for pytest-regen review."
+    ),
+]
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
 ]
@@ -391,7 +484,7 @@ ProviderName = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
-        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types "
-        "without a model.",
+        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+        "MODULE:ATTR; or template, which writes types without a model.",
     ),
 ]

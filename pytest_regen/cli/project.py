@@ -1,19 +1,28 @@
 """The project around the working directory: what it fixed for all commands."""
 
+import glob
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
-from configparser import ConfigParser
-from configparser import Error as IniError
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_regen.cli.config_files import (
+    INI_TABLE,
+    OWN_TABLE,
+    Edit,
+    SettingsFile,
+    find_root,
+    settings_file_in,
+)
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_POLICIES,
     STALE_POLICIES,
+    AnnotationPolicy,
     BehaviourPolicy,
     StalePolicy,
 )
@@ -27,21 +36,13 @@ __all__ = ["Project", "short_path"]
 
 T = TypeVar("T", bound=str)
 
-_MARKS = ("pyproject.toml", "pytest.ini", ".pytest.ini")
-_INI_SECTIONS = {
-    "pytest.ini": "pytest",
-    ".pytest.ini": "pytest",
-    "tox.ini": "pytest",
-    "setup.cfg": "tool:pytest",
-}
-
 
 @dataclass(frozen=True)
 class Project:
     """A folder with settings, and what they say.
 
     Attributes:
-        root: the nearest folder with a configuration file; the working directory if there is none.
+        root: the folder that pytest takes for the root.
     """
 
     root: Path
@@ -49,11 +50,12 @@ class Project:
     @classmethod
     def here(cls) -> "Project":
         """Return the project that the working directory belongs to."""
-        start = Path.cwd()
-        for folder in (start, *start.parents):
-            if any((folder / name).is_file() for name in _MARKS) or _has_ini_section(folder):
-                return cls(folder)
-        return cls(start)
+        return cls(find_root(Path.cwd()))
+
+    @cached_property
+    def pytest_file(self) -> SettingsFile | None:
+        """The file that pytest reads its settings from; ``None`` where there are none yet."""
+        return settings_file_in(self.root)
 
     @cached_property
     def settings(self) -> Settings:
@@ -72,7 +74,8 @@ class Project:
     @property
     def store_globs(self) -> tuple[str, ...]:
         """The ini value ``regen_stores``: globs from the root."""
-        return tuple(filter(None, map(str.strip, (self._ini("regen_stores") or "").splitlines())))
+        lines = (self._ini("regen_stores") or "").splitlines()
+        return tuple(filter(None, map(str.strip, lines)))
 
     def stores(self) -> tuple[Path, ...]:
         """Return the stores that pytest collects, as they are seen from the working directory.
@@ -94,24 +97,37 @@ class Project:
             )
         return tuple(map(short_path, found.stores))
 
-    def missing_line(self, store: Path) -> str:
-        """Return what to add to the settings so that pytest collects a store; empty if it does."""
+    def registration(self, stores: Iterable[Path]) -> Edit | None:
+        """Return the edit after which pytest collects these stores; ``None`` if it does already.
+
+        Args:
+            stores: folders, which need not exist.
+        """
+        globs = dict.fromkeys(
+            _glob_of(store.absolute(), self.root) for store in stores if not self.collects(store)
+        )
+        return self.edit_pytest({"regen_stores": list(globs)}) if globs else None
+
+    def collects(self, store: Path) -> bool:
+        """Return whether ``regen_stores`` covers a folder, which need not exist."""
         from pytest_regen.stores import find_stores
+        from pytest_regen.units.loading import fits_glob
 
         real = store.resolve()
-        if any(
-            store.resolve() == real for store in find_stores(self.store_globs, self.root).stores
-        ):
-            return ""
-        globs = [*self.store_globs, _glob_of(real.parent, self.root.resolve())]
-        ini = next((name for name in _MARKS[1:] if (self.root / name).is_file()), None)
-        if ini is not None:
-            lines = " (one per line)" if len(globs) > 1 else ""
-            file = short_path(self.root / ini)
-            return f"regen_stores = {' '.join(globs)}{lines} to [pytest] of {file}"
-        listed = ", ".join(f'"{glob}"' for glob in globs)
-        place = short_path(self.root / "pyproject.toml")
-        return f"regen_stores = [{listed}] to [tool.pytest.ini_options] of {place}"
+        place = Path(os.path.relpath(store.absolute(), self.root)).as_posix()
+        return any(
+            fits_glob(place, os.path.normpath(pattern)) for pattern in self.store_globs
+        ) or any(real == each.resolve() for each in find_stores(self.store_globs, self.root).stores)
+
+    def edit_pytest(self, settings: Mapping[str, Any]) -> Edit:
+        """Return the edit that adds settings of pytest to the file it reads."""
+        file = self.pytest_file or SettingsFile(self.root / "pyproject.toml", INI_TABLE)
+        return Edit(self.root, file.path, file.change(settings), file.header)
+
+    def edit_own(self, settings: Mapping[str, Any]) -> Edit:
+        """Return the edit that adds settings to ``[tool.pytest-regen]``."""
+        file = SettingsFile(self.root / "pyproject.toml", OWN_TABLE)
+        return Edit(self.root, file.path, file.change(settings), file.header)
 
     @cached_property
     def kinds(self) -> "ProjectKinds":
@@ -199,6 +215,16 @@ class Project:
             self._word("regen_behaviour", BEHAVIOUR_POLICIES) or self.settings.behaviour or "auto"
         )
 
+    @property
+    def annotations(self) -> AnnotationPolicy:
+        """Whether issues are printed as GitHub reads them: ``regen_annotations``, else the table's.
+
+        Raises:
+            UsageError: the ini value is not one of the words.
+        """
+        given = self._word("regen_annotations", ANNOTATION_POLICIES)
+        return given or self.settings.annotations or "auto"
+
     def _word(self, key: str, words: Sequence[T]) -> T | None:
         """Return an ini value that is one of several words; ``None`` where it is not given."""
         value = self._ini(key)
@@ -218,44 +244,12 @@ class Project:
 
     def _ini(self, key: str) -> str | None:
         """Return one of pytest's ini values, from the file that pytest would read it from."""
-        for name, section in _INI_SECTIONS.items():
-            parser = ConfigParser(interpolation=None)
-            try:
-                parser.read(self.root / name, "utf-8")
-            except (IniError, UnicodeDecodeError) as error:
-                raise UsageError(
-                    f"{self.root / name} cannot be read", why=str(error), hint="correct the file"
-                ) from None
-            if parser.has_option(section, key):
-                return parser.get(section, key).strip()
-        return self._pyproject_ini(key)
-
-    def _pyproject_ini(self, key: str) -> str | None:
-        import tomllib
-
-        path = self.root / "pyproject.toml"
-        if not path.is_file():
+        if self.pytest_file is None:
             return None
-        _ = self.settings  # Told as what it is where it is no TOML.
-        pytest = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("pytest", {})
-        options = pytest.get("ini_options", pytest) if isinstance(pytest, dict) else {}
-        value = options.get(key) if isinstance(options, dict) else None
+        value = self.pytest_file.get(key)
         if isinstance(value, list):
             return "\n".join(map(str, value))
         return value if isinstance(value, str) else None
-
-
-def _has_ini_section(folder: Path) -> bool:
-    """Return whether a file that other tools use too has settings of pytest."""
-    for name in ("tox.ini", "setup.cfg"):
-        parser = ConfigParser(interpolation=None)
-        try:
-            parser.read(folder / name, "utf-8")
-        except (IniError, UnicodeDecodeError):
-            continue  # Told where a value is read from it.
-        if parser.has_section(_INI_SECTIONS[name]):
-            return True
-    return False
 
 
 def short_path(path: Path) -> Path:
@@ -264,6 +258,7 @@ def short_path(path: Path) -> Path:
     return near if len(str(near)) < len(str(path)) else path
 
 
-def _glob_of(folder: Path, root: Path) -> str:
-    place = Path(os.path.relpath(folder, root)).as_posix()
-    return "*" if place == "." else f"{place}/*"
+def _glob_of(store: Path, root: Path) -> str:
+    """Return the glob of a store and those beside it."""
+    place = Path(os.path.relpath(store.parent, root)).as_posix()
+    return "*" if place == "." else f"{glob.escape(place)}/*"

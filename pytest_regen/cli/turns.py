@@ -1,6 +1,6 @@
 """How a command's turns with a model are made, from its options and the project's settings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -11,14 +11,21 @@ from pytest_regen.cli.output import EngineChoice, RecordChoice, fact, say, usage
 from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
-from pytest_regen.modes import TEMPLATE
+from pytest_regen.modes import TEMPLATE, effective_provider, named_model, split_provider
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize, Estimate
+from pytest_regen.regeneration.values import Pending
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
 from pytest_regen.turns.models import tokens_for
-from pytest_regen.turns.providers import TemplateProvider, no_template, require_api_key
+from pytest_regen.turns.providers import (
+    KEY_VARIABLES,
+    TemplateProvider,
+    no_template,
+    reference_of,
+    require_api_key,
+)
 from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
 
 if TYPE_CHECKING:
@@ -43,6 +50,8 @@ class TurnOptions:
     record: RecordChoice
     provider: str | None
     engine: EngineChoice = EngineChoice.LIVE
+    pending: str = ""
+    """The command, where what it would keep waits for review."""
 
     @property
     def is_batch(self) -> bool:
@@ -93,13 +102,15 @@ class TurnOptions:
         """Return what usage of a model costs in US dollars; ``None`` where no price is known.
 
         That is without a batch. The project's table comes first. The list prices are those of the
-        API: of what another provider takes they say nothing.
+        APIs: of what a provider of the user's takes they say nothing.
         """
         settings = self.project.settings
         if price := settings.price.get(model):
             return price.cost(usage)
-        is_listed = self.provider is None and settings.provider in {None, TEMPLATE}
-        return cost_of(usage, model) if is_listed else None
+        named = split_provider(self._who)
+        if named is None and self._who not in {None, TEMPLATE}:
+            return None
+        return cost_of(usage, model, reference_of(*named) if named else None)
 
     def _price_here(self, usage: Usage, model: str) -> Decimal | None:
         """Return what usage costs with this engine."""
@@ -129,6 +140,7 @@ class TurnOptions:
                 places="store" if of_types else "file",
                 price_of=None if self._replays else self._price_here,
                 as_json=as_json,
+                is_free=of_types and self.by_template,
             ) as progress,
             self.turns(progress, of_types=of_types) as settings,
         ):
@@ -169,8 +181,9 @@ class TurnOptions:
                 jobs=self.jobs,
                 progress=progress.page if progress else None,
                 watch=progress.watch if progress else None,
-                ready=None if provider else _require_key_for_types if of_types else require_api_key,
+                ready=_ready(provider, of_types=of_types),
                 journal=journal,
+                pending=Pending(self.project.root, self.pending) if self.pending else None,
             )
 
     def _journal(self, answers: Provider) -> "AbstractContextManager[ReplyJournal | None]":
@@ -206,16 +219,28 @@ class TurnOptions:
 
     def _provider(self, *, of_types: bool) -> Provider | None:
         """Return the provider that is named, in the command or in the table; ``None``: the API."""
-        if self.provider is not None:
-            return load_provider(self.provider)
-        name = self.project.settings.provider
+        name = self._who
         if name is None or (name == TEMPLATE and not (of_types and self.by_template)):
             return None
-        return load_provider(name, folder=self.project.root)
+        if name.startswith("anthropic:"):
+            return None  # The API, and the model is known.
+        return load_provider(name, folder=None if self.provider else self.project.root)
+
+    @property
+    def _who(self) -> str | None:
+        """The name of who answers, as the command or the table says; ``None``: the API."""
+        return effective_provider(self.provider, self.project.settings.provider, self.model)
 
     def _refuse_contradictions(self, *, of_types: bool) -> None:
         if self.is_batch:
             self._refuse_without_api()
+        named = named_model(self.provider)
+        if named and self.model not in {None, named}:
+            raise UsageError(
+                f"--provider {self.provider} and --model {self.model} contradict each other",
+                why="each of them names the model that is asked",
+                hint="leave --model out",
+            )
         if self.provider != TEMPLATE:
             return
         if not of_types:
@@ -231,14 +256,15 @@ class TurnOptions:
     def _refuse_without_api(self) -> None:
         """Check that nothing stands against a batch at the API."""
         table = self.project.settings.provider
+        is_api = (self._who or "anthropic:").startswith("anthropic:")
         for is_set, what, why in (
             (
-                self.provider is not None,
+                self.provider is not None and not is_api,
                 f"--provider {self.provider}",
                 "batches are the API's; another provider has none",
             ),
             (
-                self.provider is None and table not in {None, TEMPLATE},
+                self.provider is None and not is_api and table != TEMPLATE,
                 f"provider = {table!r} in [tool.pytest-regen]",
                 "batches are the API's; another provider has none",
             ),
@@ -264,7 +290,7 @@ class TurnOptions:
 
     @property
     def _model(self) -> str | None:
-        return self.model or self.project.model
+        return named_model(self._who) or self.model or self.project.model
 
     @contextmanager
     def _cassette(self) -> Iterator[None]:
@@ -274,7 +300,9 @@ class TurnOptions:
         from pytest_regen.cassettes import use_cassette
 
         mode = "new_episodes" if self.cassette.is_file() else "once"
-        again = f"the same command with --record {mode} and ANTHROPIC_API_KEY set"
+        service = (split_provider(self._who) or ("anthropic", ""))[0]
+        key = KEY_VARIABLES.get(service)
+        again = f"the same command with --record {mode}" + (f" and {key} set" if key else "")
         settings = self.project.settings.cassettes
         with use_cassette(
             self.cassette,
@@ -285,6 +313,14 @@ class TurnOptions:
             passthrough_hosts=settings.passthrough_hosts,
         ):
             yield
+
+
+def _ready(provider: Provider | None, *, of_types: bool) -> Callable[[], None] | None:
+    """Return what checks, before anything is begun, that turns can be taken."""
+    if provider is None:
+        return _require_key_for_types if of_types else require_api_key
+    check: Callable[[], None] | None = getattr(provider, "require_key", None)
+    return check
 
 
 def _require_key_for_types() -> None:

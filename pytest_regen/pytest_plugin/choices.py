@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from pytest_regen.modes import (
+    ANNOTATION_POLICIES,
     BEHAVIOUR_POLICIES,
     POLICIES,
     RECORD_MODES,
     STALE_POLICIES,
     TEMPLATE,
+    AnnotationPolicy,
     FindingPolicy,
     RecordMode,
     StalePolicy,
+    effective_provider,
     is_ci,
+    named_model,
     stale_outcome,
 )
 from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn, usage_error
@@ -39,6 +43,7 @@ __all__ = [
     "choices_of",
     "hosts_argument",
     "ini_choice",
+    "is_reported",
     "regen_mark",
 ]
 
@@ -62,6 +67,8 @@ class Choices:
     """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
     may_record: bool
     """Whether a live call may be made, as far as the command line goes."""
+    pending: bool
+    """Whether what would be kept waits for review, and nothing is stored."""
     only: tuple[str, ...]
     attempts_option: int | None
     attempts_default: int
@@ -78,6 +85,7 @@ class Choices:
     dry_run: bool
     ignore_stale: bool
     stale: StalePolicy
+    annotations: AnnotationPolicy
     """What becomes of a type that is older than its document."""
     fail_on: FailOn
     in_ci: bool
@@ -157,6 +165,11 @@ def _read(config: pytest.Config) -> Choices:
     )
     if only and not (option.regen_heal or option.regen_dry_run):
         raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
+    if option.regen_pending and not option.regen_heal:
+        raise usage_error(
+            "--regen-pending says what becomes of what --regen brings, which is not given",
+            hint="add --regen",
+        )
     if option.regen_provider == TEMPLATE and option.regen_model is not None:
         raise usage_error(
             f"--regen-provider {TEMPLATE} and --regen-model {option.regen_model} contradict each "
@@ -164,10 +177,20 @@ def _read(config: pytest.Config) -> Choices:
             why="the template asks no model",
             hint="give one of them",
         )
+    named = named_model(option.regen_provider)
+    if named and option.regen_model not in {None, named}:
+        raise usage_error(
+            f"--regen-provider {option.regen_provider} and --regen-model {option.regen_model} "
+            "contradict each other",
+            why="each of them names the model that is asked",
+            hint="leave --regen-model out",
+        )
+    default = effective_provider(None, settings.provider, option.regen_model)
     record = _recording(option)
     choices = Choices(
         settings=settings,
         heal=heal,
+        pending=option.regen_pending,
         may_record=heal
         or (record is not None and any(_is_given(config, name) for name in _RECORD)),
         only=only,
@@ -178,10 +201,13 @@ def _read(config: pytest.Config) -> Choices:
         jobs=_at_least_one("--regen-jobs", option.regen_jobs)
         or _ini_number(config, "regen_jobs")
         or 1,
-        model=option.regen_model or config.getini("regen_model") or settings.model,
+        model=named_model(option.regen_provider or default)
+        or option.regen_model
+        or config.getini("regen_model")
+        or settings.model,
         provider_option=option.regen_provider,
         # A model named on the command line is asked, whatever the project's table says.
-        provider_default=settings.provider
+        provider_default=default
         if settings.provider != TEMPLATE or option.regen_model is None
         else None,
         record_option=record,
@@ -190,6 +216,9 @@ def _read(config: pytest.Config) -> Choices:
         dry_run=option.regen_dry_run,
         ignore_stale=option.regen_ignore_stale,
         stale=ini_choice(config, "regen_stale", STALE_POLICIES) or settings.stale or "auto",
+        annotations=ini_choice(config, "regen_annotations", ANNOTATION_POLICIES)
+        or settings.annotations
+        or "auto",
         fail_on=ini_choice(config, "regen_fail_on", FAIL_ON) or "auto",
         in_ci=is_ci(),
         notes=tuple(_notes(config)),
@@ -244,6 +273,15 @@ def _ini_number(config: pytest.Config, name: str) -> int | None:
     return int(text)
 
 
+def is_reported(config: pytest.Config) -> bool:
+    """Return whether somebody reads more than the terminal: a report, or GitHub."""
+    if config.option.regen_report is not None or os.environ.get("GITHUB_STEP_SUMMARY"):
+        return True
+    from pytest_regen.github import wants_annotations
+
+    return wants_annotations(choices_of(config).annotations)
+
+
 def ini_choice(config: pytest.Config, name: str, allowed: tuple[T, ...]) -> T | None:
     """Return which of some words an ini value is; ``None`` where it is not set.
 
@@ -269,8 +307,11 @@ class RegenMark:
     """``@pytest.mark.regen(store=…, types=…, attempts=…, on=[codes], unit=…)``."""
 
     store: str | None = None
+    """The store, from the rootdir; the only configured one by default."""
     types: tuple[str, ...] = ()
+    """The types that are regenerated: a name or several; all by default."""
     attempts: int | None = None
+    """Calls of the test, the first included."""
     on: frozenset[str] | None = None
     """Codes of issues that are healed; ``None`` for every failing assertion."""
     units: tuple[str, ...] = ()
@@ -282,12 +323,17 @@ class CassetteMark:
     """The arguments of ``@pytest.mark.cassette(…)``, in their order."""
 
     name: str | None = None
+    """Of the file, without its ending; by default that of the test."""
     record: RecordMode | None = None
+    """The record mode."""
     drift: FindingPolicy | None = None
+    """What becomes of a request that is not what was recorded: ``fail``, ``warn``, ``ignore``."""
     unplayed: FindingPolicy | None = None
+    """The same for recordings that the passing test did not ask for."""
     ignore: tuple[str, ...] | None = None
     """Paths into request bodies that vary."""
     normalize: Callable[[Any], Any] | None = None
+    """Takes the JSON body of a request and returns the JSON that is compared and stored."""
     keep_headers: tuple[str, ...] | None = None
     """Headers of requests that are kept, too, by name or pattern."""
     drop_headers: tuple[str, ...] | None = None

@@ -220,6 +220,8 @@ def heal_command(
         more = ("--regen-provider", TEMPLATE) if choices.provider_option else ()
     elif store is not None and more and store.envelope.model == TEMPLATE:
         more = ("--regen-provider", TEMPLATE)
+    elif choices.provider_option and choices.provider_option != TEMPLATE:
+        more = (*more, "--regen-provider", choices.provider_option)
     return node_command(config, nodeid, options=("--regen", *more))
 
 
@@ -262,7 +264,10 @@ def recording_command(config: pytest.Config, nodeid: str, cassette: Path, *optio
     """Return the command that heals one node with answers that were not recorded so far."""
     budget = choices_of(config).budget
     limit = () if budget is None else ("--regen-budget", str(budget))
-    record = ("--regen", "--regen-record", mode_to_record(cassette))
+    record: tuple[str, ...] = ("--regen", "--regen-record", mode_to_record(cassette))
+    provider = choices_of(config).provider_option
+    if provider and provider != TEMPLATE:
+        record = (*record, "--regen-provider", provider)
     return node_command(config, nodeid, options=(*record, *limit, *options))
 
 

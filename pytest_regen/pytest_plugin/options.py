@@ -11,11 +11,11 @@ from pytest_regen.modes import RECORD_MODES
 
 __all__ = [
     "FAIL_ON",
+    "MARKERS",
     "FailOn",
     "add_markers",
     "add_options",
     "is_plain",
-    "is_reported",
     "is_used",
     "plain_usage_error",
     "usage_error",
@@ -28,7 +28,7 @@ FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 _KIND_KEYS = (b"kinds", b"functions", b"translations")
 """Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
 
-_MARKERS = (
+MARKERS = (
     (
         "regen(store=None, types=None, attempts=None, on=None, unit=None): with --regen, what this "
         "test fails with is the feedback with which types of the store, or units, are regenerated; "
@@ -87,6 +87,13 @@ def add_options(parser: pytest.Parser) -> None:
         "",
     )
     parser.addini(
+        "regen_annotations",
+        "whether what is wrong is printed as annotations of GitHub: auto (where GitHub Actions "
+        "runs this), never or always",
+        "string",
+        "",
+    )
+    parser.addini(
         "regen_fail_on",
         "when a run without failures exits with 1: auto (in CI, if it changed a store), "
         "regenerated (anywhere, if a test passed only after regeneration), never",
@@ -101,6 +108,12 @@ def _add_healing(group: pytest.OptionGroup) -> None:
         action="store_true",
         dest="regen_heal",
         help="Regenerate what fails, with its failure as the feedback, and try again.",
+    )
+    group.addoption(
+        "--regen-pending",
+        action="store_true",
+        dest="regen_pending",
+        help="With --regen: store nothing; what would be kept waits for pytest-regen review.",
     )
     group.addoption(
         "--regen-only",
@@ -141,8 +154,8 @@ def _add_ways(group: pytest.OptionGroup) -> None:
         default=None,
         dest="regen_provider",
         metavar="NAME",
-        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types without "
-        "a model.",
+        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+        "MODULE:ATTR; or template, which writes types without a model.",
     )
     group.addoption(
         "--regen-dry-run",
@@ -201,13 +214,8 @@ def _add_recording(group: pytest.OptionGroup) -> None:
 
 def add_markers(config: pytest.Config) -> None:
     """Make the markers known to ``--strict-markers`` and ``--markers``."""
-    for line in _MARKERS:
+    for line in MARKERS:
         config.addinivalue_line("markers", line)
-
-
-def is_reported(config: pytest.Config) -> bool:
-    """Return whether somebody reads more than the terminal: a report, or the page of a job."""
-    return config.option.regen_report is not None or bool(os.environ.get("GITHUB_STEP_SUMMARY"))
 
 
 def is_used(config: pytest.Config) -> bool:

@@ -26,7 +26,6 @@ from pytest_regen.pytest_plugin.options import (
     add_markers,
     add_options,
     has_kinds,
-    is_reported,
     is_used,
 )
 from pytest_regen.pytest_plugin.stash import (
@@ -158,7 +157,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         if not hasattr(config, "workerinput"):
             config.pluginmanager.register(_Watch(config), "regen-watch")
         return
-    from pytest_regen.pytest_plugin.choices import choices_of
+    from pytest_regen.pytest_plugin.choices import choices_of, is_reported
     from pytest_regen.pytest_plugin.selection import refuse_unmatched, select
 
     choices = choices_of(config)
@@ -320,11 +319,13 @@ def pytest_runtest_makereport(
         from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
-    in_report = _SELECTION in item.config.stash and is_reported(item.config)
-    if in_report and (is_regen_item(item) or uses_cassette(item)):
-        from pytest_regen.pytest_plugin.report_log import describe
+    if _SELECTION in item.config.stash and (is_regen_item(item) or uses_cassette(item)):
+        from pytest_regen.pytest_plugin.choices import is_reported
 
-        describe(item, report, error)
+        if is_reported(item.config):
+            from pytest_regen.pytest_plugin.report_log import describe
+
+            describe(item, report, error)
     return report
 
 

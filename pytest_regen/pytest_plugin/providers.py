@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,16 +11,17 @@ import pytest
 
 from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
 from pytest_regen.errors import ProviderError, RefusedError
-from pytest_regen.modes import TEMPLATE
+from pytest_regen.modes import TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration.values import Pending
 from pytest_regen.settings import Price
 from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, cost_of, load_provider
 from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
-from pytest_regen.turns.providers import TemplateProvider, no_template
+from pytest_regen.turns.providers import TemplateProvider, no_template, reference_of
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "default_provider",
     "hooks_of",
     "journal_of",
+    "pending_of",
     "provider_of",
     "record_turns",
     "settings_of_run",
@@ -129,7 +131,8 @@ def provider_of(item: pytest.Item, *, of_types: bool) -> Provider:
     return _provider_of_run(item.config, of_types=of_types)
 
 
-_OF_THE_API: pytest.StashKey[dict[str, AnthropicProvider]] = pytest.StashKey()
+_OF_SERVICES: pytest.StashKey[dict[str, Provider]] = pytest.StashKey()
+_ADDRESSES = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
 
 
 def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
@@ -145,14 +148,15 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
         if hooked is not None:
             return hooked
     name = option or default
-    if name is not None:
+    if name is not None and split_provider(name) is None:
         return load_provider(name, folder=config.rootpath)
     # One for all items: its connections are kept. A test may have put the address elsewhere.
-    known = config.stash.setdefault(_OF_THE_API, {})
-    address = os.environ.get("ANTHROPIC_BASE_URL", "")
-    if address not in known:
-        known[address] = AnthropicProvider(choices.model)
-    return known[address]
+    known = config.stash.setdefault(_OF_SERVICES, {})
+    addresses = (os.environ.get(variable, "") for variable in _ADDRESSES)
+    key = " ".join((name or "", *addresses))
+    if key not in known:
+        known[key] = load_provider(name) if name else AnthropicProvider(choices.model)
+    return known[key]
 
 
 def hooks_of(
@@ -188,10 +192,23 @@ def turn_settings(
     answers = provider_of(item, of_types=of_types)
     if isinstance(answers, TemplateProvider):
         # No turn is taken, so that there is nothing to record.
-        yield RegenerationTurns(TurnSettings(answers), None)
+        yield RegenerationTurns(TurnSettings(answers, pending=pending_of(item)), None)
         return
     with _cassette_provider(item, answers, cassette, unit, is_apart=jobs > 1) as (provider, run):
-        yield RegenerationTurns(settings_of_run(item.config, provider, jobs), run)
+        settings = replace(settings_of_run(item.config, provider, jobs), pending=pending_of(item))
+        yield RegenerationTurns(settings, run)
+
+
+_PENDING: pytest.StashKey[Pending] = pytest.StashKey()
+
+
+def pending_of(item: pytest.Item) -> Pending | None:
+    """Return where what an item would keep waits for review; ``None`` where it is stored."""
+    if not choices_of(item.config).pending:
+        return None
+    if _PENDING not in item.stash:
+        item.stash[_PENDING] = Pending(item.config.rootpath, item.nodeid)
+    return item.stash[_PENDING]
 
 
 def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) -> TurnSettings:
@@ -272,7 +289,9 @@ def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:
     if price is None:
         price = config.hook.pytest_regen_prices(config=config, model=model)
     if price is None:
-        return cost_of(usage, model)
+        choices = choices_of(config)
+        named = split_provider(choices.provider_option or choices.provider_default)
+        return cost_of(usage, model, reference_of(*named) if named else None)
     if not isinstance(price, Price):
         raise usage_error(
             f"pytest_regen_prices answers {price!r} for {model!r}",

@@ -1,24 +1,25 @@
 """The report as JSON: what happened to the items of a run. The format: docs/pytest.md."""
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.pytest_plugin.summary import HealReport
+from pytest_regen.text import plural
 
 __all__ = [
     "FORMAT",
     "OUTCOMES",
     "Json",
     "ReportEntry",
-    "append_job_summary",
     "clean_report",
-    "job_summary_file",
+    "headline",
+    "in_short",
+    "is_empty",
     "report_of",
+    "spent",
 ]
 
 
@@ -49,6 +50,10 @@ class ReportEntry:
 
     id: str
     kind: str = "test"
+    group: str = "tests"
+    """Under which heading it is counted: the name of a kind, for one."""
+    place: tuple[str, int | None] = ("", None)
+    """File, from the rootdir, and line that people look at first where no issue has its own."""
     outcome: str = "unfinished"
     text: str = ""
     issues: list[Json] = field(default_factory=list)
@@ -80,6 +85,8 @@ class ReportEntry:
         return {
             "id": self.id,
             "kind": self.kind,
+            "group": self.group,
+            "place": [self.place[0] or self.id.partition("::")[0], self.place[1]],
             "outcome": self.outcome,
             "issues": self.issues,
             "heals": [_heal(heal) for heal in self.heals],
@@ -114,8 +121,10 @@ def report_of(
             "emulated": any(heal["emulated"] for heal in heals),
             "changed": changed,
             "next": failing or run["next"],
+            "pending": sorted({id_ for heal in heals for id_ in heal["pending"]}),
         },
         "totals": {**_totals(items, heals), "drifted": len(cassettes["drifted"])},
+        "kinds": _kinds(items),
         "items": items,
         "cassettes": cassettes,
         "collection_errors": sorted(collection_errors, key=lambda one: str(one["id"])),
@@ -128,7 +137,7 @@ def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
         issue for item in items for issue in item["issues"] if issue["severity"] == "warning"
     ]
     costs = [Decimal(heal["cost_usd"]) for heal in heals if heal["cost_usd"] is not None]
-    summed = ("calls", "tokens_in", "tokens_out", "cache_read")
+    summed = ("calls", "tokens_in", "tokens_out", "cache_read", "cache_write")
     return {
         "items": len(items),
         **{outcome: counts[outcome] for outcome in OUTCOMES},
@@ -136,6 +145,39 @@ def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
         **{key: sum(heal[key] for heal in heals) for key in summed},
         "cost_usd": str(sum(costs)) if costs else None,
     }
+
+
+_STATES: Final = {
+    "MISSING_UNIT": "missing",
+    "DRIFT": "edited",
+    "STALE": "stale",
+    "UNRECORDED": "unrecorded",
+    "WEAKENED": "weakened",
+}
+"""Codes that say in which state a type or unit is, and the word for that."""
+
+
+def _kinds(items: Sequence[Json]) -> list[Json]:
+    """Return how many items of each kind there are, with their outcomes and states."""
+    found = []
+    names = list(dict.fromkeys(item["group"] for item in items))
+    order = {name: number for number, name in enumerate(_GROUPS)}
+    for name in sorted(names, key=lambda name: (order.get(name, len(_GROUPS) - 2.5), name)):
+        mine = [item for item in items if item["group"] == name]
+        outcomes = Counter(item["outcome"] for item in mine)
+        states = Counter(
+            word
+            for item in mine
+            for code, word in _STATES.items()
+            if any(issue["code"] == code for issue in item["issues"])
+        )
+        counts = {outcome: outcomes[outcome] for outcome in OUTCOMES}
+        found.append({"kind": name, "items": len(mine), **counts, "states": dict(states)})
+    return found
+
+
+_GROUPS: Final = ("types", "functions", "translations", "sessions", "tests")
+"""Kinds in the order in which they are listed; those of one's own stand before the tests."""
 
 
 def _heal(heal: HealReport) -> Json:
@@ -149,6 +191,7 @@ def _heal(heal: HealReport) -> Json:
         "tokens_in": heal.tokens_in,
         "tokens_out": heal.tokens_out,
         "cache_read": heal.cache_read,
+        "cache_write": heal.cache_write,
         "cost_usd": heal.cost or None,
         "estimate": heal.estimate,
         "emulated": heal.emulated,
@@ -159,6 +202,9 @@ def _heal(heal: HealReport) -> Json:
         "changed": heal.changed,
         "diff": heal.diff,
         "next": heal.next,
+        "transcript": heal.transcript,
+        "has_pages": heal.has_pages,
+        "pending": heal.pending,
     }
 
 
@@ -173,112 +219,48 @@ def clean_report(value: Any, clean: Callable[[str], str]) -> Any:
     return value
 
 
-_ROWS: Final = 20
-"""Rows of a table; the page of a job is no place for a thousand."""
-_LONGEST: Final = 300
-"""Characters of a cell."""
+def is_empty(report: Json) -> bool:
+    """Return whether a run has nothing to tell: none of our items, and no reason to end badly."""
+    run = report["run"]
+    told = report["items"], report["collection_errors"], run["why_failed"], run["stopped"]
+    return not any(told)
 
 
-def job_summary_file() -> Path | None:
-    """Return the file whose Markdown the page of the job shows; ``None`` where there is none."""
-    name = os.environ.get("GITHUB_STEP_SUMMARY")
-    return Path(name) if name else None
+def in_short(totals: Json) -> str:
+    """Return what became of the items in numbers, ``1 failed, 2 passed``."""
+    counts = (f"{totals[outcome]:,} {outcome}" for outcome in OUTCOMES if totals[outcome])
+    return ", ".join(counts) or "nothing ran"
 
 
-def append_job_summary(file: Path, report: Json) -> None:
-    """Append the report of a run that failed or regenerated something.
-
-    Args:
-        file: see ``job_summary_file``; other steps write to it as well.
-        report: of the run, scrubbed.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    text = "\n".join(_lines(report))
-    if text:
-        with file.open("a", encoding="utf-8", newline="\n") as opened:
-            opened.write(f"{text}\n")
-
-
-def _lines(report: Json) -> Iterator[str]:
-    run, items, errors = report["run"], report["items"], report["collection_errors"]
-    failing = [item for item in items if item["outcome"] == "failed"]
-    heals = [heal for item in items for heal in item["heals"]]
-    if not (failing or heals or errors or run["why_failed"] or run["stopped"]):
-        return
+def headline(report: Json) -> str:
+    """Return what happened as a sentence without its full stop."""
     totals = report["totals"]
-    counts = [f"{totals[outcome]} {outcome}" for outcome in OUTCOMES if totals[outcome]]
-    yield f"### pytest-regen: {', '.join(counts) or 'nothing ran'}"
-    for reason in (run["why_failed"], run["stopped"]):
-        if reason:
-            yield ""
-            yield f"pytest exits with {run['exit_code']}: {_code(reason)}"
-    rows = [(item["id"], _what(item), _where(item), item["next"]) for item in failing]
-    yield from _table(("failing", "what is wrong", "where", "next"), rows)
-    yield from _table(("not collected", "why"), [(error["id"], error["text"]) for error in errors])
-    work = [
-        (heal["unit"], heal["outcome"], heal["stop_reason"], heal["calls"], _tokens(heal))
-        for heal in heals
-    ]
-    yield from _table(("unit", "outcome", "reason", "calls", "tokens"), work)
-    yield ""
+    items, failed, healed = totals["items"], totals["failed"], totals["regenerated"]
+    if failed:
+        return f"{failed:,} of {items:,} {'fails' if failed == 1 else 'fail'}"
+    if report["collection_errors"]:
+        return "Not everything could be collected"
+    if not items:
+        return "Nothing was checked"
+    if totals["unfinished"]:
+        return f"{totals['unfinished']:,} of {items:,} did not finish"
+    if healed:
+        return f"{_all(items)}, {healed:,} only after regeneration"
+    return _all(items) if totals["passed"] == items else f"{totals['passed']:,} of {items:,} pass"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    if not rows:
-        return
-    yield ""
-    yield _row(head)
-    yield _row(["---"] * len(head))
-    for row in rows[:_ROWS]:
-        yield _row(_code(cell) if isinstance(cell, str) else str(cell) for cell in row)
-    if len(rows) > _ROWS:
-        yield ""
-        yield f"… and {len(rows) - _ROWS:,} more"
+def _all(items: int) -> str:
+    return "It passes" if items == 1 else f"All {items:,} pass"
 
 
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _code(text: str) -> str:
-    """Return a text as a code span of one line, in which nothing is markup."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    if not line:
-        return ""
-    line = line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
-    longest = max((len(run) for run in _backticks(line)), default=0)
-    fence = "`" * (longest + 1)
-    inner = f" {line} " if longest else line
-    return f"{fence}{inner}{fence}".replace("|", "\\|")
-
-
-def _backticks(line: str) -> Iterator[str]:
-    return (run for run in "".join(c if c == "`" else " " for c in line).split())
-
-
-def _tokens(heal: Json) -> int:
-    return int(heal["tokens_in"] + heal["tokens_out"] + heal["cache_read"])
-
-
-def _errors(item: Json) -> list[Json]:
-    return [issue for issue in item["issues"] if issue["severity"] == "error"]
-
-
-def _what(item: Json) -> str:
-    errors = _errors(item)
-    if errors:
-        first = errors[0]
-        description = ": ".join(filter(None, (first["code"], first["message"])))
-        return f"{description} (and {len(errors) - 1} more)" if len(errors) > 1 else description
-    lines = [line for line in item["text"].splitlines() if line.strip()]
-    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
-    return next(iter(errors or lines[-1:]), "")
-
-
-def _where(item: Json) -> str:
-    for error in _errors(item):
-        if error["path"]:
-            return f"{error['path']}:{error['line']}" if error["line"] else str(error["path"])
-    return str(item["id"]).partition("::")[0]
+def spent(totals: Json) -> str:
+    """Return what was asked of models as a sentence."""
+    written, read = totals["cache_write"], totals["cache_read"]
+    parts = [f"{totals['tokens_in'] - written:,} tokens of input"]
+    parts += [f"{written:,} written to the prompt cache"] if written else []
+    parts += [f"{read:,} read from it"] if read and written else []
+    parts += [f"{read:,} read from the prompt cache"] if read and not written else []
+    parts.append(f"{totals['tokens_out']:,} of output")
+    cost = totals["cost_usd"]
+    price = f", ${cost} for live requests whose price is known" if cost is not None else ""
+    return f"{plural(totals['calls'], 'request')}: {', '.join(parts)}{price}."

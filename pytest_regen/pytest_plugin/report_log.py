@@ -12,6 +12,7 @@ import pytest
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import RegenError
 from pytest_regen.files import replace_file
+from pytest_regen.github import annotation_lines, append_summary, summary_file, wants_annotations
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError, findings_json
 from pytest_regen.pytest_plugin.names import node_command, repair_command
@@ -20,13 +21,11 @@ from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
 from pytest_regen.pytest_plugin.report import (
     Json,
     ReportEntry,
-    append_job_summary,
     clean_report,
-    job_summary_file,
     report_of,
 )
 from pytest_regen.pytest_plugin.selection import from_rootdir, store_path
-from pytest_regen.pytest_plugin.stash import scrubber_of
+from pytest_regen.pytest_plugin.stash import SESSION_MAKERS, scrubber_of
 from pytest_regen.pytest_plugin.stores import check_of
 from pytest_regen.pytest_plugin.summary import record_on
 from pytest_regen.testing import FeedbackError
@@ -41,26 +40,47 @@ __all__ = ["SUFFIXES", "describe", "description_on", "report_path", "report_to",
 
 _KEY = "regen_item"
 
+_OTHER_ANNOTATOR = "pytest_github_actions_annotate_failures"
+"""The entry point of the plugin that annotates every test that fails."""
+
 
 def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
     """Put the kind of one of our items on its report, and what is wrong with it."""
-    kind, issues, command = "test", None, ""
+    kind, group, issues, command = "test", "tests", None, ""
     if isinstance(item, TypeItem):
+        group = "types"
         kind = "store" if item.name == DAMAGED else "type"
         if report.when == "call" and kind == "type":
             issues = _issues_of(item)
             if isinstance(error, UnitError):
                 command = repair_command(error.check, item.name, error.issues)
     elif hasattr(item, "unit"):
-        from pytest_regen.pytest_plugin.units import describe_unit
+        from pytest_regen.pytest_plugin.units import describe_unit, kind_name
 
-        kind = "unit"
+        kind, group = "unit", kind_name(item)
         if report.when == "call":
             issues, command = describe_unit(item)
     elif isinstance(error, FeedbackError):
         issues = _issues_from_test(item, error)
+    if SESSION_MAKERS in item.stash:
+        group = "sessions"
     # pytest-xdist carries what stands here as it is.
-    report.__dict__[_KEY] = {"kind": kind, "issues": issues, "next": command}
+    report.__dict__[_KEY] = {
+        "kind": kind,
+        "group": group,
+        "place": _place_of(item, report),
+        "issues": issues,
+        "next": command,
+    }
+
+
+def _place_of(item: pytest.Item, report: pytest.TestReport) -> tuple[str, int | None]:
+    """Return the file, from the rootdir, and the line in which a test failed, or stands."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and Path(crash.path).is_relative_to(item.config.rootpath):
+        return from_rootdir(Path(crash.path), item.config.rootpath), crash.lineno
+    path, line, _ = report.location
+    return path, None if line is None else line + 1
 
 
 def description_on(report: pytest.TestReport) -> dict[str, Any] | None:
@@ -182,6 +202,7 @@ class _ReportLog:
         self._entries: dict[str, ReportEntry] = {}
         self._collection_errors: dict[str, Json] = {}
         self._stopped = ""
+        self._annotations: list[str] = []
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
@@ -202,6 +223,10 @@ class _ReportLog:
         entry = self._entries[report.nodeid]
         if description is not None:
             entry.kind = description["kind"]
+            if report.failed or not entry.place[0]:
+                entry.place = tuple(description["place"])
+            if entry.group == "tests":  # As it is set up, nobody knows of a session yet.
+                entry.group = description["group"]
             entry.issues = (
                 description["issues"] if description["issues"] is not None else entry.issues
             )
@@ -221,13 +246,37 @@ class _ReportLog:
         report = clean_report(self._report(session), self._clean)
         if self._path is not None:
             self._write(session, self._path, report)
-        job = job_summary_file()
+        self._tell_github(report)
+
+    def _tell_github(self, report: Json) -> None:
+        """Write the page of the job, and prepare the lines that GitHub makes annotations of."""
+        job = summary_file()
         if job is not None:
+            from pytest_regen.pytest_plugin.report_github import summary_blocks
+
             try:
-                append_job_summary(job, report)
+                append_summary(job, summary_blocks(report, report["links"].get))
             except OSError as error:
                 why = f"{error.strerror or error}: {job}"
                 self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {why}")
+        if wants_annotations(self._choices.annotations):
+            from pytest_regen.pytest_plugin.report_github import annotations_of
+
+            found = annotations_of(report, self._config.rootpath, leaves_out=self._is_annotated)
+            self._annotations = list(annotation_lines(found))
+
+    def _is_annotated(self, item: Json) -> bool:
+        """Return whether pytest-github-actions-annotate-failures annotates an item as well."""
+        return item["kind"] == "test" and self._config.pluginmanager.has_plugin(_OTHER_ANNOTATOR)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: "pytest.TerminalReporter"
+    ) -> Generator[None, None, None]:
+        """Print the annotations after all else: in the log they stand together."""
+        yield
+        for line in self._annotations:
+            terminalreporter.write_line(line)
 
     def _write(self, session: pytest.Session, path: Path, report: Json) -> None:
         place = os.path.relpath(path, self._config.invocation_params.dir)
@@ -258,7 +307,26 @@ class _ReportLog:
             "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
         }
         errors = list(self._collection_errors.values())
-        return report_of(self._run(session), self._entries.values(), errors, cassettes)
+        report = report_of(self._run(session), self._entries.values(), errors, cassettes)
+        return {**report, "links": self._links(report)}
+
+    def _links(self, report: Json) -> dict[str, str]:
+        """Return where the issue codes of a report are explained, of those that are."""
+        from pytest_regen.links import code_link
+
+        said = [heal["findings"] for item in report["items"] for heal in item["heals"]]
+        said += [item["issues"] for item in report["items"]]
+        said += [
+            entry["issues"]
+            for item in report["items"]
+            for heal in item["heals"]
+            for entry in heal["transcript"]
+            if "issues" in entry
+        ]
+        codes = sorted({issue["code"] for issues in said for issue in issues if issue["code"]})
+        docs_url = self._choices.settings.docs_url
+        links = {code: code_link(code, docs_url=docs_url) for code in codes}
+        return {code: link for code, link in links.items() if link}
 
     def _run(self, session: pytest.Session) -> Json:
         choices = self._choices

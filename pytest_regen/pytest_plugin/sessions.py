@@ -1,7 +1,7 @@
 """Sessions of tests: what fails in one call of the body becomes the feedback of the next."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pytest
 
@@ -30,9 +30,10 @@ from pytest_regen.turns.structured import (
     parse_json_with_schema,
     schema_to_prompt_hint,
 )
-from pytest_regen.turns.values import DEFAULT_MODEL, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Message, Usage
 
 __all__ = [
+    "Conversation",
     "GeneratorSessionMaker",
     "ReplayableGeneratorSession",
     "ReplayableScenarioSession",
@@ -43,6 +44,11 @@ __all__ = [
 
 
 T = TypeVar("T")
+
+_WRONG: Final = "Your last answer was tested, and is wrong:"
+
+Conversation = tuple[str, Sequence[tuple[Message, bool]]]
+"""A system prompt, and messages, each with whether it says what was wrong with the one before."""
 
 
 class ReplayableSession(Protocol):
@@ -59,6 +65,10 @@ class ReplayableSession(Protocol):
     @property
     def has_feedback(self) -> bool:
         """Whether it has feedback that its next turn has still to send."""
+
+    @property
+    def conversations(self) -> "Sequence[Conversation]":
+        """What was said, for whoever wants to read along."""
 
     def rewind(self) -> None:
         """Prepare for another call of the test's body, without feedback."""
@@ -90,6 +100,12 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
     def has_feedback(self) -> bool:
         """Whether it has feedback that its next turn has still to send."""
         return bool(self._feedback)
+
+    @property
+    def conversations(self) -> Sequence[Conversation]:
+        """Its one conversation."""
+        said = [(message, message.content.startswith(_WRONG)) for message in self.history]
+        return [(self.system, said)]
 
     def set_response(self, response: Schema[T]) -> None:
         """Return answers as ``response`` from now on: a body called again makes its classes anew.
@@ -135,7 +151,7 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
         self._check_progress(feedback, message, self._asked[number][1])
         # A question in new words would not say that the old one went wrong.
         wanted = "Answer again, in full." if is_known else message
-        return number, f"Your last answer was tested, and is wrong:\n\n{feedback}\n\n{wanted}"
+        return number, f"{_WRONG}\n\n{feedback}\n\n{wanted}"
 
     def _check_progress(self, feedback: str, message: str, answer: str) -> None:
         """Check that the same answer does not get the same feedback twice.
@@ -183,6 +199,20 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
     def has_feedback(self) -> bool:
         """Whether it has feedback that its next turn has still to send."""
         return not self._feedback.is_empty
+
+    @property
+    def conversations(self) -> Sequence[Conversation]:
+        """One of each group of tools; all that is asked after the first message is feedback."""
+        return [
+            (
+                self.system,
+                [
+                    (message, number > 0 and message.role == "user")
+                    for number, message in enumerate(group.conversation.history)
+                ],
+            )
+            for group in self._groups
+        ]
 
     def find_scenario(self, correction: ScenarioCorrection) -> TestScenario | None:
         """Return the scenario of the set that a correction is about.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "REVIEW",
     "HealReport",
     "Outcome",
     "Record",
@@ -36,7 +37,11 @@ __all__ = [
 ]
 
 
-Outcome = Literal["regenerated", "failed", "skipped", "planned"]
+Outcome = Literal["regenerated", "pending", "failed", "skipped", "planned"]
+"""``pending``: what would have been kept waits for review, and the item fails as before."""
+
+REVIEW = "pytest-regen review"
+"""What comes next where candidates wait."""
 
 _RECORD: "pytest.StashKey[Record]" = pytest.StashKey()
 
@@ -56,6 +61,8 @@ class HealReport:
     tokens_in: int = 0
     tokens_out: int = 0
     cache_read: int = 0
+    cache_write: int = 0
+    """The part of ``tokens_in`` that was written to the prompt cache."""
     pages: list[int] = field(default_factory=list)
     """Pages whose new output is now the stored one, or would be asked in a dry run."""
     estimate: int = 0
@@ -76,8 +83,12 @@ class HealReport:
     """What was wrong before: issues as ``findings_json`` has them."""
     ordered: list[dict[str, Any]] = field(default_factory=list)
     """Errors that the prompts ask for themselves: ``code``, ``finding``, ``message``, ``field``."""
+    transcript: list[dict[str, Any]] = field(default_factory=list)
+    """What was said, where a report was asked for; see ``transcripts``."""
     has_pages: bool = True
     """Whether it is a type, which has pages; a unit is asked for as a whole."""
+    pending: list[str] = field(default_factory=list)
+    """The id of the candidate that waits for review."""
 
     @property
     def is_ordered(self) -> bool:
@@ -316,6 +327,11 @@ class RunLog:
         )
 
     @property
+    def pending(self) -> list[str]:
+        """The ids of the candidates that this run has left for review."""
+        return list(dict.fromkeys(id_ for heal in self._heals for id_ in heal.pending))
+
+    @property
     def _changed_paths(self) -> list[str]:
         return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
 
@@ -350,14 +366,18 @@ class RunLog:
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
         for (place, passed_apart), tests in sorted(self._old_modules.items()):
             yield self._old_module_line(place, tests, passed_apart=passed_apart), ("yellow",)
+        yield from self._last_lines()
+
+    def _last_lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        if self.pending:
+            verb = "waits" if len(self.pending) == 1 else "wait"
+            count = plural(len(self.pending), "candidate")
+            yield f"{count} {verb} for review: {REVIEW}", ("yellow",)
         if self._changed_paths:
             yield f"changed: {', '.join(map(self._here, self._changed_paths))}", ()
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
-        yield from self._last_lines()
-
-    def _last_lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         if self.sandbox:
             from pytest_regen.sandbox.levels import level_line
 
@@ -406,6 +426,8 @@ class RunLog:
             case "regenerated":
                 where = f" {pages}" if heal.pages and heal.has_pages else ""
                 head, colour = f"regenerated: {unit}{where}", ("yellow",)
+            case "pending":
+                head, colour = f"waits for review: {unit} [{heal.pending[0]}]", ("yellow",)
             case "failed":
                 head, colour = f"still failing: {unit} [{heal.stop_reason}]", ("red",)
             case _:
@@ -440,6 +462,8 @@ class RunLog:
     @property
     def next_command(self) -> str:
         """What to run next; empty where nothing is left to do."""
+        if self.pending:
+            return REVIEW
         commands = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
         if commands:
             # The same one in every run, and the one that the report names.

@@ -49,6 +49,7 @@ __all__ = [
     "forget_units",
     "ids_of",
     "issues_json",
+    "kind_name",
     "kinds_of",
     "marked_units",
     "select_units",
@@ -269,6 +270,17 @@ def describe_unit(item: pytest.Item) -> tuple[list[dict[str, Any]], str]:
         # The failure itself says what cannot be read.
         return [], ""
     return issues_json(issues, check), command
+
+
+def kind_name(item: pytest.Item) -> str:
+    """Return how reports name the kind of a unit: ``functions``, ``translations``, a class."""
+    if not isinstance(item, UnitItem):
+        return "units"
+    kind = type(item.check.file.kind)
+    package, _, module = kind.__module__.partition(".kinds.")
+    if package == "pytest_regen":
+        return {"translation": "translations"}.get(module, module.partition(".")[0])
+    return kind.__name__
 
 
 def ids_of(selection: UnitSelection, config: pytest.Config) -> list[str]:

@@ -273,6 +273,7 @@ def read_answer(turns: Turns, settings: TurnSettings) -> Answer:
     return Answer(
         ask,
         ask.extract(turns.whole.pieces),
+        "".join(turns.whole.pieces),
         reply.stop_reason,
         reply.model or reference or ask.request.model,
         reference,
@@ -289,9 +290,9 @@ def _from_known(ask: Ask, known: Known) -> Answer:
     return Answer(
         ask,
         known.output,
-        known.stop_reason,
-        known.model,
-        known.provider,
+        stop_reason=known.stop_reason,
+        model=known.model,
+        provider=known.provider,
         by_template=by_template and known.shared_from is None,
     )
 

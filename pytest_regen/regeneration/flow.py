@@ -5,7 +5,7 @@
 (``places.py``).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Generic, Literal
@@ -13,6 +13,7 @@ from typing import Generic, Literal
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.regeneration.asking import meets_all, note_stored, stop_reason_of
+from pytest_regen.regeneration.held import HeldPlace
 from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import (
     Change,
@@ -27,6 +28,7 @@ from pytest_regen.regeneration.queue import Batch, Flow, drive_flow, jobs_of
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
+    Attempt,
     Feedback,
     HealResult,
     Mark,
@@ -92,7 +94,8 @@ def work_steps(
     Args:
         place: a store, or a file of units.
         policy: what the first round asks and keeps.
-        settings: with what, and within which limits, pages are asked.
+        settings: with what, and within which limits, pages are asked; with ``settings.pending``
+            nothing is stored, and what would be kept waits for review.
         names: the pieces to work on.
         rounds: replies per page at most.
         feedback: what the asking test reports, beyond the issues; for one piece.
@@ -102,7 +105,10 @@ def work_steps(
     Raises:
         StoreError: the place cannot be read or written.
     """
-    task = Work(place, place.open() if view is None else view, names, feedback)
+    held = HeldPlace(place, settings.pending, feedback) if settings.pending else None
+    if held is not None:
+        view = held.open() if view is None else held.with_waiting(view)
+    task = Work(held or place, place.open() if view is None else view, names, feedback, held)
     for _ in range(rounds):
         batches = task.batches(policy, settings)
         if policy.is_draft or jobs_of(settings) > 1:
@@ -148,7 +154,12 @@ class Work(Generic[V]):
     """The pieces that are worked on, and what their place holds by now."""
 
     def __init__(
-        self, place: Place[V], view: V, names: Iterable[str], feedback: Sequence[Feedback]
+        self,
+        place: Place[V],
+        view: V,
+        names: Iterable[str],
+        feedback: Sequence[Feedback],
+        held: HeldPlace[V] | None = None,
     ) -> None:
         self.before = self.view = view
         """What the place held, and what it holds now."""
@@ -157,6 +168,8 @@ class Work(Generic[V]):
         self.rejected: list[Answer] = []
         """Those that were not, until the work has ended."""
         self._place = place
+        self._held = held
+        """The place once more, where it holds back what is kept."""
         self._drafted: V | None = None
         """What the place held when errors were found in it first."""
         self._pieces = {
@@ -176,8 +189,18 @@ class Work(Generic[V]):
         ]
 
     @property
+    def stored(self) -> V:
+        """What the place holds now, without what waits for review."""
+        return self.view if self._held is None else self._held.stored()
+
+    @property
+    def pending(self) -> Mapping[str, str]:
+        """The pieces of which a candidate waits for review, and its id."""
+        return {} if self._held is None else self._held.ids
+
+    @property
     def diff(self) -> str:
-        """The unified diff of the place's file."""
+        """The unified diff of the place's file, with what waits for review."""
         return source_diff(self.before.text, self.view.text, self._place.file_name)
 
     def batches(self, policy: Policy, settings: TurnSettings) -> Iterator[list[Ask]]:
@@ -334,6 +357,8 @@ class Work(Generic[V]):
         if policy.is_draft:
             return
         name, is_stored = decision.name, not rejected
+        self._write_down(name, decision.kept, decision.view, is_kept=True)
+        self._write_down(name, [each.answer for each in decision.rejected], decision.tried)
         self._note_kept(name, (), rejected)
         self._note_findings(name, self._correctable(name, decision.tried), is_stored=is_stored)
         self._stop_if_ordered(name, decision.tried, is_stored=is_stored)
@@ -361,6 +386,7 @@ class Work(Generic[V]):
         else:
             self._note_kept(name, (), trial.history)
         findings = (*self._correctable(name, tried), *fails)
+        self._write_down(name, replies, tried, fails, is_kept=is_better)
         self._note_findings(name, findings, is_stored=is_better)
         if not fails:
             self._stop_if_ordered(name, tried, is_stored=is_better)
@@ -374,6 +400,32 @@ class Work(Generic[V]):
             regenerated=tuple(dict.fromkeys(pairs)),
             rejected=(*piece.result.rejected, *rejected),
         )
+
+    def _write_down(
+        self,
+        name: str,
+        answers: Iterable[Answer],
+        tried: V,
+        fails: Sequence[Feedback] = (),
+        *,
+        is_kept: bool = False,
+    ) -> None:
+        """Add what was asked, what came back and what is wrong with it to the transcript."""
+        piece = self._pieces[name]
+        attempts = (
+            Attempt(
+                answer.ask.page,
+                answer.ask.request,
+                answer.ask.correction,
+                answer.reply,
+                is_kept,
+                () if answer.failure else (*_issues_on(tried, answer), *fails),
+                str(answer.failure or ""),
+            )
+            for answer in answers
+            if not answer.by_template and answer.ask.known is None
+        )
+        piece.result = replace(piece.result, transcript=(*piece.result.transcript, *attempts))
 
     def _note_findings(self, name: str, found: Sequence[Feedback], *, is_stored: bool) -> None:
         """Remember what is wrong with new outputs; stop a piece that gets no further.
@@ -401,6 +453,7 @@ class Work(Generic[V]):
         for answer in answers:
             if answer.failure is not None:
                 piece, reason = self._pieces[answer.ask.name], stop_reason_of(answer.failure)
+                self._write_down(answer.ask.name, [answer], self.view)
                 self._close(piece, reason, failure=answer.failure)
                 if meets_all(answer.failure):
                     self._ended_by = reason
@@ -432,6 +485,9 @@ class Work(Generic[V]):
             feedback_after=piece.feedback,
             changed_paths=changed,
         )
+        if name in self.pending:
+            waits = (self.pending[name],)
+            result = replace(result, regenerated=(), changed_paths=(), pending=waits)
         if result.skipped or result.stop_reason:
             return result
         return replace(result, stop_reason=self._stop_reason(name, piece))

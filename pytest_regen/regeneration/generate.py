@@ -62,7 +62,8 @@ def generate_store(
     *,
     provider: Provider | None = None,
     settings: TurnSettings | None = None,
-    language: str = DEFAULT_LANGUAGE,
+    language: str | None = None,
+    default_language: str = DEFAULT_LANGUAGE,
     status: str | None = None,
     fields_per_page: int | None = None,
     namespace: str | None = None,
@@ -87,7 +88,8 @@ def generate_store(
         out: the folder in which each store has a folder of its own.
         provider: answers instead of the Anthropic API.
         settings: provider, model, budget, jobs and hooks in one; wins over ``provider``.
-        language: name of the target language.
+        language: name of the target language; by default the stored one.
+        default_language: of a new store where ``language`` is not given.
         status: of the response to read; by default 200, else the lowest 2xx with JSON.
         fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
         namespace: of the source; by default the stored one, else one made from the operation.
@@ -116,6 +118,7 @@ def generate_store(
         dry_run=dry_run,
         plan_options={
             "language": language,
+            "default_language": default_language,
             "status": status,
             "fields_per_page": fields_per_page,
             "namespace": namespace,
@@ -130,7 +133,8 @@ def generate_store(
 class GenerateOptions(TypedDict, total=False):
     """The options of ``generate_store`` that stores generated together have in common."""
 
-    language: str
+    language: str | None
+    default_language: str
     status: str | None
     fields_per_page: int | None
     namespace: str | None

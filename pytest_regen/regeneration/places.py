@@ -63,6 +63,24 @@ class View(Protocol):
         """Return why a piece must not be asked for, an edit by hand for one; empty if it may."""
         ...
 
+    def output(self, name: str, page: int) -> str | None:
+        """Return what stands on a page; ``None`` where there is nothing yet."""
+        ...
+
+    def is_placed(self, name: str) -> bool:
+        """Return whether the new output of a piece could be put in its place."""
+        ...
+
+    def basis(self, name: str) -> str:
+        """Return a digest of what stands there and of what is asked for.
+
+        Another digest means that an output which was made to replace it may not do so any more.
+
+        Raises:
+            KindError: a method of the kind raised.
+        """
+        ...
+
     def with_answers(self, answers: Sequence[Answer]) -> Self:
         """Return the view with new outputs in place; nothing is written.
 
@@ -109,9 +127,18 @@ class Trial(Protocol):
         """Keep the candidate."""
         ...
 
+    def withdraw(self) -> None:
+        """Take the candidate out and keep nothing of it here: it is kept elsewhere."""
+        ...
+
 
 class Place(Protocol[V]):
     """Where pieces stand: opened, asked for, updated."""
+
+    @property
+    def path(self) -> Path:
+        """The folder of a store, or a file with units."""
+        ...
 
     @property
     def file_name(self) -> str:

@@ -137,7 +137,8 @@ def plan_store(
     part: Part | str,
     out: Path | str,
     *,
-    language: str = DEFAULT_LANGUAGE,
+    language: str | None = None,
+    default_language: str = DEFAULT_LANGUAGE,
     status: str | None = None,
     fields_per_page: int | None = None,
     namespace: str | None = None,
@@ -154,7 +155,8 @@ def plan_store(
         part: an operation, whose response is read, or its method and path: ``GET /v1/projects``;
             ``Request`` of an operation; ``Components``, the schemas with names.
         out: the folder in which each store has a folder of its own.
-        language: name of the target language.
+        language: name of the target language; by default the stored one.
+        default_language: of a new store where ``language`` is not given.
         status: of the response to read; by default 200, else the lowest 2xx with JSON.
         fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
         namespace: of the source; by default the stored one, else one made from the operation.
@@ -174,11 +176,13 @@ def plan_store(
     if not isinstance(document, Document):
         document = read_document(Path(document))
     part = find_part(document, part)
-    target = find_language(language)
+    target = find_language(language or default_language)
     endpoint = endpoint_of(part, document)
     path = Path(out) / endpoint.folder
     resolved = _resolve(path) if resolve else None
     previous = _previous(path, language)
+    if previous is not None:
+        target = find_language(previous.envelope.language)
     build = build_ir(document, part, language=target, status=status)
     if previous is not None and isinstance(part, Components):
         _refuse_others(previous, document, part)
@@ -262,12 +266,12 @@ def _resolve(path: Path) -> Resolution | None:
     return None
 
 
-def _previous(path: Path, language: str) -> RegenStore | None:
+def _previous(path: Path, language: str | None) -> RegenStore | None:
     try:
         store = RegenStore.open(path)
     except StoreMissingError:
         return None
-    if store.envelope.language != language:
+    if language is not None and store.envelope.language != language:
         raise UsageError(
             f"the store {path} is written in {store.envelope.language}, not in {language}",
             hint=f"give --language {store.envelope.language}, or another folder with --out",

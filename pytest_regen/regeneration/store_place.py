@@ -9,7 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreError
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.errors import EditedPromptError, HandEditError, SourceError, StaleStoreError
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
@@ -213,6 +214,26 @@ class StoreView:
             return "it was edited by hand: adopt the edit, or drop it with rebuild"
         return f"{found.what}; {found.hint}"
 
+    def output(self, name: str, page: int) -> str | None:
+        """Return the stored output of a page."""
+        found = (each.output for each in self.store.pages_of(name) if each.page == page)
+        return next(found, None)
+
+    def is_placed(self, name: str) -> bool:  # a type has a place from the beginning
+        """Return True: what cannot be read in an output is an issue of its type."""
+        return True
+
+    def basis(self, name: str) -> str:
+        """Return a digest of a type's block, its pages, its prompts, and whether it is stale."""
+        store = self.store
+        try:
+            block = extract_type_block(store.source, name)
+        except SourceError:
+            block = None
+        asked = [[entry.page, entry.prompt_hash] for entry in store.prompts_of(name)]
+        pages = [[page.page, page.output] for page in store.pages_of(name)]
+        return canonical_hash([block, asked, pages, store.is_stale(name)])
+
     def with_answers(self, answers: Sequence[Answer]) -> "StoreView":
         """Return the view with new outputs in place of the stored ones; nothing is written."""
         key = tuple(map(id, answers))
@@ -395,9 +416,8 @@ def ask_for_page(
         before: what is stored, where that is another.
     """
     language = find_language(store.ir.language)
-    user = entry.user
-    if corrections:
-        user = with_correction(user, correction_block(corrections, user))
+    correction = correction_block(corrections, entry.user) if corrections else ""
+    user = with_correction(entry.user, correction)
     limit = settings.max_tokens or FIRST_LIMIT
     page = None if corrections else (before or store).pages.get(entry.key)
     return Ask(
@@ -410,6 +430,7 @@ def ask_for_page(
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
         template=partial(write_page, store, entry),
+        correction=correction,
         stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
     )
 

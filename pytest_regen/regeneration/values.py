@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Ask",
+    "Attempt",
     "FailedTest",
     "Feedback",
     "GenerateResult",
@@ -30,6 +31,7 @@ __all__ = [
     "Known",
     "Mark",
     "PartialRegenResult",
+    "Pending",
     "Progress",
     "Rejected",
     "RunState",
@@ -162,6 +164,8 @@ class TurnSettings:
     loses none."""
     watch: Callable[[RunState], None] | None = None
     """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
+    pending: "Pending | None" = None
+    """Where outputs wait for review that would be kept; ``None`` where they are stored."""
 
     def exchange(self, provider: Provider | None = None) -> TurnExchange:
         """Return how turns are taken with these settings, by another provider if one is given."""
@@ -171,6 +175,19 @@ class TurnSettings:
             before=self.before_turn,
             after=self.after_turn,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Outputs that would be kept are not stored, but wait in ``.regen/pending`` for review."""
+
+    root: Path
+    """The project, as ``.regen`` stands in it."""
+    asked_by: str
+    """The test item, or the command."""
+    answers: dict[Path, dict[tuple[str, int], "Answer"]] = field(default_factory=dict)
+    """What waits of this item or command, by place, then by piece and page: what is asked next
+    builds on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +234,8 @@ class Ask:
     claim: Callable[[], "Known | RegenError | Literal['wait', 'ask']"] | None = None
     """Looked at before it is sent: another place may have the answer, was refused one, or is asking
     for it now."""
+    correction: str = ""
+    """What was put before the prompt; a part of the request."""
     stored: str | None = None
     """The output that is stored for this very request. A reply of an earlier run that gives it was
     stored before that run was killed, and is no new answer."""
@@ -229,6 +248,8 @@ class Answer:
     ask: Ask
     output: str = ""
     """As extracted from the reply."""
+    reply: str = ""
+    """The whole reply as it came, its continuations joined; empty where no model was asked."""
     stop_reason: str = ""
     model: str = ""
     provider: str | None = None
@@ -253,6 +274,23 @@ class Rejected:
     answer: Answer
     issues: tuple[Issue, ...]
     """What is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One text that was asked for and put to the test, for whoever wants to read along."""
+
+    page: int
+    request: TurnRequest
+    """As it was sent first."""
+    correction: str = ""
+    """The part of the request that says what was wrong before."""
+    reply: str = ""
+    is_kept: bool = False
+    findings: tuple[Feedback, ...] = ()
+    """What is wrong with it, and what the asking test said to it."""
+    failure: str = ""
+    """Why there is no reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +351,15 @@ class HealResult:
     """What ended the work, where that was no finding."""
     skipped: str = ""
     """Why nothing was tried: it was edited by hand, say."""
+    pending: tuple[str, ...] = ()
+    """The id of the candidate that waits for review. Then nothing is regenerated, ``issues_after``
+    and ``stop_reason`` speak of the candidate, and ``diff`` is what accepting it would change."""
     emulated: bool = False
     """Whether the replies came from the emulator."""
     by_template: bool = False
     """Whether the new outputs are those of the template, so that no model was asked."""
+    transcript: tuple[Attempt, ...] = ()
+    """What was asked and what came back, in order; nothing of first drafts and of the template."""
 
     @property
     def type_name(self) -> str:
@@ -331,21 +374,28 @@ class HealResult:
 
 @dataclass(frozen=True, slots=True)
 class PartialRegenResult:
-    """What ``partial_regenerate`` did (requirement 2, "PartialRegenResult")."""
+    """What ``partial_regenerate`` did."""
 
     source: str
+    """The source, as it stands now."""
     validation: ValidationResult
+    """What is wrong with it."""
     regenerated: list[tuple[str, int]]
     """(type, page) pairs that were asked again and whose output was kept."""
     model_used: str
+    """Who was asked."""
     pages_json_path: Path
+    """The file of the stored pages."""
     source_path: Path
+    """The file of the source."""
     rejected: tuple[str, ...] = ()
     """History ids of the outputs that were not kept."""
     stop_reasons: Mapping[str, StopReason] = field(default_factory=dict)
     """Type name to the reason its work ended."""
     usage: Usage = field(default_factory=Usage)
+    """Tokens of all calls."""
     calls: int = 0
+    """Requests to the model."""
     failures: tuple[RegenError, ...] = ()
     """What ended work early: refusals, transport, budget, cassette misses."""
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -353,15 +403,18 @@ class PartialRegenResult:
     prompt_faults: tuple[PromptFault, ...] = ()
     """Errors that the prompts ask for themselves, so that no reply can correct them."""
     diff: str = ""
+    """Unified diff of the source, or of what it would be with the candidates that wait."""
+    pending: Mapping[str, str] = field(default_factory=dict)
+    """Type name to the id of the candidate that waits for review."""
 
     @property
     def cs_code(self) -> str:
-        """The requirement's name for ``source``."""
+        """Another name for ``source``."""
         return self.source
 
     @property
     def cs_path(self) -> Path:
-        """The requirement's name for ``source_path``."""
+        """Another name for ``source_path``."""
         return self.source_path
 
 

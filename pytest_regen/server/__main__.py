@@ -156,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     add("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
     add("--allow-host", action="append", default=[], metavar="NAME", help="further name it answers")
-    add("--provider", metavar="MODULE:ATTRIBUTE", help="who answers (default: the Anthropic API)")
+    add("--provider", metavar="NAME", help="who answers, as of pytest-regen (default: the API)")
     add("--model", help="model to ask (default: the provider's)")
     add("--timeout", type=_seconds, default=120.0, metavar="SECONDS", help="for one turn")
     add("--seal", choices=("on", "off"), help="contexts are sealed (default: if there is a key)")

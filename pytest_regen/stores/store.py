@@ -81,11 +81,20 @@ class Trial(Generic[StoreT]):
         found = dict.fromkeys(names, tuple(issues))
         self._trial.reject(partial(self._end, is_accepted=False, issues=found))
 
+    def withdraw(self) -> None:
+        """Take the candidate out and keep nothing of it here: it is kept elsewhere."""
+        self._trial.reject(partial(self._end, is_accepted=False, issues={}, keeps=False))
+
     def _end(
-        self, view: View, *, is_accepted: bool, issues: Mapping[str, Sequence[Issue]]
+        self,
+        view: View,
+        *,
+        is_accepted: bool,
+        issues: Mapping[str, Sequence[Issue]],
+        keeps: bool = True,
     ) -> Contents:
         contents, self.history = contents_at_end(
-            self._record, view, is_accepted=is_accepted, issues=issues
+            self._record, view, is_accepted=is_accepted, issues=issues, keeps=keeps
         )
         return contents
 

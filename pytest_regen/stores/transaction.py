@@ -153,7 +153,9 @@ class StoreUpdate(Generic[StoreT]):
                 contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in prompts])
             if schema is not None:
                 contents[SCHEMA_FILE] = schema.encode()
-            contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
+            given = (self._schema, prompts, source, envelope, ir)
+            if change.written or any(value is not None for value in given):
+                contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
         files.commit(contents)
         self._schema = None
         self.store = type(self.store).open(self.store.path)

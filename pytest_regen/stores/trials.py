@@ -203,6 +203,7 @@ def contents_at_end(
     *,
     is_accepted: bool,
     issues: Mapping[str, Sequence[Issue]] | None = None,
+    keeps: bool = True,
 ) -> tuple[Contents, tuple[str, ...]]:
     """Return what is written when a trial ends, and the ids of the history entries in it.
 
@@ -211,6 +212,7 @@ def contents_at_end(
         view: what the store holds.
         is_accepted: whether the candidate stays.
         issues: type name to what was found in the outputs that go to the history.
+        keeps: whether anything goes there.
     """
     file = view.root / PAGES_FILE
     pages = view.read(PAGES_FILE) or b""
@@ -219,6 +221,7 @@ def contents_at_end(
     entries = [
         replace(entry, issues=tuple((issues or {}).get(entry.type_name, ()))).with_id()
         for entry in record.history_entries(now, file, accepted=is_accepted)
+        if keeps
     ]
     contents: dict[str, bytes | None] = {**history_files(view.root, entries)}
     if not is_accepted:

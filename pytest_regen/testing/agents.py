@@ -48,6 +48,9 @@ __all__ = [
     "writing",
 ]
 
+# A failure shows the code of the test that called, none of the lines in between.
+__tracebackhide__ = True
+
 
 AgentFactory = Callable[[Provider], Any]
 """Makes an agent that speaks through the provider it is given. The agent has ``turn(request)``, or

@@ -57,6 +57,9 @@ __all__ = [
     "failing_checks",
 ]
 
+# A failure shows the code of the test that called, none of the lines in between.
+__tracebackhide__ = True
+
 _REPLIES: Final = Replies()
 _MAX_CALLS: Final = 3
 

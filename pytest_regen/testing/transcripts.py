@@ -32,6 +32,9 @@ __all__ = [
     "verify_transcript",
 ]
 
+# A failure shows the code of the test that called, none of the lines in between.
+__tracebackhide__ = True
+
 _WIDTH: Final = 100
 
 

@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from pytest_regen.turns.anthropic import AnthropicProvider
     from pytest_regen.turns.batches import BatchProvider
     from pytest_regen.turns.budget import Budget, TokenBudget, TokenLedger
+    from pytest_regen.turns.chat_providers import (
+        LiteLLMProvider,
+        OllamaProvider,
+        OpenAIProvider,
+    )
     from pytest_regen.turns.models import cost_of, describe_usage
     from pytest_regen.turns.providers import (
         CallableProvider,
@@ -49,8 +54,11 @@ __all__ = [
     "CacheTtl",
     "CallableProvider",
     "DryRunProvider",
+    "LiteLLMProvider",
     "Message",
     "ObjectWithRepair",
+    "OllamaProvider",
+    "OpenAIProvider",
     "Provider",
     "Reply",
     "ReplyJournal",

@@ -7,10 +7,8 @@ or no error for is sent and understood all the same.
 
 import inspect
 import os
-import threading
 import time
-import weakref
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +25,14 @@ from pytest_regen.errors import (
 )
 from pytest_regen.extras import needs
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
+from pytest_regen.turns.sdk import (
+    REPLAY_KEY,
+    Clients,
+    deliver,
+    is_replay,
+    plain,
+    root_cause,
+)
 from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
@@ -42,15 +48,13 @@ from pytest_regen.turns.wire import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
-
     import anthropic
     from anthropic import Anthropic, AsyncAnthropic
 
     from pytest_regen.turns.limits import RateLimiter, RateState
     from pytest_regen.turns.pacing import PacedTurn
 
-__all__ = ["DEFAULT_BASE_URL", "AnthropicProvider", "plain"]
+__all__ = ["DEFAULT_BASE_URL", "AnthropicProvider"]
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
@@ -65,15 +69,6 @@ _OLDEST = (0, 40)
 """The first release of the SDK that a turn is tried with; earlier ones fail with newer httpx."""
 _PARAMETERS = frozenset({"max_tokens", "messages", "model", "stream", "system"})
 """What every release has parameters for; the rest goes into its ``extra_body`` as it is."""
-_REPLAY_KEY = "replayed"
-"""Stands where a key would: the client demands one even if nothing is ever sent."""
-
-
-_Keepers = list[AsyncGenerator[None, None]]
-_keepers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Keepers]" = (
-    weakref.WeakKeyDictionary()
-)
-"""What closes the asynchronous clients; held here, because a provider may end before its loop."""
 
 
 class AnthropicProvider:
@@ -118,17 +113,10 @@ class AnthropicProvider:
         ).rstrip("/")
         self.max_retries = max_retries
         self.timeout = timeout
-        self._lock = threading.Lock()
-        # By key: the environment may name another one between two turns, as it does in tests.
-        self._clients: dict[str, Anthropic] = {}
-        # A provider that was never closed closes its sockets before Python warns about them.
-        weakref.finalize(self, _close_all, self._clients)
+        self._clients: Clients[Anthropic, AsyncAnthropic] = Clients()
         self._limiters: dict[str, RateLimiter] = {}
         self._limiter: RateLimiter | None = None
         self._replies = 0
-        self._async_clients: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[str, AsyncAnthropic]
-        ] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"AnthropicProvider(model={self.model!r}, base_url={self.base_url!r})"
@@ -147,7 +135,7 @@ class AnthropicProvider:
         if replayed is not None:
             return replayed
         key = self._key_for(interceptor)
-        client, limiter = self._sync_client(key), self._limiter_of(key, interceptor)
+        client, limiter = self._clients.get(key, self._make), self._limiter_of(key, interceptor)
         turn = self._paced(limiter, request, body, interceptor)
         return turn.run(lambda: self._ask(client, body, interceptor))
 
@@ -160,9 +148,9 @@ class AnthropicProvider:
         if replayed is not None:
             return replayed
         key = self._key_for(interceptor)
-        client = await self._async_client(key)
+        client = await self._clients.aget(key, self._amake)
         # The first time a file is read.
-        is_known = key in self._limiters or _is_replay(interceptor)
+        is_known = key in self._limiters or is_replay(interceptor)
         limiter = (
             self._limiter_of(key, interceptor)
             if is_known
@@ -178,17 +166,11 @@ class AnthropicProvider:
 
     def close(self) -> None:
         """Close the connections that ``send`` opened; those of ``asend`` end with their loop."""
-        with self._lock:
-            _close_all(self._clients)
+        self._clients.close()
 
     async def aclose(self) -> None:
         """Close the connections that ``asend`` opened in the running event loop."""
-        import asyncio
-
-        with self._lock:
-            clients = self._async_clients.pop(asyncio.get_running_loop(), {})
-        for client in clients.values():
-            await client.close()
+        await self._clients.aclose()
 
     def _body(self, request: TurnRequest) -> dict[str, Any]:
         body = request_body(request)
@@ -222,7 +204,7 @@ class AnthropicProvider:
     def _limiter_of(self, key: str, interceptor: TurnInterceptor | None) -> "RateLimiter":
         from pytest_regen.turns.limits import RateLimiter
 
-        if _is_replay(interceptor):
+        if is_replay(interceptor):
             return RateLimiter()  # that lets everything through
         limiter = self._limiters.get(key)
         if limiter is None:
@@ -315,36 +297,18 @@ class AnthropicProvider:
                 failure.usage = spent
             raise failure from cause
 
-    def _sync_client(self, key: str) -> "Anthropic":
+    def _make(self, key: str) -> "Anthropic":
         anthropic = _sdk()
-        with self._lock:
-            client = self._clients.get(key)
-            if client is None:
-                http = anthropic.DefaultHttpxClient(event_hooks={"response": [_hear]})
-                client = anthropic.Anthropic(
-                    **self._options(key, anthropic.Anthropic), http_client=http
-                )
-                self._clients[key] = client
-            return client
+        http = anthropic.DefaultHttpxClient(event_hooks={"response": [_hear]})
+        options = self._options(key, anthropic.Anthropic)
+        client: Anthropic = anthropic.Anthropic(**options, http_client=http)
+        return client
 
-    async def _async_client(self, key: str) -> "AsyncAnthropic":
-        import asyncio
-
+    def _amake(self, key: str) -> "AsyncAnthropic":
         anthropic = _sdk()
-        with self._lock:
-            # Connections belong to the loop they were opened in.
-            clients = self._async_clients.setdefault(asyncio.get_running_loop(), {})
-            known = clients.get(key)
-            if known is not None:
-                return known
-            http = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [_ahear]})
-            client: AsyncAnthropic = anthropic.AsyncAnthropic(
-                **self._options(key, anthropic.AsyncAnthropic), http_client=http
-            )
-            clients[key] = client
-            keeper = _close_with_loop(client)
-            _keepers.setdefault(asyncio.get_running_loop(), []).append(keeper)
-        await anext(keeper)
+        http = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [_ahear]})
+        options = self._options(key, anthropic.AsyncAnthropic)
+        client: AsyncAnthropic = anthropic.AsyncAnthropic(**options, http_client=http)
         return client
 
     def _options(self, key: str, client: type) -> dict[str, Any]:
@@ -366,8 +330,8 @@ class AnthropicProvider:
         key = self._key
         if key:
             return key
-        if _is_replay(interceptor):
-            return _REPLAY_KEY
+        if is_replay(interceptor):
+            return REPLAY_KEY
         raise MissingKeyError(
             "no API key is set",
             why=f"the turn would be sent to {self._address}",
@@ -384,7 +348,7 @@ class AnthropicProvider:
         try:
             yield
         except CassetteMiss as miss:
-            raise _deliver(miss, interceptor) from None
+            raise deliver(miss, interceptor) from None
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
             failure, cause = self._failure(error, model)
             raise failure from cause
@@ -421,10 +385,10 @@ class AnthropicProvider:
                 return status_failure(error.status_code, body, model=model, address=address)
             case anthropic.APITimeoutError():
                 failure = timeout_failure(self.timeout, model=model, address=address)
-                failure.usage = Usage() if is_paid(_root_cause(error)) else None
+                failure.usage = Usage() if is_paid(root_cause(error)) else None
                 return failure
             case anthropic.APIConnectionError():
-                reason = _root_cause(error)
+                reason = root_cause(error)
                 failure = connection_failure(reason, model=model, address=address)
                 failure.usage = Usage() if is_paid(reason) else None
                 return failure
@@ -437,10 +401,6 @@ class AnthropicProvider:
                     why=scrub_text(f"{type(error).__name__}: {error}"),
                     hint="run the command again; what was finished before is kept",
                 )
-
-
-def _is_replay(interceptor: TurnInterceptor | None) -> bool:
-    return interceptor is not None and interceptor.is_replay_only
 
 
 def _sdk() -> Any:
@@ -474,49 +434,6 @@ def _pause(attempt: int, headers: Mapping[str, str]) -> float:
     if asked.replace(".", "", 1).isdigit():
         return float(asked) / 1_000
     return float(min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
-
-
-def _close_all(clients: "dict[str, Anthropic]") -> None:
-    while clients:
-        _, client = clients.popitem()
-        client.close()
-
-
-async def _close_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, None]:
-    """Close ``client`` when its event loop shuts down: loops end the generators left in them."""
-    try:
-        yield
-    finally:
-        await client.close()
-
-
-def plain(value: object) -> Any:
-    """Return an object of the SDK as the JSON it was made from.
-
-    Not by pydantic: it warns of blocks that are newer than the SDK, and before 2.12 fails at random
-    where a model of the SDK is used for the first time.
-    """
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    sent = getattr(value, "model_fields_set", None)
-    if sent is None:
-        return value
-    known = {name: item for name, item in vars(value).items() if name in sent}
-    return plain({**known, **(getattr(value, "model_extra", None) or {})})
-
-
-def _deliver(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:
-    if interceptor is not None:
-        interceptor.delivered(miss)
-    return miss.error
-
-
-def _root_cause(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 def _response_text(error: "anthropic.APIStatusError") -> str:

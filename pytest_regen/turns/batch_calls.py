@@ -13,8 +13,9 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_regen.errors import MissingExtraError, ProviderError, TransportError, UsageError
-from pytest_regen.turns.anthropic import AnthropicProvider, plain
+from pytest_regen.turns.anthropic import AnthropicProvider
 from pytest_regen.turns.batch_files import BatchFile
+from pytest_regen.turns.sdk import plain
 from pytest_regen.turns.wire import RATE_LIMITED
 
 __all__ = [
@@ -73,7 +74,7 @@ class BatchCalls(AnthropicProvider):
         Raises:
             MissingExtraError: the SDK has none.
         """
-        client = await self._async_client(self._key_for(None))
+        client = await self._clients.aget(self._key_for(None), self._amake)
         retries = self.max_retries if max_retries is None else max_retries
         batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
         if batches is None:

@@ -39,7 +39,6 @@ from pytest_regen.errors import (
 )
 from pytest_regen.files import project_root
 from pytest_regen.text import plural
-from pytest_regen.turns.anthropic import plain
 from pytest_regen.turns.background import background_loop, is_running
 from pytest_regen.turns.batch_calls import (
     FAILURES,
@@ -51,6 +50,7 @@ from pytest_regen.turns.batch_calls import (
 )
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, Origin
 from pytest_regen.turns.interception import current_interceptor
+from pytest_regen.turns.sdk import plain
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failure
 

@@ -49,6 +49,9 @@ __all__ = [
     "whole_reply",
 ]
 
+# A failure shows the code of the test that called, none of the lines in between.
+__tracebackhide__ = True
+
 R = TypeVar("R")
 
 CONTINUATIONS = 3

@@ -234,8 +234,24 @@ def tokens_for(estimate: int, model: str) -> int:
     return round(estimate * _DENSER) if is_modern else estimate
 
 
-def cost_of(usage: Usage, model: str) -> Decimal | None:
+_PRICED_AS = {
+    "bedrock": "aws",
+    "fireworks_ai": "fireworks",
+    "gemini": "google",
+    "together_ai": "together",
+    "vertex_ai": "google",
+    "xai": "x-ai",
+}
+"""What genai-prices calls the services that LiteLLM calls otherwise."""
+
+
+def cost_of(usage: Usage, model: str, provider: str | None = None) -> Decimal | None:
     """Return the list price of ``usage`` in US dollars.
+
+    Args:
+        usage: the tokens.
+        model: who wrote them.
+        provider: ``openai``, or ``litellm:`` and a service; ``None`` for the Messages API.
 
     ``None`` for a model without a price, and where genai-prices (extra ``openapi``) is not there.
     The list ships with genai-prices and is never updated over the network, so the same turn
@@ -257,9 +273,14 @@ def cost_of(usage: Usage, model: str) -> Decimal | None:
         cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
     )
     try:
-        return genai_prices.calc_price(counted, model, provider_id="anthropic").total_price
+        service = (provider or "anthropic").removeprefix("litellm:")
+        model = model.removeprefix(f"{service}/")
+        price = genai_prices.calc_price(
+            counted, model, provider_id=_PRICED_AS.get(service, service)
+        )
     except LookupError:
         return None
+    return price.total_price
 
 
 def describe_usage(usage: Usage, model: str) -> str:

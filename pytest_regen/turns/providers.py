@@ -18,13 +18,14 @@ from pytest_regen.errors import (
     TransportError,
     UsageError,
 )
-from pytest_regen.modes import TEMPLATE
+from pytest_regen.modes import SERVICES, TEMPLATE, split_provider
 from pytest_regen.turns.anthropic import AnthropicProvider
 from pytest_regen.turns.interception import current_interceptor
 from pytest_regen.turns.steps import in_thread
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = [
+    "KEY_VARIABLES",
     "CallableProvider",
     "DryRunProvider",
     "ScriptedProvider",
@@ -32,6 +33,7 @@ __all__ = [
     "load_provider",
     "no_template",
     "provider_from_environment",
+    "reference_of",
     "require_api_key",
 ]
 
@@ -252,7 +254,10 @@ def no_template(what: str) -> NoTemplateError:
     )
 
 
-_FORM = "template, or module:attribute, for example tests.models:my_provider"
+_FORM = (
+    f"{', '.join(f'{service}:MODEL' for service in SERVICES)}, template, or module:attribute, for "
+    "example tests.models:my_provider"
+)
 
 
 def provider_from_environment(
@@ -280,15 +285,16 @@ def require_api_key() -> None:
             "ANTHROPIC_API_KEY is not set",
             why="a live turn needs a credential",
             hint="export ANTHROPIC_API_KEY=..., name another provider with --provider "
-            "module:attribute, or replay from a cassette",
+            "openai:MODEL, ollama:MODEL or module:attribute, or replay from a cassette",
         )
 
 
 def load_provider(reference: str, *, folder: Path | None = None) -> Provider:
-    """Return the provider that ``module:attribute`` names, or ``template``.
+    """Return the provider that ``openai:MODEL`` names, ``module:attribute``, or ``template``.
 
-    The attribute is a provider, a class or function without required parameters that makes one,
-    or a function from a list of messages to text.
+    The services are ``anthropic``, ``openai``, ``ollama`` and ``litellm``. The
+    attribute is a provider, a class or function without required parameters that makes one, or a
+    function from a list of messages to text.
 
     Args:
         reference: the name.
@@ -299,12 +305,46 @@ def load_provider(reference: str, *, folder: Path | None = None) -> Provider:
     """
     if reference == TEMPLATE:
         return TemplateProvider()
+    named = split_provider(reference)
+    if named is not None:
+        return _provider_of(*named)
     module_name, colon, path = reference.partition(":")
     if not (module_name and colon and path):
         raise UsageError(f"--provider {reference!r} names no provider", hint=f"write it as {_FORM}")
     with _importable(folder or Path.cwd()):
         found = _attribute(reference, module_name, path)
         return _as_provider(found, reference)
+
+
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""What holds the key of a service, where that is one variable."""
+
+
+def reference_of(service: str, model: str) -> str | None:
+    """Return what stands for a service where outputs say who wrote them; ``None``: the API."""
+    if service == "litellm":
+        inner, slash, _ = model.partition("/")
+        return f"litellm:{inner}" if slash else "litellm"
+    return None if service == "anthropic" else service
+
+
+def _provider_of(service: str, model: str) -> Provider:
+    if not model.strip():
+        raise UsageError(
+            f"--provider {service}: names no model",
+            why="the model stands behind the colon",
+            hint=f"write it as {service}:MODEL",
+        )
+    if service == "anthropic":
+        return AnthropicProvider(model)
+    from pytest_regen.turns import chat_providers
+
+    classes: dict[str, Callable[[str], Provider]] = {
+        "openai": chat_providers.OpenAIProvider,
+        "ollama": chat_providers.OllamaProvider,
+        "litellm": chat_providers.LiteLLMProvider,
+    }
+    return classes[service](model)
 
 
 def _attribute(reference: str, module_name: str, path: str) -> object:

@@ -30,6 +30,9 @@ __all__ = [
     "tell",
 ]
 
+# A failure shows the code of the test that called, none of the lines in between.
+__tracebackhide__ = True
+
 R = TypeVar("R")
 Question = TypeVar("Question")
 Question_contra = TypeVar("Question_contra", contravariant=True)

@@ -4,7 +4,7 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
@@ -29,6 +29,7 @@ __all__ = [
     "Schema",
     "adapter_of",
     "agenerate_object_with_repair",
+    "describe_schema",
     "extract_json",
     "generate_object_with_repair",
     "object_steps",
@@ -294,7 +295,12 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
         described = stable_schema(adapter_of(schema))
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         return _PLAIN_HINT
-    text = json.dumps(described, indent=2, ensure_ascii=False)
+    return describe_schema(described)
+
+
+def describe_schema(schema: Mapping[str, Any]) -> str:
+    """Return what tells a model the form of its reply, from the JSON Schema of that form."""
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
     return (
         "\n\nRespond with one JSON value that matches this JSON Schema, and with nothing else:\n\n"
         + text

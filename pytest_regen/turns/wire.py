@@ -323,7 +323,14 @@ _TYPE_STATUS: Final[Mapping[str, int]] = {
 }
 
 
-def status_failure(status: int, body: object, *, model: str, address: str) -> ProviderError:
+def status_failure(
+    status: int,
+    body: object,
+    *,
+    model: str,
+    address: str,
+    hints: Mapping[int, str] | None = None,
+) -> ProviderError:
     """Return the error for an answer with an error status, or an error inside a stream.
 
     Args:
@@ -331,6 +338,7 @@ def status_failure(status: int, body: object, *, model: str, address: str) -> Pr
         body: decoded JSON of the answer, or its text.
         model: model asked.
         address: host the request went to.
+        hints: what to do next, by status, where that is not what the Messages API needs.
     """
     kind, message = _envelope(body)
     # An error inside a stream arrives under the status 200 of the response it interrupts.
@@ -344,26 +352,35 @@ def status_failure(status: int, body: object, *, model: str, address: str) -> Pr
             why=why,
             hint="raise the limit in the console, or wait until the limit's period ends",
         )
+    advice = {**_NEXT, **(hints or {})}
     if real in _TRANSIENT or real >= _SERVER_ERROR:
-        return TransportError(what, why=why, hint=_NEXT.get(real, _NEXT_AGAIN))
-    return RejectedRequestError(what, status=real, why=why, hint=_NEXT.get(real, _NEXT_REJECTED))
+        return TransportError(what, why=why, hint=advice.get(real, _NEXT_AGAIN))
+    return RejectedRequestError(what, status=real, why=why, hint=advice.get(real, _NEXT_REJECTED))
 
 
-def timeout_failure(seconds: float, *, model: str, address: str) -> ProviderError:
-    """Return the error for a reply that did not come in time."""
+def timeout_failure(
+    seconds: float, *, model: str, address: str, provider: str = "AnthropicProvider"
+) -> ProviderError:
+    """Return the error for a reply that did not come in time; ``provider`` is the class asked."""
     return TransportError(
         f"{address} did not answer within {seconds:g} s (model {model!r})",
         why="the request timed out, and so did its retries",
-        hint="run the command again, or give it longer: AnthropicProvider(timeout=...)",
+        hint=f"run the command again, or give it longer: {provider}(timeout=...)",
     )
 
 
-def connection_failure(reason: str, *, model: str, address: str) -> ProviderError:
+def connection_failure(
+    reason: str,
+    *,
+    model: str,
+    address: str,
+    hint: str = "check the network and ANTHROPIC_BASE_URL, then run the command again",
+) -> ProviderError:
     """Return the error for a connection that was never made, or dropped."""
     return TransportError(
         f"{address} could not be reached (model {model!r})",
         why=scrub_text(reason) or "the connection was dropped",
-        hint="check the network and ANTHROPIC_BASE_URL, then run the command again",
+        hint=hint,
     )
 
 

@@ -48,6 +48,11 @@ class UnitsResult:
         return tuple(result.name for result in self.results if result.regenerated)
 
     @property
+    def pending(self) -> Mapping[str, str]:
+        """The units of which a candidate waits for review, and its id."""
+        return {result.name: result.pending[0] for result in self.results if result.pending}
+
+    @property
     def skipped(self) -> Mapping[str, str]:
         """The units that must not be asked for, and why."""
         return {result.name: result.skipped for result in self.results if result.skipped}
@@ -127,7 +132,8 @@ def generate_steps(
             units = done.view
     kept = tuple(name for name in chosen if name not in {result.name for result in results})
     diff = source_diff(before, units.text, file.place)
-    return UnitsResult(units, tuple(results), diff, kept)
+    stored = units if settings.pending is None else file.open()
+    return UnitsResult(stored, tuple(results), diff, kept)
 
 
 def regenerate_units(
@@ -345,4 +351,4 @@ def _without_edits(
 
 def _result(file: UnitFile, before: FileUnits, done: Work[FileUnits]) -> UnitsResult:
     diff = source_diff(before.text, done.view.text, file.place)
-    return UnitsResult(done.view, tuple(done.results), diff)
+    return UnitsResult(done.stored, tuple(done.results), diff)

@@ -28,6 +28,7 @@ __all__ = [
     "TEST_FILES",
     "KindOfFile",
     "ProjectKinds",
+    "fits_glob",
     "has_kinds",
     "load_kinds",
     "prepare_kinds",
@@ -170,7 +171,7 @@ class ProjectKinds:
         claims = [
             one
             for one in self.kinds
-            if any(_fits(place, glob_) for glob_ in one.globs) and one.claims(self.root)(place)
+            if any(fits_glob(place, glob_) for glob_ in one.globs) and one.claims(self.root)(place)
         ]
         return self._claiming_kind(place, claims) if claims else None
 
@@ -182,7 +183,7 @@ class ProjectKinds:
             (
                 one.kind
                 for one in able
-                if place is not None and any(_fits(place, pattern) for pattern in one.globs)
+                if place is not None and any(fits_glob(place, pattern) for pattern in one.globs)
             ),
             None,
         )
@@ -245,7 +246,7 @@ class ProjectKinds:
         )
 
 
-def _fits(name: str, pattern: str) -> bool:
+def fits_glob(name: str, pattern: str) -> bool:
     """Return whether a path from the root is as a glob wants it; ``**`` stands for any folders."""
     return _match_parts(name.split("/"), pattern.split("/"))
 

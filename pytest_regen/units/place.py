@@ -195,6 +195,7 @@ class UnitFile:
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs, tests),
+                correction=correction,
                 stored=recorded.output if recorded and recorded.prompt == prompt else None,
             )
         ]
@@ -358,6 +359,10 @@ class _Trial:
             if entry is not None:
                 write.record(entry)
         return write.contents()
+
+    def withdraw(self) -> None:
+        """Take the candidate out and keep nothing of it here: it is kept elsewhere."""
+        self._trial.reject()
 
     def reject(self, issues: Iterable[Issue]) -> None:
         """Take the candidate out and put it into the history."""

@@ -550,6 +550,21 @@ class FileUnits:
             return f"it has no place in {self.here}: {found['MISSING_UNIT'].detail}"
         return ""
 
+    def output(self, name: str, page: int) -> str | None:  # a unit has one page
+        """Return the text of a unit; ``None`` where it is not in the file."""
+        found = self.texts.get(name)
+        return found.text if found else None
+
+    def is_placed(self, name: str) -> bool:
+        """Return whether a candidate could be put into the file."""
+        return name not in self._unplaced
+
+    def basis(self, name: str) -> str:
+        """Return a digest of a unit's text, its prompt and its inputs; raises KindError."""
+        return canonical_hash(
+            [self.output(name, 1), self.prompt(name), self.inputs(name).inputs_sha256]
+        )
+
     def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
         texts = {answer.ask.name: answer.output for answer in answers}

@@ -99,9 +99,13 @@ class Issue:
     """One thing a validator dislikes, with its place."""
 
     code: str
+    """One of ``CODES``, or one of a user's own."""
     message: str
+    """What is wrong, in one sentence that shows the value."""
     type_name: str | None = None
+    """The type, or the unit."""
     detail: str | None = None
+    """More lines, where the message alone does not say it all."""
     page: int | None = None
     """Counts from 1; ``None`` where the fault cannot be put on one page."""
     line: int | None = None
@@ -109,6 +113,7 @@ class Issue:
     field: str | None = None
     """JSON name of the field, or the wire value of the enum member, as text."""
     severity: Severity = "error"
+    """An error fails the item, a warning is listed."""
     file: str | None = None
     """Name of the artifact that is at fault, where that is not the source."""
     excerpt: Excerpt | None = dataclasses.field(default=None, compare=False)

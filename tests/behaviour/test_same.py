@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.behaviour.same import (
     ABSENT,
@@ -70,7 +71,7 @@ def test_a_value_is_the_same_as_itself(value: Any) -> None:
     assert are_same(value, json.dumps(value), ANY)
 
 
-@pytest.mark.parametrize(
+@each(
     ("expected", "actual", "expression", "same"),
     [
         (1, "1.0", Scalar(kind="integer"), True),

@@ -2,13 +2,12 @@
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pages import ROOT, blocks, environment, printed, sessions
 from talk import FILE, RECORDING, TEST, answering, record
+from warm_python import run_python
 
 from pytest_regen.cassettes import read_cassette
 
@@ -40,14 +39,7 @@ def interactions(path: Path) -> list[bytes]:
 @pytest.mark.parametrize("text", [t for t in blocks(PAGE, "python") if t != TEST])
 def test_a_piece_of_python_runs(text: str) -> None:
     """From the root of a checkout, without a key."""
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(["-c", text], ROOT, environment())
 
     assert done.returncode == 0, done.stderr
     shown = re.findall(r"^print\(.*\)  # (.*)$", text, re.MULTILINE)
@@ -67,35 +59,29 @@ def test_the_recording_is_that_of_the_page(tmp_path: Path) -> None:
     assert len(cassette.interactions) == 5
 
 
-def test_the_message_is_the_one_that_is_printed(talk: Path) -> None:
-    """Line for line, once the third prompt is changed; before that the test passes."""
-    [(command, shown), _] = sessions(blocks(PAGE, "console")[0])
-    assert any("1 passed" in line for line in printed(command, talk))
-    change_the_third_prompt(talk)
+def test_the_message_and_the_command_are_those_of_the_page(talk: Path) -> None:
+    """Once the third prompt is changed, it is printed line for line; the command mends it.
 
-    lines = printed(command, talk)
+    Turns 1 and 2 keep their bytes, 3 to 5 are sent, and the test is green again.
+    """
+    [(run, shown), (mend, _)] = sessions(blocks(PAGE, "console")[0])
+    change_the_third_prompt(talk)
+    before = interactions(talk / FILE)
+
+    lines = printed(run, talk)
+    with answering() as env:
+        recorded = printed(mend, talk, env)
+    replayed = printed(run, talk)
 
     assert [line for line in shown if line not in lines] == []
     assert all(text in "\n".join(shown) for text in ("turn 3", "$.messages[4].content", *CHANGED))
-
-
-def test_the_command_it_prints_records_from_there_on(talk: Path) -> None:
-    """Turns 1 and 2 keep their bytes, 3 to 5 are sent, and the test is green again."""
-    change_the_third_prompt(talk)
-    [_, (command, _)] = sessions(blocks(PAGE, "console")[0])
-    told = [line for line in printed("pytest test_talk.py", talk) if " next: " in f" {line}"]
-    assert any(line.endswith(f"next: {command}") for line in told)
-    before = interactions(talk / FILE)
-
-    with answering() as env:
-        recorded = printed(command, talk, env)
-
+    assert any(line.endswith(f"next: {mend}") for line in lines)
     after = interactions(talk / FILE)
     assert any("1 passed" in line for line in recorded)
     assert (len(before), len(after)) == (5, 5)
     assert after[:2] == before[:2]
     assert not set(after[2:]) & set(before)
-    assert any("1 passed" in line for line in printed("pytest test_talk.py", talk))
+    assert any("1 passed" in line for line in replayed)
 
 
 def test_the_recordings_of_the_project_are_clean() -> None:

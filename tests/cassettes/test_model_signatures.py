@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from planted_secrets import HEX, KINDS, MIXED, UPPER, core
 from recorded import answering
+from tables import each
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
@@ -72,8 +73,8 @@ def events(value: object) -> bytes:
     return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in said)
 
 
-@pytest.mark.parametrize("write", [as_json, in_text, events])
-@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+@each("write", [as_json, in_text, events])
+@each("make", SHAPES.values(), ids=SHAPES)
 def test_it_is_written_as_it_came(
     make: Callable[[str], Any], write: Callable[[Any], bytes]
 ) -> None:
@@ -145,7 +146,7 @@ def test_it_survives_a_conversion(tmp_path: Path) -> None:
     assert [one.code for one in check_cassettes([path], Limits())] == []
 
 
-@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+@each("make", SHAPES.values(), ids=SHAPES)
 def test_a_credential_in_its_place_is_none(make: Callable[[str], Any]) -> None:
     """What has the shape of a credential is replaced behind these names, too."""
     for kind in ("anthropic", "github", "openai", "slack", "stripe", "jwt"):

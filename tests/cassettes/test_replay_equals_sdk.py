@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import outcome, record, replaying
+from tables import each
 from turn_values import MODEL
 
 from pytest_regen.cassettes import ReplayProvider, read_cassette, use_cassette
@@ -82,7 +83,7 @@ def text_of(content: Any) -> tuple[str, Any]:
     return block["text"], block["cache_control"].get("ttl", "5m")
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: str(path.relative_to(EXAMPLES)))
+@each("path", RECORDED, ids=lambda path: str(path.relative_to(EXAMPLES)))
 def test_every_recording_of_the_examples_replays_the_same(path: Path) -> None:
     """Each recorded request is asked again, as it stands in the file, on every path."""
     file = read_cassette(path)

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planted_secrets import KINDS, MIXED, NAMED, NEWER, UNLISTED, core
+from tables import each
 
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
@@ -37,7 +38,7 @@ CODE = sorted((ROOT / "pytest_regen" / "cassettes").rglob("*.py"))
 PROSE = sorted((ROOT / "docs").glob("*.md"))
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+@each("path", RECORDINGS, ids=lambda path: path.stem)
 def test_recordings_stay_as_they_are(path: Path) -> None:
     """Those of the examples, and eight of the real API by other projects."""
     file = read_cassette(path)
@@ -152,7 +153,7 @@ def folded_cassette(folder: Path, before: int, field: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("before", range(80))
+@each("before", range(80))
 def test_a_signature_that_is_folded_is_none(before: int, tmp_path: Path) -> None:
     """YAML breaks long texts anywhere, between the quote and the name of a signature too."""
     signature = (
@@ -163,7 +164,7 @@ def test_a_signature_that_is_folded_is_none(before: int, tmp_path: Path) -> None
     assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]
 
 
-@pytest.mark.parametrize("before", range(80))
+@each("before", range(80))
 def test_a_credential_that_is_folded_is_found(before: int, tmp_path: Path) -> None:
     """Wherever the line ends, before its name, behind it or nowhere near."""
     path = folded_cassette(tmp_path, before, '"api_key": "x9Kq2Lw8Zr4Tn6Vb1Mc3Pd5Sf7Gh0Jy"')
@@ -171,7 +172,7 @@ def test_a_credential_that_is_folded_is_found(before: int, tmp_path: Path) -> No
     assert "SECRET" in [one.code for one in check_cassettes([path], Limits())]
 
 
-@pytest.mark.parametrize("path", [*CODE, *PROSE], ids=lambda path: path.name)
+@each("path", [*CODE, *PROSE], ids=lambda path: path.name)
 def test_code_and_prose_stay_as_they_are(path: Path) -> None:
     """They speak of keys and tokens all the time, in plain and as JSON within JSON."""
     text = path.read_text("utf-8")
@@ -237,7 +238,7 @@ def test_images_stay_as_they_are(size: int) -> None:
         assert scrub_value({"data": text}) == {"data": text}
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         {"required": ["password", "email2fa"]},

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from planted_secrets import HEX, IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
+from tables import each
 
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writer import check_text
@@ -63,8 +64,8 @@ WRITTEN: dict[str, Callable[[str], str]] = {
 NEIGHBOURS = [*((one, "") for one in BEFORE), *(("", one) for one in BEHIND)]
 
 
-@pytest.mark.parametrize("write", WRITTEN.values(), ids=WRITTEN)
-@pytest.mark.parametrize("number", range(len(EVERY)), ids=list(EVERY))
+@each("write", WRITTEN.values(), ids=WRITTEN)
+@each("number", range(len(EVERY)), ids=list(EVERY))
 def test_every_neighbour(number: int, write: Callable[[str], str]) -> None:
     """A line end, an escape, a quote, a colour, a path: in plain and in written text.
 
@@ -208,8 +209,8 @@ def stream(pieces: tuple[str, ...], kind: str, *, index: int = 1) -> str:
     return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
 
 
-@pytest.mark.parametrize("kind", DELTAS)
-@pytest.mark.parametrize("secret", [*PLANTED.values(), *NAMED.values()], ids=[*PLANTED, *NAMED])
+@each("kind", DELTAS)
+@each("secret", [*PLANTED.values(), *NAMED.values()], ids=[*PLANTED, *NAMED])
 def test_pieces_of_a_stream(secret: str, kind: str) -> None:
     """Cut anywhere, in text or in the JSON of a tool's input, all of it is gone or refused."""
     for before in ("", "cat\n", "密"):
@@ -239,7 +240,7 @@ def test_a_password_in_pieces() -> None:
             assert password not in clean_body(said.encode()).decode(), cut
 
 
-@pytest.mark.parametrize("secret", IN_CONTEXT.values(), ids=IN_CONTEXT)
+@each("secret", IN_CONTEXT.values(), ids=IN_CONTEXT)
 def test_what_only_its_context_tells(secret: str) -> None:
     """A column of a table, a name in another language: alone, as JSON, in JSON, in an event."""
     for body in (
@@ -305,9 +306,9 @@ NAMED_FIELDS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("depth", [0, 1, 2])
-@pytest.mark.parametrize("form", ["escaped", "events", "lines"])
-@pytest.mark.parametrize("value", NAMED_FIELDS, ids=str)
+@each("depth", [0, 1, 2])
+@each("form", ["escaped", "events", "lines"])
+@each("value", NAMED_FIELDS, ids=str)
 def test_fields_named_for_what_they_hold(value: Any, form: str, depth: int) -> None:
     """What has no shape is known by the name of its field, of its label, or by its flag."""
     hidden = next(

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from planted_secrets import HEX, KINDS, PLANTED, UNLISTED
 from recorded import KEY, outcome, record, replaying
+from tables import each
 from turn_values import turn
 
 from pytest_regen.cassettes import use_cassette
@@ -224,8 +225,8 @@ ENCODED: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("encode", ENCODED.values(), ids=ENCODED)
-@pytest.mark.parametrize("secret", KINDS.values(), ids=KINDS)
+@each("encode", ENCODED.values(), ids=ENCODED)
+@each("secret", KINDS.values(), ids=KINDS)
 def test_forty_kinds_however_they_are_encoded(secret: str, encode: Callable[[str], str]) -> None:
     """Found, replaced where it stands, and what is clean is left as it is."""
     text = encode(f"before it {secret} and after")
@@ -271,7 +272,7 @@ def spent_on(text: str) -> float:
     return time.process_time() - began
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@each("piece", PIECES)
 def test_what_is_repeated_takes_no_longer_a_character(piece: str) -> None:
     """A text of names, marks or escapes is searched in linear time, or in no time at all."""
     long = spent_on(piece * (40_000 // len(piece)))

@@ -79,6 +79,7 @@ def test_a_killed_run_keeps_what_it_had(path: Path) -> None:
     assert not path.with_name("c.yaml.partial").exists()
 
 
+@pytest.mark.sweep  # In every run test_kills.py has such processes.
 def test_processes_recording_one_cassette_lose_nothing(path: Path) -> None:
     """Four at once, three turns each: twelve recordings, and nothing else in the folder."""
     children = [child(path, f"child {n}", 3, "well") for n in range(4)]

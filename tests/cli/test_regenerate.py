@@ -139,7 +139,7 @@ def test_attempts_are_replies_per_page(broken: Path) -> None:
     assert one.code == 1
     assert "1 call," in one.err
     assert "Owner: the model makes the same mistakes again (no_progress)" in one.err
-    assert "--from-errors --model ANOTHER" in one.err
+    assert "--from-errors --provider plugin_answers:Stubborn --model ANOTHER" in one.err
 
 
 def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:

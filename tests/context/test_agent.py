@@ -11,6 +11,7 @@ import pytest
 from context_values import ASKS, FRAMING, INFERRED, LOCATION, RENT, WORDS, WRITES, context, wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.context import (
     SCOPE_EXAMPLES,
@@ -75,7 +76,7 @@ def test_a_second_turn_sends_the_whole_context() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "bad",
     [
         "",
@@ -90,7 +91,7 @@ def test_a_second_turn_sends_the_whole_context() -> None:
         '{"needs_clarification": false, "subject_line": "' + "x" * 81 + '"}',
     ],
 )
-@pytest.mark.parametrize("request_", [FIRST, SECOND], ids=["first", "second"])
+@each("request_", [FIRST, SECOND], ids=["first", "second"])
 def test_an_unusable_reply_is_asked_for_again(bad: str, request_: ClarificationRequest) -> None:
     """The second request begins with the first, word for word, and says what is wrong."""
     provider = ScriptedProvider([bad, WRITES])
@@ -267,7 +268,7 @@ def test_legacy_answers_are_deprecated() -> None:
     ClarifyingAgent(ScriptedProvider([WRITES])).turn(both)
 
 
-@pytest.mark.parametrize(
+@each(
     ("level", "scope", "agrees"),
     [
         ("city", "local", True),

@@ -9,6 +9,7 @@ import pytest
 from context_values import RENT
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.context import (
     InferredContext,
@@ -50,7 +51,7 @@ def test_the_corpus_is_large_and_varied() -> None:
     assert len(set(HOSTILE_TEXTS)) == len(HOSTILE_TEXTS) >= 60
 
 
-@pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
+@each("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
 def test_a_hostile_text_changes_nothing_but_a_string(text: str) -> None:
     """In all leaves at once and in each alone: same lines, headings, bullets, labels."""
     for number, flow in enumerate(FLOWS):
@@ -63,14 +64,14 @@ def test_a_hostile_text_changes_nothing_but_a_string(text: str) -> None:
             assert as_data(fitting(path, text)) in prompt
 
 
-@pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
+@each("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
 def test_a_hostile_text_changes_no_other_prompt_either(text: str) -> None:
     """Those of the first turn and of the legacy fields."""
     assert skeleton(render_description(text)) == skeleton(render_description(RENT))
     assert skeleton(render_legacy(text, {text: text})) == skeleton(render_legacy("a", {"b": "c"}))
 
 
-@pytest.mark.parametrize(("number", "path"), LEAVES, ids=str)
+@each(("number", "path"), LEAVES, ids=str)
 def test_a_text_of_a_megabyte_is_refused_by_name(number: int, path: str) -> None:
     """Every leaf has its limit, and the error says which leaf it was."""
     with pytest.raises(InvalidContextError) as caught:

@@ -11,6 +11,7 @@ import pytest
 from context_values import LOCATION, WORDS, context, leaves, wire, wires
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.context import (
     ConversationContext,
@@ -282,7 +283,7 @@ def test_a_policy_is_kept() -> None:
             require_seal(policy, seal, context(), conversation="c-1")
 
 
-@pytest.mark.parametrize(
+@each(
     "key",
     [
         " " * 32,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from context_values import FRAMING, INFERRED, LOCATION, RENT, WORDS, context, wire
 from pydantic import ValidationError
+from tables import each
 
 from pytest_regen.context import (
     Ask,
@@ -114,7 +115,7 @@ def test_what_says_nothing_is_no_answer(nothing: object) -> None:
     assert context(FRAMING, framing=nothing) == context(FRAMING)
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "place", "reason"),
     [
         (None, "", "valid dictionary"),

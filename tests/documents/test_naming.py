@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_names import PlainNames
 from small_documents import build
+from tables import each
 
 from pytest_regen.documents.naming import give_names, home_name, singular
 from pytest_regen.documents.places import Pointer, pointer_segments
 
 
-@pytest.mark.parametrize(
+@each(
     ("plural", "expected"),
     [
         ("status", "status"),
@@ -59,7 +60,7 @@ def test_singular(plural: str, expected: str) -> None:
     assert singular(plural) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("pointer", "expected"),
     [
         ("/components/schemas/Order", "Order"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from pytest_regen.documents import read_document
 from pytest_regen.documents.reading import load_file
@@ -27,7 +28,7 @@ def refusal(folder: Path, text: str | bytes, name: str = "api.yaml") -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("no", "no"),
@@ -132,7 +133,7 @@ def test_half_a_surrogate_pair_is_replaced_and_told(tmp_path: Path) -> None:
     assert [defect.where for defect in loaded.defects] == ["#/a/0"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "name", "reason"),
     [
         ("", "a.yaml", "empty"),

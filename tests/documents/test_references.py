@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from small_documents import build_field, build_file, document_of, messages
+from tables import each
 
 from pytest_regen.documents import read_document
 from pytest_regen.errors import UnknownOperationError
@@ -56,7 +57,7 @@ properties:
     assert made.defects == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("reference", "reason"),
     [
         ("https://example.org/a.json#/x", "is a URL"),

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from short_types import COLOUR, PET, fields_of, ref, root_of
 from small_documents import build, build_field, build_file, document_of, messages
+from tables import each
 
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "word", "severity"),
     [
         ({"$ref": "#/components/schemas/Nowhere"}, "points at nothing", "error"),

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from short_types import COLOUR, NULL_OBJECT, PET, fields_of, ref, spelled
 from small_documents import build, build_field, messages
+from tables import each
 
 from pytest_regen.errors import NothingToGenerateError
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "expected"),
     [
         ({"type": "string"}, "string"),
@@ -125,7 +126,7 @@ def test_a_narrowed_enum_stays_the_enum(tmp_path: Path) -> None:
     assert field.description == "d"
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "version"),
     [
         ({"type": "string", "nullable": True}, "3.0.3"),

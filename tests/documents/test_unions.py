@@ -7,6 +7,7 @@ import pytest
 from plain_names import PlainNames
 from short_types import COLOUR, PET, fields_of, ref, spelled, type_of
 from small_documents import build, build_field, messages
+from tables import each
 
 from pytest_regen.documents import IR, build_ir, read_document
 from pytest_regen.documents.ir import UnionOf, referenced_names
@@ -32,8 +33,8 @@ def tagged(**values: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("word", ["oneOf", "anyOf"])
-@pytest.mark.parametrize(
+@each("word", ["oneOf", "anyOf"])
+@each(
     ("branches", "expected"),
     [
         ([ref("Cat"), ref("Dog")], "Cat | Dog"),

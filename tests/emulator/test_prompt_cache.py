@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
+from tables import each
 
 from pytest_regen.emulator.api import MessagesApi
 from pytest_regen.emulator.limits import Clock
@@ -316,7 +317,7 @@ CITED = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "kept"),
     [
         ({}, ("tools", "system", "messages")),

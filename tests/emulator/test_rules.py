@@ -7,6 +7,7 @@ import pytest
 from emulator_requests import api, ask, assistant, body, said, send, text, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.emulator.messages import signature
 from pytest_regen.turns.models import MODELS, find_model
@@ -206,7 +207,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("fields", "message"), REFUSED.values(), ids=REFUSED.keys())
+@each(("fields", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused_with_400(fields: dict[str, Any], message: str) -> None:
     """A broken rule is an invalid_request_error that says which."""
     response = send(api(), fields)
@@ -247,7 +248,7 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("fields", ACCEPTED.values(), ids=ACCEPTED.keys())
+@each("fields", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(fields: dict[str, Any]) -> None:
     """What the API takes is taken."""
     response = send(api(), fields)
@@ -344,7 +345,7 @@ def test_thinking_cannot_be_marked() -> None:
     assert said(response)["error"]["message"] == expected
 
 
-@pytest.mark.parametrize("model", [model.id for model in MODELS if model.is_modern])
+@each("model", [model.id for model in MODELS if model.is_modern])
 def test_thinking_must_come_back_as_it_went_out(model: str) -> None:
     """Text, signature and, on models that bind it, what was said before are all checked."""
     core = api()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from emulator_requests import api, assistant, body, said, send, text, user
+from tables import each
 
 from pytest_regen.turns.models import MODELS
 
@@ -48,7 +49,7 @@ MATRIX: dict[str, tuple[dict[str, Any], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("fields", "taken"), MATRIX.values(), ids=MATRIX)
+@each(("fields", "taken"), MATRIX.values(), ids=MATRIX)
 def test_models_take_what_they_are_documented_to_take(
     fields: dict[str, Any], taken: set[str]
 ) -> None:
@@ -178,7 +179,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("fields", "message"), REFUSED.values(), ids=REFUSED)
+@each(("fields", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused_with_400(fields: dict[str, Any], message: str) -> None:
     """A broken rule is an invalid_request_error that says which, and is not to be retried."""
     response = send(api(), fields)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from emulator_requests import api, body, said, send
+from tables import each
 
 from pytest_regen.emulator.schemas import mismatch
 from pytest_regen.emulator.values import EmulatedReply
@@ -24,7 +25,7 @@ PET = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "problem"),
     [
         ({"name": "Ada"}, ""),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from emulator_requests import body, said, send, text, user
+from tables import each
 
 from pytest_regen.emulator import (
     BatchStep,
@@ -95,7 +96,7 @@ def test_faults_come_first_and_the_last_reply_stays(script: Script) -> None:
     assert told == [Fault(529)] * 2 + [EmulatedReply("Hello.")] * 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("match", "fields", "accepts"),
     [
         (Match(), {}, True),
@@ -153,7 +154,7 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
     assert "Who are you?" in message
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "complaint"),
     [
         ("rules: [", "is no YAML"),

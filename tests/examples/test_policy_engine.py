@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from engine import Decision, PolicyEngine, PolicyError
+from tables import each
 
 HOME = "/no/home/ada"
 SANDBOX = "/no/home/ada/box"
@@ -205,7 +206,7 @@ def test_a_missing_argument_still_carries_its_roles() -> None:
     assert engine(rule("any", roles=["read-path"])).evaluate(no_path).decision == "allow"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "rule_name"),
     [
         ({}, "write"),
@@ -380,8 +381,8 @@ def test_domains_of_git_remotes(remote: str, pattern: str, *, matches: bool) -> 
     assert (hosted.evaluate(call("git", "push", remote=remote)).decision == "allow") == matches
 
 
-@pytest.mark.parametrize("pattern", ["GitHub.com", "github.com", "*.GitHub.com", "*.github.com"])
-@pytest.mark.parametrize("value", ["GitHub.com", "github.com", "https://GITHUB.com/a"])
+@each("pattern", ["GitHub.com", "github.com", "*.GitHub.com", "*.github.com"])
+@each("value", ["GitHub.com", "github.com", "https://GITHUB.com/a"])
 def test_hosts_have_no_letter_case(value: str, pattern: str) -> None:
     """With a scheme or without, in values and in patterns; paths of repositories have one."""
     ours = engine(rule("ours", domains={"roles": ["git-remote-url"], "allowed": [pattern]}))

@@ -71,10 +71,10 @@ def test_the_page_s_test_learns(
     """Section 5: recorded once, the first set wrong and the second right; then offline."""
     pytester.makepyfile(test_page=blocks(PAGE, "python")[4])
 
-    recorded = pytester.runpytest_inprocess("-p", "no:syrupy", "--regen-record", "once")
+    recorded = pytester.runpytest_inprocess("--regen-record", "once")
     asked = len(emulator.requests)
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    replayed = pytester.runpytest_inprocess("-p", "no:syrupy")
+    replayed = pytester.runpytest_inprocess()
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"regenerated": 1}
     assert len(emulator.requests) == asked == 2

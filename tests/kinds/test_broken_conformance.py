@@ -77,7 +77,7 @@ def test_a_kind_that_breaks_a_law_fails_it(pytester: pytest.Pytester) -> None:
     """What is wrong is said in words; a kind that is right passes."""
     pytester.makepyfile(regen_kinds=KINDS, test_kinds=TESTS)
 
-    result = pytester.runpytest_inprocess("-p", "no:syrupy", "-k", "good_texts or comes_back")
+    result = pytester.runpytest_inprocess("-k", "good_texts or comes_back")
 
     result.assert_outcomes(passed=4, failed=4, errors=2)
     result.stdout.fnmatch_lines(

@@ -34,7 +34,7 @@ def test_a_region_that_raises_fails_its_units(pytester: pytest.Pytester) -> None
     pytester.makepyprojecttoml('[tool.pytest-regen]\nkinds = ["regen_kinds:Notes"]\n')
     (pytester.path / "notes.txt").write_text("a note\n", "utf-8")
 
-    result = pytester.runpytest_subprocess("-p", "no:syrupy")
+    result = pytester.runpytest_subprocess()
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
@@ -51,7 +51,7 @@ def test_a_broken_source_catalogue_is_said_once_per_target(pytester: pytest.Pyte
     (pytester.path / "en.json").write_text('{\n"a": "x",\n"a": "y"}', "utf-8")
     (pytester.path / "de.json").write_text(json.dumps({"a": "x"}), "utf-8")
 
-    result = pytester.runpytest_inprocess("-p", "no:syrupy")
+    result = pytester.runpytest_inprocess()
 
     result.assert_outcomes(failed=1)
     said = "en.json, the source of translations: line 3, column 1: the JSON has the key 'a' *"

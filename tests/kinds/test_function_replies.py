@@ -2,7 +2,7 @@
 
 import textwrap
 
-import pytest
+from tables import each
 
 from pytest_regen.kinds.functions.replies import code_in
 from pytest_regen.kinds.functions.source import read_module
@@ -62,7 +62,7 @@ def fenced(text: str, language: str = "python") -> str:
     return f"```{language}\n{text}\n```"
 
 
-@pytest.mark.parametrize(
+@each(
     "reply",
     [
         BODY,

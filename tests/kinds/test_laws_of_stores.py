@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-import pytest
+from tables import each
 
 TESTS = Path(__file__).parents[1]
 
@@ -53,7 +53,7 @@ LAWS = {
 """Unrecorded text is the one law without a counterpart: a store has no text before its pages."""
 
 
-@pytest.mark.parametrize("law", LAWS)
+@each("law", LAWS)
 def test_a_law_of_kinds_is_held_for_stores(law: str) -> None:
     """The tests that hold it are there."""
     for test in LAWS[law]:

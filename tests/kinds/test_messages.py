@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.kinds import messages
 
@@ -10,7 +11,7 @@ POLISH = ("one", "few", "many")
 PLURAL = "{count, plural, one {# berth in {place}} other {# berths in {place}}}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "text"),
     [
         ("From {from} to {to}", "Bis {to} ab {from}"),
@@ -44,7 +45,7 @@ def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
     assert messages.placeholder_problem(source, text) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "text", "problem"),
     [
         ("Hi {name}", "Hallo {Name}", "lacks {name}"),
@@ -107,7 +108,7 @@ def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
     assert str(messages.tag_problem(source, text)).startswith(problem)
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "text", "needed"),
     [
         (PLURAL, "{count, plural, one {# Platz in {place}} other {# Plätze in {place}}}", ("one",)),
@@ -147,7 +148,7 @@ def test_a_plural_has_the_cases_of_its_language(
     assert messages.icu_problem(messages.read_icu(source), text, known) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "problem"),
     [
         ("{count, plural, one {# Platz} other {# Plätze}}", "lacks {place}"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from pytest_regen.errors import UsageError
 from pytest_regen.kinds.tongues import language_of, name_of, plurals_of
@@ -31,7 +32,7 @@ def issues(root: Path, source: str, text: str, language: str = "de", **entry: ob
     return [issue.code if issue.severity == "error" else issue.code.lower() for issue in found]
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "text"),
     [
         ("Cancel", "Abbrechen"),
@@ -55,7 +56,7 @@ def test_a_translation_is_clean(tmp_path: Path, source: str, text: str) -> None:
     assert not issues(tmp_path, source, text, keep=["Berthly"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "text", "codes"),
     [
         ("Hello {name}", "Hallo", ["PLACEHOLDER"]),

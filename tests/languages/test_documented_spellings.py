@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from pytest_regen.documents.ir import FieldIR, Scalar
 from pytest_regen.languages import find_language
@@ -88,7 +89,7 @@ def test_the_table_is_there() -> None:
     assert all(spellings(row[case]) for row in ROWS for case in CASES)
 
 
-@pytest.mark.parametrize(("words", "case", "spelled"), ACCEPTED)
+@each(("words", "case", "spelled"), ACCEPTED)
 def test_an_accepted_spelling_is_clean(words: str, case: str, spelled: str) -> None:
     """What the table accepts gives no issue."""
     field = {"json_name": "x", "type": expression(words), **CASES[case]}
@@ -96,8 +97,8 @@ def test_an_accepted_spelling_is_clean(words: str, case: str, spelled: str) -> N
     assert codes(field, spelled) == set()
 
 
-@pytest.mark.parametrize("words", [row["type in `ir.json`"] for row in ROWS])
-@pytest.mark.parametrize("case", CASES)
+@each("words", [row["type in `ir.json`"] for row in ROWS])
+@each("case", CASES)
 def test_the_first_spelling_is_what_prompts_ask_for(words: str, case: str) -> None:
     """Prompts and table agree."""
     row = next(row for row in ROWS if row["type in `ir.json`"] == words)
@@ -106,7 +107,7 @@ def test_the_first_spelling_is_what_prompts_ask_for(words: str, case: str) -> No
     assert find_language("csharp").spell(field) == spellings(row[case])[0]
 
 
-@pytest.mark.parametrize(("words", "spelled"), REFUSED)
+@each(("words", "spelled"), REFUSED)
 def test_a_refused_spelling_is_a_wrong_type(words: str, spelled: str) -> None:
     """What the table refuses is WRONG_TYPE, whatever the nullability."""
     field = {"json_name": "x", "type": expression(words), "required": True}
@@ -114,8 +115,8 @@ def test_a_refused_spelling_is_a_wrong_type(words: str, spelled: str) -> None:
     assert codes(field, spelled) == {"WRONG_TYPE"}
 
 
-@pytest.mark.parametrize("words", [row["type in `ir.json`"] for row in ROWS])
-@pytest.mark.parametrize("case", CASES)
+@each("words", [row["type in `ir.json`"] for row in ROWS])
+@each("case", CASES)
 def test_the_question_mark_decides(words: str, case: str) -> None:
     """The first spelling with the other nullability is NULLABILITY, but for required any."""
     row = next(row for row in ROWS if row["type in `ir.json`"] == words)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages import find_language
@@ -79,7 +80,7 @@ def codes(field: dict[str, Any], spelled: str, profile: str) -> set[str]:
     return {issue.code for issue in validate_generated_code(source, ir, profile=profile).issues}
 
 
-@pytest.mark.parametrize(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
+@each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
 def test_accepted_spellings_are_clean(profile: str, row: dict[str, str]) -> None:
     """What the table accepts gives no issue; the first spelling is what prompts ask for."""
     for case, marks in CASES.items():
@@ -92,7 +93,7 @@ def test_accepted_spellings_are_clean(profile: str, row: dict[str, str]) -> None
         assert {spelled: said for spelled, said in told.items() if said} == {}
 
 
-@pytest.mark.parametrize(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
+@each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
 def test_refused_spellings_are_wrong_types(profile: str, row: dict[str, str]) -> None:
     """What the table refuses is WRONG_TYPE."""
     field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
@@ -101,7 +102,7 @@ def test_refused_spellings_are_wrong_types(profile: str, row: dict[str, str]) ->
     assert {spelled: said for spelled, said in told.items() if said != {"WRONG_TYPE"}} == {}
 
 
-@pytest.mark.parametrize(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
+@each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
 def test_null_and_absence_decide(profile: str, row: dict[str, str]) -> None:
     """The first spelling is NULLABILITY where the other is asked for, but for unknown."""
     plain, other = (spellings(row[case])[0] for case in CASES)

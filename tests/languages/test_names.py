@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language
@@ -17,7 +18,7 @@ from pytest_regen.languages.csharp.names import (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("wire", "expected"),
     [
         ("isPublished", "IsPublished"),

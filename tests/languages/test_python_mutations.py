@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from python_kites import KITES, PYTHON, issues_of, pages_of
+from tables import each
 
 from pytest_regen.documents.ir import EnumValue, TypeIR
 from pytest_regen.prompts.values import output_mode
@@ -434,7 +435,7 @@ def test_right_pages_have_no_issue(profile: str) -> None:
     assert not issues_of(pages, KITES, profile)
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+@each("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_a_fault_is_found(operator: Operator) -> None:
     """A fault has its code, at its type and on its page."""
     place = next(place for each in operator.profiles for place in places(operator, each))

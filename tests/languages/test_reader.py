@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ships import FLAG, SHIP
+from tables import each
 
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, SourceFacts
@@ -26,7 +27,7 @@ def wire_names(code: str) -> list[str | int | None]:
     return [member.wire_name for member in only(code).members]
 
 
-@pytest.mark.parametrize(
+@each(
     ("literal", "expected"),
     [
         ('"id"', "id"),
@@ -92,7 +93,7 @@ def test_attributes_in_every_form(attributes: str) -> None:
     assert wire_names(f"class A {{ {attributes}\n public int X {{ get; set; }} }}") == ["id"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("head", "kind"),
     [
         ("public class A", "class"),
@@ -199,7 +200,7 @@ def broken(old: str, new: str) -> SourceFacts:
     return read(SHIP.replace(old, new, 1))
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "line", "words"),
     [
         ("Id { get; init; }", "Id { get; init }", 4, "';' is missing"),
@@ -259,7 +260,7 @@ def test_a_missing_enum_comma_is_told_at_the_member_before() -> None:
     assert (fault.line, fault.message) == (5, "a ',' is missing after 'Red'")
 
 
-@pytest.mark.parametrize(
+@each(
     "code",
     [
         "Here is the class you asked for:\n\n" + SHIP,

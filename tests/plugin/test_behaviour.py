@@ -28,7 +28,7 @@ def rounded(pytester: pytest.Pytester) -> Path:
 
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
     """Run pytest in this process."""
-    return pytester.runpytest_inprocess("-p", "no:syrupy", *options)
+    return pytester.runpytest_inprocess(*options)
 
 
 def test_a_type_that_misbehaves_fails_and_is_healed(

@@ -209,13 +209,13 @@ def test_a_mark_counts_whenever_it_was_added(
     """By a hook at any time before set-up, or by a fixture of a wider scope: nothing is sent."""
     write_late(project, mark)
 
-    project.run("-p", "early", record).assert_outcomes(passed=COUNT)
+    project.run("-p", "anyio", "-p", "early", record).assert_outcomes(passed=COUNT)
     assert len(emulator.requests) == COUNT
     for way in LATE:
         found = sorted(path.stem for path in (project.path / way).rglob("*.yaml"))
         assert found == (ALL if way in IN_ALL_FORMS else TESTS), way
 
-    replayed = project.run("-p", "early")
+    replayed = project.run("-p", "anyio", "-p", "early")
     replayed.assert_outcomes(passed=COUNT)
     assert len(emulator.requests) == COUNT
     replayed.stdout.no_fnmatch_line("*orphan*")
@@ -225,8 +225,9 @@ def test_a_late_mark_counts_in_workers(project: Project, emulator: Emulator) -> 
     """They collect for themselves."""
     write_late(project, "vcr", ["modifyitems"])
 
-    project.run("-n", "2", "--record-mode=once").assert_outcomes(passed=len(ALL))
-    project.run("-n", "2").assert_outcomes(passed=len(ALL))
+    workers = ("-p", "anyio", "-n", "2")
+    project.run(*workers, "--record-mode=once").assert_outcomes(passed=len(ALL))
+    project.run(*workers).assert_outcomes(passed=len(ALL))
 
     assert len(emulator.requests) == len(ALL)
 
@@ -235,7 +236,7 @@ def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emula
     """``block_network`` is read at the same time."""
     write_late(project, "block_network")
 
-    outcomes = project.run("-p", "early", "-W", "ignore", "--tb=no").parseoutcomes()
+    outcomes = project.run("-p", "anyio", "-p", "early", "-W", "ignore", "--tb=no").parseoutcomes()
 
     # What a fixture asks for fails its set-up.
     assert outcomes == {"failed": COUNT - len(LATE), "errors": len(LATE)}

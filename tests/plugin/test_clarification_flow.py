@@ -64,7 +64,7 @@ class Run:
                 more=more.replace("\n", "\n    "), said=said, place=place, last=last
             )
         )
-        return self.pytester.runpytest_inprocess("-p", "no:syrupy", *options)
+        return self.pytester.runpytest_inprocess(*options)
 
     @property
     def transcript(self) -> Path:

@@ -82,12 +82,12 @@ def test_no_marked_test_blocks_its_event_loop(pytester: pytest.Pytester, site: S
     """Recorded, replayed, drifted and missed; the files of long differences are there after."""
     project = empty_project(pytester)
     write(project, "ivy")
-    project.run("--regen-record=once").assert_outcomes(passed=4)
-    project.run().assert_outcomes(passed=4)
+    project.run("-p", "anyio", "--regen-record=once").assert_outcomes(passed=4)
+    project.run("-p", "anyio").assert_outcomes(passed=4)
     asked = len(site.seen)
     write(project, "oak")
 
-    result = project.run()
+    result = project.run("-p", "anyio")
 
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["*in full: *test_strict*1.txt*", "FAILED *::test_theirs_strict*"])
@@ -125,7 +125,7 @@ def test_a_miss_leaves_the_loop_of_other_tests_alone(
             assert client
     """)
 
-    result = pytester.runpytest_subprocess("-p", "no:syrupy")
+    result = pytester.runpytest_subprocess("-p", "anyio")
 
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(["E * no cassette at *", "FAILED *::test_missing - *"])

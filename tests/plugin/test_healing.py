@@ -192,7 +192,7 @@ def test_a_session_that_learned_counts_as_regenerated(
         """
     )
 
-    result = pytester.runpytest_inprocess("-p", "no:syrupy")
+    result = pytester.runpytest_inprocess()
 
     assert result.parseoutcomes() == {"regenerated": 1}
     assert result.ret == code

@@ -31,9 +31,9 @@ def test_a_red_gate_is_told(project: Project, page: Path, spread: tuple[str, ...
     assert project.run(*spread).ret == 1
 
     text = added(page)
-    assert text.startswith("### pytest-regen: 1 failed, 2 passed\n")
+    assert text.startswith("### pytest-regen: 1 failed, 2 passed\n\n**1 of 3 fails.** ")
     row = next(line for line in text.splitlines() if f"`{STORE}::Owner`" in line)
-    assert "`MISSING_FIELD: " in row or "`PHANTOM_FIELD: " in row
+    assert "`MISSING_FIELD` `" in row or "`PHANTOM_FIELD` `" in row
     assert f"`{STORE}/ProjectDataObject.cs:" in row
     assert f"`pytest {STORE}::Owner --regen --regen-record once`" in row
 
@@ -50,7 +50,11 @@ def test_what_was_regenerated_is_told(
 
     assert "### pytest-regen: 1 regenerated, 2 passed" in added(page)
     assert "pytest exits with 1: `a store was changed and CI is set" in added(page)
-    assert f"| `{STORE}::Owner` | `regenerated` | `clean` | 1 | 140 |" in added(page)
+    assert f"| `{STORE}::Owner` | regenerated | `clean` | 1 | 140 |" in added(page)
+    assert "1 request: 100 tokens of input, 40 of output." in added(page)
+    folded = added(page).partition(f"<details><summary>What changed: {STORE}::Owner</summary>")[2]
+    assert "\n```diff\n" in folded
+    assert '+    [JsonPropertyName("name")]\n' in folded
 
 
 def test_a_test_of_ones_own_is_told_by_its_words(project: Project, page: Path) -> None:
@@ -64,15 +68,24 @@ def test_a_test_of_ones_own_is_told_by_its_words(project: Project, page: Path) -
 
     row = next(line for line in added(page).splitlines() if "test_own.py::test_it" in line)
     assert "`AssertionError: a\\|b`" in row
-    assert row.endswith("| `test_own.py` | `pytest test_own.py::test_it` |")
+    assert row.endswith("| `test_own.py:6` | `pytest test_own.py::test_it` |")
 
 
-def test_a_green_run_says_nothing(project: Project, page: Path) -> None:
-    """Nor does one that is red for tests that are none of ours."""
+def test_a_green_run_is_told_in_two_lines(project: Project, page: Path) -> None:
+    """Whoever looks knows that the gate ran."""
     project.store()
+
     assert project.run().ret == 0
+
+    assert added(page) == ("### pytest-regen: 3 passed\n\n**All 3 pass.** pytest exits with 0.\n\n")
+
+
+def test_a_run_without_anything_of_ours_says_nothing(project: Project, page: Path) -> None:
+    """Though it is red: others tell that."""
+    project.store()
     project.pytester.makepyfile(test_other="def test_it():\n    assert False\n")
-    assert project.run().ret == 1
+
+    assert project.run("test_other.py").ret == 1
 
     assert added(page) == ""
 
@@ -88,11 +101,11 @@ def test_it_stays_short_and_holds_no_markup(project: Project, page: Path) -> Non
     text = added(page)
     assert "… and 10 more" in text
     assert len(text) < 30_000
-    rows = [line for line in text.splitlines() if "::Owner" in line]
+    rows = [line for line in text.splitlines() if line.startswith("| `generated")]
     assert len(rows) == 20
     for row in rows:
         cells = row.replace("\\|", "").split("|")
-        assert len(cells) == 6
+        assert len(cells) == 6, row
         assert "<script>" not in "".join(cell for cell in cells if "`" not in cell)
 
 

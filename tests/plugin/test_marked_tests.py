@@ -175,7 +175,7 @@ def test_parametrised_and_asynchronous_tests_heal(renaming: Project) -> None:
         """
     )
 
-    result = renaming.run("--regen", "test_own.py")
+    result = renaming.run("-p", "anyio", "--regen", "test_own.py")
 
     assert result.parseoutcomes() == {"regenerated": 1}
 

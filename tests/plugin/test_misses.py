@@ -421,7 +421,7 @@ def test_what_becomes_of_a_test_depends_on_what_it_raised(project: Project) -> N
     """
     write(project, CLIENTS, OUTCOMES)
 
-    result = project.run("-W", "ignore")
+    result = project.run("-p", "anyio", "-W", "ignore")
 
     result.assert_outcomes(skipped=5, xfailed=4, passed=1, failed=2)
     assert [said[:15] for said in reasons(result)] == ["no cassette at "] * 2
@@ -510,7 +510,7 @@ def test_a_miss_is_shown_at_the_line_that_asked(pytester: pytest.Pytester) -> No
     """Neither the client's lines nor ours stand between it and the message."""
     pytester.makepyfile(test_asking=ASKING)
 
-    result = pytester.runpytest_subprocess("-q")
+    result = pytester.runpytest_inprocess("-q")
 
     result.assert_outcomes(failed=3, errors=1)
     text = result.stdout.str()
@@ -524,7 +524,7 @@ def test_a_miss_that_was_swallowed_is_placed_at_its_test(pytester: pytest.Pytest
     """One line per failure leads to the test, not to a line of ours."""
     path = pytester.makepyfile(test_asking=ASKING)
 
-    result = pytester.runpytest_subprocess("--tb=line", "test_asking.py::test_swallowed")
+    result = pytester.runpytest_inprocess("--tb=line", "test_asking.py::test_swallowed")
 
     line = path.read_text("utf-8").splitlines().index("def test_swallowed(cassette):") + 1
     result.stdout.fnmatch_lines([f"{path}:{line}: *no cassette at *"])
@@ -534,7 +534,7 @@ def test_a_miss_that_was_swallowed_is_its_message(pytester: pytest.Pytester) -> 
     """Where no line of the project was running there is none to show."""
     pytester.makepyfile(test_asking=ASKING)
 
-    result = pytester.runpytest_subprocess("-q", "test_asking.py::test_swallowed")
+    result = pytester.runpytest_inprocess("-q", "test_asking.py::test_swallowed")
 
     result.stdout.fnmatch_lines(
         [
@@ -554,7 +554,7 @@ def test_every_line_is_shown_to_whoever_asks_for_it(pytester: pytest.Pytester) -
     """``--full-trace`` is pytest's own word for it."""
     pytester.makepyfile(test_asking=ASKING)
 
-    result = pytester.runpytest_subprocess("-q", "test_asking.py::test_called", "--full-trace")
+    result = pytester.runpytest_inprocess("-q", "test_asking.py::test_called", "--full-trace")
 
     assert "site-packages" in result.stdout.str()
 
@@ -577,7 +577,7 @@ def test_replay_needs_no_key(pytester: pytest.Pytester, monkeypatch: pytest.Monk
         """
     )
 
-    result = pytester.runpytest_subprocess("-q")
+    result = pytester.runpytest_inprocess("-q")
 
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(["*CassetteMissError: no cassette at*"])

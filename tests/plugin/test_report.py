@@ -324,7 +324,7 @@ def test_an_interrupted_run(project: Project) -> None:
         """
     )
 
-    project.pytester.runpytest_subprocess("-p", "no:syrupy", "--regen-report=r.json", "test_own.py")
+    project.pytester.runpytest_subprocess("--regen-report=r.json", "test_own.py")
 
     report = json.loads((project.path / "r.json").read_text("utf-8"))
     assert [(one["id"].partition("::")[2], one["outcome"]) for one in report["items"]] == [
@@ -548,7 +548,7 @@ def test_without_the_option_nothing_of_it_is_loaded(project: Project) -> None:
     """,
     )
 
-    args = [sys.executable, "-m", "pytest", "-p", "no:syrupy", "-s", "--regen"]
+    args = [sys.executable, "-m", "pytest", "-s", "--regen"]
     result = project.pytester.run(*args)
 
     result.stdout.fnmatch_lines(["*LOADED []*"])

@@ -372,7 +372,7 @@ def test_a_record_mode_may_be_of_vcrpys_enum(pytester: pytest.Pytester) -> None:
         """
     )
 
-    result = pytester.runpytest_inprocess("-p", "no:syrupy", "-p", "no:recording")
+    result = pytester.runpytest_inprocess("-p", "no:recording")
 
     assert result.parseoutcomes() == {"passed": 1, "errors": 1}
     result.stdout.fnmatch_lines(["*record_mode='sometimes'*"])

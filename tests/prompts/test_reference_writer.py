@@ -20,6 +20,7 @@ from reference_writer import (
     parse_request,
     request_body,
 )
+from tables import each
 
 from pytest_regen.languages import find_language
 from pytest_regen.languages.csharp.tree import Node, parse
@@ -60,7 +61,7 @@ def faults(code: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@each("style", STYLES, ids=lambda style: style.name)
 def test_every_style_parses(style: Style) -> None:
     """What the writer writes is C# without a syntax error, on every page and in every style."""
     wrong = {}
@@ -72,7 +73,7 @@ def test_every_style_parses(style: Style) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@each("style", STYLES, ids=lambda style: style.name)
 def test_every_style_writes_each_field_once(style: Style) -> None:
     """The members in the tree are as many as the page lists, whatever comments hold."""
     for entry, page in zip(PROMPTS, PAGES, strict=True):
@@ -155,7 +156,7 @@ def corrections_for(mistake: Mistake, page: PageRequest) -> list[Issue | str]:
     ]
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@each("name", MISTAKES)
 def test_a_mistake_is_repeated_until_it_is_corrected(name: str) -> None:
     """Only a block in the right form and place, with the right code and field, ends the mistake."""
     entry, page = next(

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_documents import document_of
 from store_factory import GOOD, make_store
+from tables import each
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
@@ -114,7 +115,7 @@ def test_a_reply_that_cannot_be_read_goes_to_the_history(tmp_path: Path, text: s
     assert RegenStore.open(path).pages_of("Owner")[0].output == wrong
 
 
-@pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES)
+@each("text", SHAPES.values(), ids=SHAPES)
 def test_no_reply_stops_a_generation_or_what_comes_after_it(tmp_path: Path, text: str) -> None:
     """It is stored as it was read; the store can be validated, healed and read from then on."""
     path = generated(tmp_path, text)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.errors import RegionError
 from pytest_regen.regions import JsonStrings, JsonValues, Region, WholeFile
@@ -259,7 +260,7 @@ def test_a_text_that_is_no_json_cannot_be_a_value() -> None:
             JsonValues().replace('{"a": {}}', {"a": text})
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "line", "problem"),
     [
         ('{\n"a": "x",\n"a": "y"}', 3, "the key 'a' a second time .first: line 2"),

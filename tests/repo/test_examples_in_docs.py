@@ -62,7 +62,7 @@ def test_a_test_on_a_page_passes(page: str, given: str, pytester: pytest.Pyteste
     tests = (text for text in blocks(f"docs/{page}.md", "python") if "def test_" in text)
     pytester.makepyfile(test_page=given + next(tests))
 
-    result = pytester.runpytest_inprocess("-p", "no:syrupy", "-p", "no:cacheprovider")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=1)
 

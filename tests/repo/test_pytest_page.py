@@ -57,7 +57,7 @@ def test_the_tests_on_the_page_run(pytester: pytest.Pytester) -> None:
     tests = [text for text in blocks(PAGE, "python") if "def test_" in text]
     pytester.makepyfile(**{f"test_{number}": text for number, text in enumerate(tests)})
 
-    result = pytester.runpytest_inprocess("-p", "no:syrupy", "test_0.py", "test_1.py")
+    result = pytester.runpytest_inprocess("test_0.py", "test_1.py")
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["E*AssertionError: call the property DisplayName"])

@@ -2,14 +2,14 @@
 
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 from pages import PROGRAMS, ROOT, blocks, environment, printed, sessions
+from tables import each
+from warm_python import run_python
 
 README = "README.md"
 OWN = 2
@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Path:
     copy = tmp_path / "csharp_dto"
     shutil.copytree(ROOT / "examples" / "csharp_dto", copy)
     code = "import demo, sys, pathlib; demo.break_one_type(pathlib.Path(sys.argv[1]) / demo.STORE)"
-    subprocess.run([sys.executable, "-c", code, "."], cwd=copy, check=True, env=environment())
+    run_python(["-c", code, "."], copy, environment()).check_returncode()
     return copy
 
 
@@ -71,9 +71,9 @@ def test_a_piece_of_python_runs(text: str, project: Path) -> None:
     """Tests are run by pytest, anything else as a program, in the example."""
     file = project / ("test_readme.py" if "def test_" in text else "readme.py")
     file.write_text(text, "utf-8")
-    command = [*PROGRAMS["pytest"], "-q", file.name] if "def test_" in text else [sys.executable]
+    command = [*PROGRAMS["pytest"], "-q", file.name] if "def test_" in text else []
 
-    subprocess.run([*command, file.name], cwd=project, env=environment(), check=True)
+    run_python([*command, file.name], project, environment()).check_returncode()
 
 
 def test_settings_are_toml_and_yaml() -> None:
@@ -82,7 +82,7 @@ def test_settings_are_toml_and_yaml() -> None:
     assert all(yaml.safe_load(text) for text in blocks(README, "yaml"))
 
 
-@pytest.mark.parametrize(
+@each(
     "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name
 )
 def test_links_lead_to_files(page: Path) -> None:
@@ -92,11 +92,3 @@ def test_links_lead_to_files(page: Path) -> None:
     broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
 
     assert not broken
-
-
-def test_every_page_is_linked() -> None:
-    """A page of the docs that nobody finds is no page."""
-    pages = sorted((ROOT / "docs").glob("*.md"))
-    readme = (ROOT / README).read_text("utf-8")
-
-    assert not [page.name for page in pages if f"docs/{page.name}" not in readme]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from subject_flow import Model, client_of
+from tables import each
 
 from pytest_regen.server.gazetteer import Gazetteer, Level, fold, read_places, well_known
 
@@ -18,7 +19,7 @@ def found(query: str, level: Level | None = None) -> list[str]:
     return [place.label for place in well_known().search(query, level=level)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "level", "best"),
     [
         ("austin", None, "Austin, TX"),

@@ -65,7 +65,7 @@ def test_right(scenario_session):
 
 def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
     """Run the project in this process."""
-    return pytester.runpytest_inprocess("-p", "no:syrupy", *args)
+    return pytester.runpytest_inprocess("-p", "anyio", *args)
 
 
 def test_a_failing_test_becomes_the_next_turn(pytester: pytest.Pytester) -> None:

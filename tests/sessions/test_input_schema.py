@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.sessions import (
     ScenarioRequest,
@@ -95,7 +96,7 @@ def test_what_the_schema_takes_has_no_objection(arguments: dict[str, Any]) -> No
     assert problems(PUBLISHED, {"mode": "r", **arguments}) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "arguments", "problem"),
     [
         ({"properties": {"a": {"enum": [1, 2]}}}, {"a": 1.0}, ""),

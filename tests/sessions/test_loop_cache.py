@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import pytest
 from loop_doubles import Compiler, PathEngine, blaming
 from pydantic import BaseModel
 from scenario_doubles import READ, WRITE, handwritten, said, scenario
+from tables import each
 
 from pytest_regen.sessions import (
     ExecutionResult,
@@ -98,7 +98,7 @@ def test_with_nothing_changed_nobody_is_asked(tmp_path: Path) -> None:
     assert again.input_hash == first.input_hash
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"generator": {"system": "You write, strictly. {policy}"}},

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from scenario_doubles import TOOLS, handwritten, said, scenario
+from tables import each
 
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
@@ -124,7 +125,7 @@ def test_a_changed_type_is_told_again_after_a_failure() -> None:
     assert provider.requests[0].messages == provider.requests[1].messages
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "value", "why"),
     [
         ("kind", "something", "kind is 'something'"),
@@ -161,7 +162,7 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
     assert why in caught.value.why
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "value", "why"),
     [
         ("annotations", ..., "annotations is missing"),
@@ -198,8 +199,8 @@ def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why:
     assert why in caught.value.why
 
 
-@pytest.mark.parametrize("restore", [restored, restored_scenarios])
-@pytest.mark.parametrize("data", [None, [], 3, "{}", b"{}", {}], ids=repr)
+@each("restore", [restored, restored_scenarios])
+@each("data", [None, [], 3, "{}", b"{}", {}], ids=repr)
 def test_what_is_no_object_is_not_restored(restore: Callable[[Any], Any], data: Any) -> None:
     """For text, the error says how to read it."""
     with pytest.raises(UsageError, match="no session") as caught:

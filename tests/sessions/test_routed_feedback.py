@@ -61,7 +61,7 @@ def scenarios(scenario_session):
 def run(pytester: pytest.Pytester, project: str, body: str) -> pytest.RunResult:
     """Run one module in this process."""
     pytester.makepyfile(project + body)
-    return pytester.runpytest_inprocess("-p", "no:syrupy")
+    return pytester.runpytest_inprocess()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scenario_doubles import FETCH, READ, handwritten, request, scenario
+from tables import each
 
 from pytest_regen.sessions import (
     Attribution,
@@ -166,7 +167,7 @@ MAKES = {"arg": "mode", "in": ["create", "rename"]}
 DRY = {"arg": "dry", "equals": True}
 
 
-@pytest.mark.parametrize(
+@each(
     ("conditions", "arguments", "missing"),
     [
         ([LISTS, MAKES], {}, "'mode', which is missing"),

@@ -6,6 +6,7 @@ import pytest
 from csharp_members import Sample, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from pytest_regen.languages.csharp import CSharp
 from pytest_regen.sources import extract_code
@@ -26,8 +27,8 @@ def code(reply: str | None) -> str:
     return extract_code(reply).code
 
 
-@pytest.mark.parametrize("text", [CLASS, ENUM, MEMBERS, VALUES, INNER])
-@pytest.mark.parametrize(
+@each("text", [CLASS, ENUM, MEMBERS, VALUES, INNER])
+@each(
     "reply",
     [
         "{}",
@@ -191,7 +192,7 @@ def answer(reply: str, type_name: str = "Owner") -> str:
     return extract_code(reply, type_name=type_name, fields=("id", "full_name")).code
 
 
-@pytest.mark.parametrize(
+@each(
     "reply",
     [
         f"<think>I could write\n```csharp\n{DRAFT}\n```\n</think>\n```csharp\n{OWNER}\n```",
@@ -224,7 +225,7 @@ def test_nothing_but_thinking_is_no_code(reply: str) -> None:
     assert answer(reply) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "/// <think> is a tag</think>\n" + OWNER,
@@ -233,7 +234,7 @@ def test_nothing_but_thinking_is_no_code(reply: str) -> None:
         OWNER.replace("[JsonP", '[Description("<think>no</think>")]\n    [JsonP', 1),
     ],
 )
-@pytest.mark.parametrize("reply", ["{}", "```csharp\n{}\n```", "<think>so</think>\n```cs\n{}\n```"])
+@each("reply", ["{}", "```csharp\n{}\n```", "<think>so</think>\n```cs\n{}\n```"])
 def test_the_tags_in_code_are_text(reply: str, text: str) -> None:
     """A string or a comment may hold them, at the start of a line as well."""
     assert answer(reply.format(text)) == text

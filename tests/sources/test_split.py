@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from kite_ir import kite_ir
 from reference_writer import STYLES, ReferenceWriter, request_body
+from tables import each
 
 from pytest_regen.errors import SourceError
 from pytest_regen.languages import find_language
@@ -35,7 +36,7 @@ def written(entries: list[PromptEntry], style: str) -> str:
     return CSHARP.stitch(outputs, name=entries[0].type_name, is_enum=is_enum).text
 
 
-@pytest.mark.parametrize("style", list(STYLES))
+@each("style", list(STYLES))
 def test_pages_joined_again_are_the_declaration(style: str) -> None:
     """Whatever the style, splitting is the way back from stitching."""
     for name, entries in several_pages():

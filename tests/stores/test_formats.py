@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_store import IR_OF_STORE, PROMPTS, filled_store, page
+from tables import each
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import IR, ir_hash
@@ -216,7 +217,7 @@ def edit(folder: Path, name: str, change: Edit) -> None:
     (folder / name).write_text(json.dumps(value), "utf-8")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "change", "told"),
     [
         ("pages.json", lambda v: v["pages"].append(v["pages"][1]), r"\$\.pages\[5\].*page 2 of 3"),
@@ -259,8 +260,8 @@ def test_what_does_not_hold_together_is_named(
     assert "git checkout" in caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["pages.json", "prompts.json", "ir.json"])
-@pytest.mark.parametrize(
+@each("name", ["pages.json", "prompts.json", "ir.json"])
+@each(
     "data",
     [
         b"",

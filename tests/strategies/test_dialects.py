@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from drawn import check_of
+from tables import each
 
 from pytest_regen.documents import read_document
 from pytest_regen.strategies.dialects import Check
@@ -124,9 +125,7 @@ CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("version", "schema", "good", "bad"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
-)
+@each(("version", "schema", "good", "bad"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
 def test_a_version_allows_what_it_says(
     tmp_path: Path, version: str, schema: Any, good: list[Any], bad: list[Any]
 ) -> None:

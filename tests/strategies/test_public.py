@@ -44,7 +44,7 @@ def test_the_page_works_as_it_stands(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(QUICKLY)
 
     try:
-        result = pytester.runpytest_inprocess("-p", "no:syrupy", "-p", "no:cacheprovider")
+        result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     finally:
         settings.load_profile("default")
 

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from drawn import instances_in, plan_of
 from hypothesis import given, settings
+from tables import each
 
 from pytest_regen.strategies.drawing import Drawing
 from pytest_regen.strategies.samples import Samples
@@ -392,7 +393,7 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "schema", "is_right", "shown"),
     [case[1:] for case in CASES],
     ids=[case[0] for case in CASES],

@@ -2,19 +2,13 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from warm_python import run_python
 
 __all__ = ["run"]
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python in ``folder`` at a wide terminal, without a key."""
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python(command, folder, {**os.environ, "COLUMNS": "200"})

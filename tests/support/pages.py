@@ -3,18 +3,18 @@
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from warm_python import run_python
 
 __all__ = ["PROGRAMS", "ROOT", "blocks", "environment", "printed", "sessions"]
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
-    "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
-    "pytest-regen": [sys.executable, "-m", "pytest_regen"],
-    "python": [sys.executable],
+    "pytest": ["-m", "pytest", "-p", "no:cacheprovider"],
+    "pytest-regen": ["-m", "pytest_regen"],
+    "python": [],
 }
 
 
@@ -40,12 +40,5 @@ def environment() -> dict[str, str]:
 def printed(command: str, folder: Path, env: Mapping[str, str] | None = None) -> list[str]:
     """Run a command as the page words it; return what it printed, line by line."""
     program, *options = shlex.split(command)
-    done = subprocess.run(
-        [*PROGRAMS[program], *options],
-        cwd=folder,
-        env={**environment(), **(env or {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python([*PROGRAMS[program], *options], folder, {**environment(), **(env or {})})
     return [line.strip() for line in (done.stdout + done.stderr).splitlines()]

@@ -61,5 +61,5 @@ class Project:
         self.pytester.makeconftest(textwrap.dedent(body) + textwrap.dedent(more))
 
     def run(self, *args: str) -> pytest.RunResult:
-        """Run pytest in this process, without plugins that have no part in it."""
-        return self.pytester.runpytest_inprocess("-p", "no:syrupy", *args)
+        """Run pytest in this process."""
+        return self.pytester.runpytest_inprocess(*args)

@@ -12,6 +12,7 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
+from tables import each
 from turn_values import turn
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
@@ -390,7 +391,7 @@ def made(kind: type[Exception]) -> Exception:
     return error
 
 
-@pytest.mark.parametrize("kind", exceptions_of_the_sdk(), ids=lambda kind: kind.__name__)
+@each("kind", exceptions_of_the_sdk(), ids=lambda kind: kind.__name__)
 def test_every_exception_of_the_sdk_has_a_meaning(kind: type[Exception]) -> None:
     """Whatever the SDK can raise becomes one of our errors, with a next step."""
     provider = AnthropicProvider(api_key=KEY)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from tables import each
 
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.sources import extract_code
@@ -135,7 +136,7 @@ def test_a_number_of_repairs_below_zero_is_refused() -> None:
     assert not provider.requests
 
 
-@pytest.mark.parametrize(
+@each(
     "chatter",
     [
         "Continuing from where I left off:\n\n",
@@ -147,7 +148,7 @@ def test_a_number_of_repairs_below_zero_is_refused() -> None:
         "<think>Where was I? At [1].</think>\n",
     ],
 )
-@pytest.mark.parametrize("place", [3, 12, 16, 31])
+@each("place", [3, 12, 16, 31])
 def test_what_is_said_before_going_on_is_no_part_of_it(chatter: str, place: int) -> None:
     """Wherever the cut is: between two items, in a key, in a string."""
     found, provider = asked(list[Item], WHOLE[:place], chatter + WHOLE[place:])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
+from tables import each
 
 from pytest_regen.errors import ReplyFormatError
 from pytest_regen.turns import parse_json_with_schema
@@ -22,7 +23,7 @@ class Part(BaseModel):
 PART = '{"name": "part"}'
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f'{{\n // the outer\n "name": "outer", "inner": {PART}\n}}',
@@ -132,7 +133,7 @@ def test_of_several_values_the_nearest_one_is_told_about(text: str, told: str) -
 FULL = '{"names": ["ann", "bob", "cleo"]}'
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f'An example of the format is {{"names": []}}.\n{FULL}',

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError, field_validator
+from tables import each
 
 from pytest_regen.errors import RefusedError, ReplyFormatError
 from pytest_regen.turns import (
@@ -33,7 +34,7 @@ class Answer(BaseModel):
 GOOD = '{"a": 1}'
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         GOOD,

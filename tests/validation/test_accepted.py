@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ships import FLAG, SHIP, SHIPS, issues_of, results_of
+from tables import each
 
 from pytest_regen.sources import assemble
 from pytest_regen.validation import validate_by_type, validate_generated_code
@@ -78,7 +79,7 @@ STYLES = {
 }
 
 
-@pytest.mark.parametrize("ship", STYLES.values(), ids=STYLES)
+@each("ship", STYLES.values(), ids=STYLES)
 def test_every_style_of_a_class_is_clean(ship: str) -> None:
     """However a right class is written, nothing is said about it."""
     assert issues_of(ship) == []

@@ -3,15 +3,15 @@
 import re
 from pathlib import Path
 
-import pytest
 from ships import FLAG, SHIP, issues_of, ships
+from tables import each
 
 from pytest_regen.validation import CODES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "codes"
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_every_code_has_a_page(code: str) -> None:
     """The page says what it is, how bad, and what to do, with a command."""
     text = (FOLDER / f"{code}.md").read_text("utf-8")
@@ -40,7 +40,7 @@ def examples() -> dict[str, str]:
     return {code: match[1] for code, match in found.items() if match}
 
 
-@pytest.mark.parametrize(("code", "example"), examples().items())
+@each(("code", "example"), examples().items())
 def test_an_example_shows_its_code(code: str, example: str) -> None:
     """The code of the page is the one that its example gets."""
     is_enum = "enum Flag" in example

@@ -2,6 +2,7 @@
 
 import pytest
 from ships import FLAG, SHIP, SHIPS, issues_of, ships
+from tables import each
 
 from pytest_regen.sources import assemble
 from pytest_regen.validation import validate_by_type
@@ -130,7 +131,7 @@ SHIP_CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("case", SHIP_CASES.values(), ids=SHIP_CASES)
+@each("case", SHIP_CASES.values(), ids=SHIP_CASES)
 def test_a_fault_in_a_class_is_one_issue(case: Case) -> None:
     """One fault is one issue of its code, at its line, naming its field."""
     old, new, code, line, field = case

@@ -2,6 +2,7 @@
 
 import pytest
 from ships import FLAG, in_pages
+from tables import each
 
 FIRST = """\
 public class ShipDataObject
@@ -47,7 +48,7 @@ def test_right_pages_are_clean() -> None:
     assert in_pages(VALUES, ASKED_VALUES, name="Flag") == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("page", "old", "new", "code"),
     [
         (1, "long", "int", "WRONG_TYPE"),

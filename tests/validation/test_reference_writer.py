@@ -5,6 +5,7 @@ from collections import defaultdict
 import pytest
 from kite_ir import kite_ir
 from reference_writer import MISTAKES, STYLES, ReferenceWriter, Style, request_body
+from tables import each
 
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import PromptEntry, build_prompts
@@ -39,7 +40,7 @@ def issues_of(writer: ReferenceWriter) -> list[Issue]:
     return [issue for result in results.values() for issue in result.issues]
 
 
-@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@each("style", STYLES, ids=lambda style: style.name)
 def test_every_style_is_clean(style: Style) -> None:
     """No style of the writer raises a false alarm, hostile descriptions and all."""
     assert issues_of(ReferenceWriter(style)) == []

@@ -47,7 +47,7 @@ class Asked:
     @property
     def is_something(self) -> bool:
         """Whether anything was asked or written."""
-        return bool(self.result.regenerated or self.result.calls)
+        return bool(self.result.regenerated or self.result.pending or self.result.calls)
 
 
 FlowOf = Callable[[pytest.Item, BaseException], Flow[Asked] | None]
@@ -192,6 +192,8 @@ class Ahead:
         kept: dict[tuple[str, int], Answer] = {
             (answer.ask.name, answer.ask.page): answer for answer in asked.work.kept
         }
+        if asked.result.pending:  # Nothing of it is in the file.
+            return replace(asked, result=replace(asked.result, diff=asked.work.diff))
         before = self._shown.get(asked.place, asked.work.before)
         after = before.with_answers(list(kept.values())) if kept else before
         self._shown = {asked.place: after}  # The items of a place follow each other.

@@ -10,14 +10,17 @@ import pytest
 from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
+from pytest_regen.pytest_plugin.items import UnitError
 from pytest_regen.pytest_plugin.names import recording_command, rerun_command
 from pytest_regen.pytest_plugin.providers import cost_in
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
-from pytest_regen.pytest_plugin.summary import HealReport, Outcome, tokens_in
+from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
+from pytest_regen.pytest_plugin.transcripts import transcript_of
+from pytest_regen.pytest_plugin.units import WrongUnitError
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.values import Feedback
 
-__all__ = ["ItemCalls", "cost_of", "heal_report", "is_chosen", "rerun_after"]
+__all__ = ["ItemCalls", "cost_of", "heal_report", "is_chosen", "rerun_after", "tell_failure"]
 
 _WHY = {
     "attempts": "it still fails after the attempts allowed",
@@ -107,7 +110,9 @@ def heal_report(
         cost: US dollars that live calls cost, where that is known.
         has_pages: whether pages mean anything to the reader.
     """
-    outcome: Outcome = "regenerated" if passed else "failed"
+    if result.pending:  # With the candidate it may pass; the files hold none.
+        passed, following = False, REVIEW
+    outcome: Outcome = "pending" if result.pending else "regenerated" if passed else "failed"
     if result.stop_reason is None:
         outcome = "skipped"
     usage = result.usage
@@ -120,10 +125,12 @@ def heal_report(
         tokens_in=tokens_in(usage),
         tokens_out=usage.output_tokens or 0,
         cache_read=usage.cache_read_tokens or 0,
+        cache_write=usage.cache_write_tokens or 0,
+        transcript=transcript_of(result.transcript, config),
         pages=list(pages),
         changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],
         diff=result.diff,
-        why="" if passed else _why(result, following, where),
+        why="" if passed or result.pending else _why(result, following, where),
         next="" if passed else following,
         emulated=result.emulated,
         by_template=result.by_template,
@@ -139,7 +146,22 @@ def heal_report(
         cost=cost,
         findings=list(findings),
         has_pages=has_pages,
+        pending=list(result.pending),
     )
+
+
+def tell_failure(failure: BaseException | None, heal: HealReport) -> None:
+    """Put what came of healing on the failure that is left, where that says something."""
+    if failure is None:
+        return
+    if heal.pending:
+        words = f"Candidate {heal.pending[0]} waits for review: {REVIEW}"
+    else:
+        words = f"Not regenerated: {heal.why}" if heal.why else ""
+    if isinstance(failure, UnitError | WrongUnitError):
+        failure.healing = words or failure.healing
+    elif heal.pending:
+        failure.add_note(words)
 
 
 def _why(result: HealResult, following: str, where: str) -> str:
@@ -167,7 +189,7 @@ def rerun_after(result: HealResult, item: str, config: pytest.Config, cassette: 
     budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
     again = rerun_command(config, item, cassette, budget=budget)
     if isinstance(failure, MissingKeyError):
-        return f"set ANTHROPIC_API_KEY, then {again}"
+        return f"set {failure.variable}, then {again}"
     if choices_of(config).record_mode() == "none" and cassette.exists():
         # What was recorded is this very failure.
         return recording_command(config, item, cassette)

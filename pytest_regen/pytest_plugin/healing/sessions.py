@@ -6,6 +6,7 @@ from the test's cassette or from a provider of the project. So the marker alone 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from pytest_regen.pytest_plugin.sessions import (
 )
 from pytest_regen.pytest_plugin.stash import CASSETTE, SESSION_MAKERS
 from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
+from pytest_regen.pytest_plugin.transcripts import conversation_of
 from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback
 from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.turns.values import Usage
@@ -256,6 +258,16 @@ def _totals(makers: Sequence[SessionMaker]) -> _Totals:
     return _Totals(sum(maker.tally.calls for maker in makers), usage)
 
 
+def _transcript(item: pytest.Item, retry: _Retry) -> list[dict[str, Any]]:
+    """Return what the sessions of an item said, and what it fails with now."""
+    left = feedback_of(item, retry.failure) if retry.failure is not None else ()
+    makers: list[SessionMaker] = item.stash[SESSION_MAKERS]
+    said = [
+        talk for maker in makers for session in maker.sessions for talk in session.conversations
+    ]
+    return conversation_of(said, left, item.config, passes=retry.failure is None)
+
+
 def _heal_of(
     item: pytest.Item, failure: BaseException, retry: _Retry, before: _Totals, after: _Totals
 ) -> HealReport:
@@ -274,6 +286,8 @@ def _heal_of(
         tokens_in=tokens_in(now) - tokens_in(was),
         tokens_out=(now.output_tokens or 0) - (was.output_tokens or 0),
         cache_read=(now.cache_read_tokens or 0) - (was.cache_read_tokens or 0),
+        cache_write=(now.cache_write_tokens or 0) - (was.cache_write_tokens or 0),
+        transcript=_transcript(item, retry),
         why=retry.why,
         emulated=calls > 0 and cassette is not None and cassette.emulated,
         findings=findings_json(feedback_of(item, failure)),

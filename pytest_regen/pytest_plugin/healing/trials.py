@@ -47,6 +47,7 @@ _FLAGS: Final = frozenset(
     --setup-show --setup-only --setup-plan --showlocals --no-showlocals --no-header --no-summary
     --full-trace --verbose --quiet --looponfail --no-cov --no-cov-on-fail --cov-append --cov-branch
     --snapshot-update --force-regen --regen-all --regen --regen-dry-run --regen-ignore-stale
+    --regen-pending
     --regen-drop-unplayed --regen-keep-failed --xfail-tb --disable-warnings
     --disable-pytest-warnings --self-contained-html --randomly-dont-reorganize
     """.split()  # noqa: SIM905 - a list of one option a line is not readable

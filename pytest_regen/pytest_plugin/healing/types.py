@@ -24,8 +24,9 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
     heal_report,
     is_chosen,
     rerun_after,
+    tell_failure,
 )
-from pytest_regen.pytest_plugin.items import TypeItem, UnitError, findings_json
+from pytest_regen.pytest_plugin.items import TypeItem, findings_json
 from pytest_regen.pytest_plugin.names import (
     cassette_of_test,
     cassette_of_type,
@@ -201,6 +202,9 @@ class _Healing:
         self._choices = choices_of(item.config)
         self._rounds = self._choices.attempts(regen_mark(item).attempts) - 1
         self._failure: BaseException | None = failure
+        """What is left of it, with candidates that wait for review."""
+        self._stored_failure: BaseException | None = None
+        """The failure itself, where such candidates are not in the files."""
         self._keys_tried: set[tuple[str, str]] = set()
 
     def run(self) -> BaseException | None:
@@ -212,7 +216,7 @@ class _Healing:
             self._keys_tried.add(target.key)
             if is_chosen(self._unit(target), self._item.config):
                 self._heal(target)
-        return self._failure
+        return self._stored_failure or self._failure
 
     def _unit(self, target: Target) -> str:
         return f"{self._check(target).place}::{target.type_name}"
@@ -324,7 +328,7 @@ class _Healing:
         stored_model = self._check(target).store.envelope.model
         cost = cost_of(item.config, result, stored_model) if is_live else ""
         forget(item.config, target.store)
-        if not result.regenerated:
+        if not (result.regenerated or result.pending):
             # The failure of a rejected candidate says nothing about the files on disk.
             return _Attempt(result, self._failure, cost)
         if isinstance(item, TypeItem):
@@ -346,7 +350,10 @@ class _Healing:
         return self._check(target).user_errors(target.type_name)
 
     def _conclude(self, target: Target, attempt: _Attempt) -> None:
-        item, self._failure = self._item, attempt.failure
+        item = self._item
+        if attempt.result.pending:
+            self._stored_failure = self._stored_failure or self._failure
+        self._failure = attempt.failure
         item.config.hook.pytest_regen_after_heal(item=item, result=attempt.result)
         heal = heal_record(
             item.nodeid,
@@ -361,8 +368,7 @@ class _Healing:
 
     def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)
-        if isinstance(self._failure, UnitError) and heal.why:
-            self._failure.healing = f"Not regenerated: {heal.why}"
+        tell_failure(self._stored_failure or self._failure, heal)
 
 
 def _cassette(item: pytest.Item, target: Target) -> Path:

@@ -21,6 +21,7 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
     heal_report,
     is_chosen,
     rerun_after,
+    tell_failure,
 )
 from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.loaded import loaded_modules
@@ -80,6 +81,9 @@ class _Healing:
         self._choices = choices_of(item.config)
         self._rounds = self._choices.attempts(regen_mark(item).attempts) - 1
         self._failure: BaseException | None = failure
+        """What is left of it, with candidates that wait for review."""
+        self._stored_failure: BaseException | None = None
+        """The failure itself, where such candidates are not in the files."""
 
     def run(self) -> BaseException | None:
         """Heal one unit after the other, until the item passes or nothing is left to try."""
@@ -89,7 +93,7 @@ class _Healing:
             check = units_of(self._config, path)
             if is_chosen(unit_id(check.place, name), self._config):
                 self._heal(check, name)
-        return self._failure
+        return self._stored_failure or self._failure
 
     def flow(self) -> Flow[Asked] | None:
         """Return the work on the item's unit as steps; ``None`` where nothing is to be asked."""
@@ -230,7 +234,9 @@ class _Healing:
         """Note what came of asking; the item is called again where validation alone decided."""
         item = self._item
         forget_units(self._config, check.path)
-        if result.regenerated:
+        if result.pending:
+            self._stored_failure = self._stored_failure or self._failure
+        if result.regenerated or result.pending:
             if isinstance(item, UnitItem):
                 calls()
             self._failure = calls.failure
@@ -249,8 +255,7 @@ class _Healing:
 
     def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)
-        if isinstance(self._failure, WrongUnitError) and heal.why:
-            self._failure.healing = f"Not regenerated: {heal.why}"
+        tell_failure(self._stored_failure or self._failure, heal)
 
     # What the summary says
 

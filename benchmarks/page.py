@@ -1,0 +1,54 @@
+"""Run the benchmarks whose tables stand in docs/benchmarks.md, and write them there.
+
+    python benchmarks/page.py
+
+Each table is measured in one run, on this machine, now. The comparison of cassettes needs its
+rivals; its script says how they are installed, and its table is put in by hand.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["PAGE", "PLACE", "SCRIPTS", "section"]
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+SCRIPTS = {
+    "unused.py": "The plugin, installed and unused",
+    "validate.py": "Validating a large store",
+    "one_field.py": "One wrong field",
+    "scale.py processes": "Eight processes that write one store",
+}
+"""Script, with its arguments, to the heading of its table."""
+NOTES = {
+    "unused.py": "The difference is the median of paired runs.",
+    "validate.py": "Whole processes; the start of an empty interpreter is subtracted.",
+    "one_field.py": "In the store of `examples/csharp_dto`.",
+    "scale.py processes": "Each asks for a page of its own, of a model that takes 1 s to answer.",
+}
+PLACE = re.compile(r"(?<=<!-- numbers -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
+
+
+def section(script: str, table: str) -> str:
+    """Return the part of the page about one script."""
+    command = f"```shell\npython benchmarks/{script}\n```"
+    return f"## {SCRIPTS[script]}\n\n{NOTES[script]}\n\n{command}\n\n{table.strip()}\n"
+
+
+def main() -> None:
+    """Replace the tables."""
+    parts = []
+    for script in SCRIPTS:
+        name, *arguments = script.split()
+        command = [sys.executable, str(HERE / name), *arguments]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        parts.append(section(script, done.stdout))
+    text = PAGE.read_text("utf-8")
+    numbers = "\n" + "\n".join(parts) + "\n"
+    PAGE.write_text(PLACE.sub(lambda _: numbers, text), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

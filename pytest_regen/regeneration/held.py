@@ -1,0 +1,315 @@
+"""A place whose kept outputs wait for review in ``.regen/pending`` in place of being stored.
+
+The main flow works on it as on any other place and sees what it has kept; the files hold what they
+held. Lock order: that of the place first, then that of the folder of candidates. Candidates are
+added at any time and dropped under the lock of their place alone, so that whoever holds it knows
+whether one still waits.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Generic
+
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.credentials.search import scrub_text
+from pytest_regen.errors import KindError, UsageError
+from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder, moment
+from pytest_regen.regeneration.places import Place, PlaceUpdate, Trial, V
+from pytest_regen.regeneration.values import (
+    Answer,
+    Ask,
+    Feedback,
+    Known,
+    Pending,
+    Rejected,
+    TurnSettings,
+)
+from pytest_regen.turns.providers import TemplateProvider
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["HeldPlace", "answers_of", "rejected_of"]
+
+_NOBODY: Final = TurnSettings(TemplateProvider())
+"""Nothing is asked: requests are made for what they know of their pages."""
+
+
+class HeldPlace(Generic[V]):
+    """A place that holds back what is kept.
+
+    Args:
+        place: the store, or the file of units.
+        pending: where candidates go, and what waits of the same item or command.
+        feedback: what the asking test reports, beyond the issues.
+
+    Raises:
+        UsageError: the place lies outside of the project.
+    """
+
+    def __init__(self, place: Place[V], pending: Pending, feedback: Sequence[Feedback]) -> None:
+        self.ids: dict[str, str] = {}
+        """What waits of this work: piece to the id of its candidate."""
+        self._place = place
+        self._pending = pending
+        self._feedback = feedback
+        self._folder = PendingFolder.of_project(pending.root)
+        self._name = _name_of(place.path, pending.root)
+        self._answers = pending.answers.setdefault(place.path, {})
+
+    @property
+    def path(self) -> Path:
+        """The folder of a store, or a file with units."""
+        return self._place.path
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file that people read; for the diff."""
+        return self._place.file_name
+
+    def changed_paths(self) -> tuple[Path, ...]:
+        """Return the files that a kept output would change."""
+        return self._place.changed_paths()
+
+    def stored(self) -> V:
+        """Return what the files hold, without what waits."""
+        return self._place.open()
+
+    def open(self) -> V:
+        """Return what the place would hold with all that waits of this item or command."""
+        return self.with_waiting(self._place.open())
+
+    def with_waiting(self, view: V) -> V:
+        """Return a view with what waits in place."""
+        return view.with_answers(list(self._answers.values())) if self._answers else view
+
+    def asks(
+        self, view: V, name: str, wanted: Mapping[int, Sequence[Feedback]], settings: TurnSettings
+    ) -> list[Ask]:
+        """Return the requests for pages of a piece, each with its corrections."""
+        return self._place.asks(view, name, wanted, settings)
+
+    def prepare(self, answers: Sequence[Answer]) -> None:
+        """Validate the new outputs before others are locked out."""
+        tried = self.open().with_answers(answers)
+        for answer in answers:
+            tried.issues(answer.ask.name)
+
+    @contextmanager
+    def update(self) -> Iterator["_HeldUpdate[V]"]:
+        """Lock the place and read it afresh."""
+        with self._place.update() as update:
+            yield _HeldUpdate(self, update)
+
+    @contextmanager
+    def trial(self, view: V, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
+        """Put a candidate in place, with all that waits; it is taken out in any case."""
+        del view  # The files hold another one: without what waits.
+        stored = self._place.open()
+        both = {**self._answers, **{_key(answer): answer for answer in answers}}
+        with self._place.trial(stored, candidate, list(both.values())) as trial:
+            held = _HeldTrial()
+            try:
+                yield held
+                if held.is_accepted:
+                    # It waits before it is taken out: a kill in between loses nothing.
+                    self.add(stored, candidate, answers)
+            finally:
+                trial.withdraw()
+        with self._place.update() as update:
+            if held.is_accepted:
+                self.write(update, candidate, ())
+            else:
+                rejected = [
+                    Rejected(answer, candidate.issues(answer.ask.name)) for answer in answers
+                ]
+                held.history = self.write(update, candidate, rejected)
+
+    def add(self, stored: V, candidate: V, answers: Sequence[Answer]) -> None:
+        """Let outputs wait.
+
+        Args:
+            stored: the view without any that waits.
+            candidate: the view with these, and all that waits.
+            answers: the outputs.
+        """
+        self._answers |= {_key(answer): answer for answer in answers}
+        names = dict.fromkeys(answer.ask.name for answer in answers)
+        made = [self._candidate(name, stored, candidate) for name in names]
+        with self._folder.changing() as change:
+            change.add(made)
+        self.ids |= {each.name: each.id for each in made}
+
+    def write(
+        self, update: PlaceUpdate[V], candidate: V, rejected: Sequence[Rejected]
+    ) -> tuple[str, ...]:
+        """Put outputs into the history, and with them candidates that newer ones stand in for."""
+        waiting = self._folder.read()
+        older = [
+            each for each in waiting.of(self._name, self.ids) if each.id != self.ids[each.name]
+        ]
+        entries = [rejected_of(self._place, candidate, each) for each in older]
+        past = [entry for found in entries for entry in found or ()]
+        ids: tuple[str, ...] = ()
+        if rejected or past:
+            ids = update.write(update.view, (), [*rejected, *past])
+        if older:
+            with self._folder.changing() as change:
+                change.put_aside(
+                    each for each, found in zip(older, entries, strict=True) if found is None
+                )
+                change.drop(older)
+        return ids[: len(rejected)]
+
+    def _candidate(self, name: str, stored: V, candidate: V) -> Candidate:
+        mine = sorted(
+            (page, each) for (piece, page), each in self._answers.items() if piece == name
+        )
+        return Candidate(
+            self._name,
+            name,
+            stored.basis(name),
+            tuple(
+                Output(
+                    page,
+                    stored.output(name, page),
+                    answer.output,
+                    answer.model,
+                    answer.provider,
+                    answer.stop_reason,
+                    _digest_of(answer.ask),
+                    answer.usage,
+                )
+                for page, answer in mine
+            ),
+            has_pages=self.path.is_dir(),
+            issues_before=_scrubbed(stored.issues(name)),
+            issues_after=_scrubbed(candidate.issues(name)),
+            feedback=tuple(scrub_text(_words(note)) for note in self._feedback),
+            asked_by=scrub_text(self._pending.asked_by),
+            made_at=moment(),
+        )
+
+
+def _key(answer: Answer) -> tuple[str, int]:
+    return answer.ask.name, answer.ask.page
+
+
+def _name_of(path: Path, root: Path) -> str:
+    """Return a place as candidates name it."""
+    name = Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
+    if name.startswith("../") or Path(name).is_absolute():
+        raise UsageError(
+            f"{path} lies outside of the project at {root}",
+            why="candidates wait in the project, and name places below it",
+            hint="run the command in the project of that place",
+        )
+    return name
+
+
+def _digest_of(ask: Ask) -> str:
+    request = ask.request
+    asked = [request.system, [[each.role, each.content] for each in request.messages]]
+    return canonical_hash(asked)
+
+
+def _words(note: Feedback) -> str:
+    return note if isinstance(note, str) else f"{note.code}: {note.message}"
+
+
+def _scrubbed(issues: Sequence[Issue]) -> tuple[Issue, ...]:
+    """Return issues without credentials: a message may quote what a test has seen."""
+    return tuple(
+        replace(
+            issue,
+            message=scrub_text(issue.message),
+            detail=None if issue.detail is None else scrub_text(issue.detail),
+        )
+        for issue in issues
+    )
+
+
+class _HeldUpdate(Generic[V]):
+    """A place that is locked, and writes candidates only."""
+
+    def __init__(self, held: HeldPlace[V], update: PlaceUpdate[V]) -> None:
+        self._held = held
+        self._update = update
+        self.view = held.with_waiting(update.view)
+        """What the place would hold with all that waits."""
+
+    def write(
+        self, candidate: V, kept: Sequence[Answer], rejected: Sequence[Rejected]
+    ) -> tuple[str, ...]:
+        """Let what is kept wait and put the rest in the history; return the ids of the rest."""
+        placed = [answer for answer in kept if candidate.is_placed(answer.ask.name)]
+        lost = [
+            Rejected(answer, candidate.issues(answer.ask.name))
+            for answer in kept
+            if not candidate.is_placed(answer.ask.name)
+        ]
+        if placed:
+            self._held.add(self._update.view, candidate, placed)
+        ids = self._held.write(self._update, candidate, [*rejected, *lost])
+        self.view = candidate
+        return ids[: len(rejected)]
+
+
+class _HeldTrial:
+    """A candidate that is in place while a test looks at it, and never stays there."""
+
+    def __init__(self) -> None:
+        self.is_accepted = False
+        self.history: tuple[str, ...] = ()
+
+    def accept(self) -> None:
+        """Let the candidate wait for review."""
+        self.is_accepted = True
+
+    def withdraw(self) -> None:
+        """Do nothing: it is taken out in any case."""
+
+
+def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
+    """Return the outputs of a candidate as answers to what a place asks for now.
+
+    Fewer than it has, where the piece or one of its pages is gone.
+
+    Raises:
+        KindError: a method of the kind raised.
+    """
+    outputs = {output.page: output for output in candidate.outputs}
+    wanted: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, ())
+    found = []
+    for ask in place.asks(view, candidate.name, wanted, _NOBODY):
+        output = outputs[ask.page]
+        known = Known(
+            output.new,
+            output.model,
+            output.provider,
+            output.stop_reason,
+            generated_at=candidate.made_at,
+        )
+        found.append(
+            Answer(
+                replace(ask, known=known),
+                output=output.new,
+                stop_reason=output.stop_reason,
+                model=output.model,
+                provider=output.provider,
+                usage=output.usage,
+            )
+        )
+    return found
+
+
+def rejected_of(place: Place[V], view: V, candidate: Candidate) -> list[Rejected] | None:
+    """Return a candidate as entries for the history; ``None`` where nothing asks for it now."""
+    try:
+        answers = answers_of(place, view, candidate)
+    except KindError:
+        return None
+    if len(answers) < len(candidate.outputs):
+        return None
+    return [Rejected(answer, candidate.issues_after) for answer in answers]

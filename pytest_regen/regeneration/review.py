@@ -1,0 +1,186 @@
+"""What becomes of candidates that wait: they are stored as named work is, or put in the history."""
+
+from dataclasses import dataclass
+from typing import Generic
+
+from pytest_regen.errors import OutdatedCandidateError, UsageError, WorseCandidateError
+from pytest_regen.regeneration.flow import source_diff
+from pytest_regen.regeneration.held import answers_of, rejected_of
+from pytest_regen.regeneration.pending import Candidate, PendingFolder
+from pytest_regen.regeneration.places import Place, V, View
+from pytest_regen.regeneration.policies import Change, Regenerate
+from pytest_regen.regeneration.values import Answer
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["Look", "accept_candidate", "look_at", "reject_candidate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look(Generic[V]):
+    """A candidate beside what stands in its place now."""
+
+    before: V
+    after: V
+    """With the candidate in place."""
+    diff: str
+    """Unified diff of the file that people read."""
+    issues: tuple[Issue, ...]
+    """What would be wrong with the piece."""
+    is_stored: bool = False
+    """Whether it is what stands there."""
+
+
+def look_at(place: Place[V], candidate: Candidate) -> Look[V]:
+    """Return what accepting a candidate would change.
+
+    Raises:
+        OutdatedCandidateError: it cannot be accepted any more; the reason is told.
+        StoreError, KindError: the place cannot be looked at.
+    """
+    view = place.open()
+    return _look(place, view, _fitting_answers(place, view, candidate), candidate)
+
+
+def accept_candidate(
+    place: Place[V], candidate: Candidate, folder: PendingFolder, *, accept_any: bool = False
+) -> Look[V]:
+    """Store a candidate, as named work does: under the lock, errors must not rise.
+
+    What it replaces goes to the history. One that stands there already is no longer waiting.
+
+    Args:
+        place: of the candidate.
+        candidate: as it was read.
+        folder: where it waits.
+        accept_any: store it even if errors rise.
+
+    Raises:
+        UsageError: it does not wait any more.
+        OutdatedCandidateError: what it was made for has changed since.
+        WorseCandidateError: errors would rise.
+        StoreError, KindError: the place cannot be read or written.
+    """
+    view = place.open()
+    place.prepare(_fitting_answers(place, view, candidate))
+    with place.update() as update:
+        _refuse_gone(folder, candidate)
+        view = update.view
+        answers = _fitting_answers(place, view, candidate)
+        look = _look(place, view, answers, candidate)
+        if not look.is_stored:
+            change = Change(candidate.name, view, look.after)
+            may = Regenerate({}, accept_any=accept_any).may_replace(change)
+            if not (may and look.after.is_placed(candidate.name)):
+                raise _worse(candidate, look)
+            update.write(look.after, answers, ())
+        with folder.changing() as changing:
+            changing.drop([candidate])
+    return look
+
+
+def reject_candidate(
+    place: "Place[V] | None", candidate: Candidate, folder: PendingFolder
+) -> tuple[str, ...]:
+    """Put a candidate into the history; return its ids there.
+
+    None where nothing of the project asks for its piece any more: it is put aside then.
+
+    Args:
+        place: of the candidate; ``None`` where there is none.
+        candidate: as it was read.
+        folder: where it waits.
+
+    Raises:
+        UsageError: it does not wait any more.
+        StoreError: the place cannot be read or written.
+    """
+    if place is None:
+        _refuse_gone(folder, candidate)
+        with folder.changing() as changing:
+            changing.put_aside([candidate])
+        return ()
+    with place.update() as update:
+        _refuse_gone(folder, candidate)
+        rejected = rejected_of(place, update.view, candidate)
+        ids = update.write(update.view, (), rejected) if rejected else ()
+        with folder.changing() as changing:
+            if rejected is None:
+                changing.put_aside([candidate])
+            changing.drop([candidate])
+    return ids
+
+
+def _refuse_gone(folder: PendingFolder, candidate: Candidate) -> None:
+    if candidate.id not in {each.id for each in folder.read().candidates}:
+        raise UsageError(
+            f"candidate {candidate.id} does not wait any more",
+            why="it was accepted or rejected meanwhile, or a newer one took its place",
+            hint="pytest-regen review list",
+        )
+
+
+def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
+    """Return the outputs of a candidate as answers.
+
+    Raises:
+        OutdatedCandidateError: what it was made for has changed since.
+    """
+    name = candidate.name
+    outdated = f"candidate {candidate.id} for {candidate.place}::{name} is out of date"
+    # Accepted by a process that was killed before it could say so, it is no more out of date.
+    if view.obstacle(name) and not _stands_there(view, candidate):
+        raise OutdatedCandidateError(
+            outdated, why=view.obstacle(name), hint=_reject_command(candidate)
+        )
+    answers = answers_of(place, view, candidate)
+    if len(answers) < len(candidate.outputs):
+        why = "nothing asks for it any more"
+    elif view.basis(name) != candidate.basis and not _stands_there(view, candidate):
+        why = _what_changed(view, candidate)
+    else:
+        return answers
+    raise OutdatedCandidateError(outdated, why=why, hint=_reject_command(candidate))
+
+
+def _stands_there(view: View, candidate: Candidate) -> bool:
+    name = candidate.name
+    return all(view.output(name, output.page) == output.new for output in candidate.outputs)
+
+
+def _what_changed(view: View, candidate: Candidate) -> str:
+    name = candidate.name
+    for output in candidate.outputs:
+        if view.output(name, output.page) != output.old:
+            return "another text stands there than the one it was to replace"
+    return "what it was made from has changed since: its prompt, its inputs, or the text around it"
+
+
+def _reject_command(candidate: Candidate) -> str:
+    return f"pytest-regen review reject {candidate.id}, then ask again"
+
+
+def _look(place: Place[V], view: V, answers: list[Answer], candidate: Candidate) -> Look[V]:
+    after = view.with_answers(answers)
+    is_stored = _stands_there(view, candidate) and not view.obstacle(candidate.name)
+    return Look(
+        view,
+        after,
+        source_diff(view.text, after.text, place.file_name),
+        after.issues(candidate.name),
+        is_stored,
+    )
+
+
+def _worse(candidate: Candidate, look: Look[V]) -> WorseCandidateError:
+    name = candidate.name
+    before, after = look.before.score(name).errors, look.after.score(name).errors
+    errors = [issue for issue in look.issues if issue.severity == "error"]
+    first = f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
+    command = f"pytest-regen review accept {candidate.id} --accept-any"
+    is_placed = look.after.is_placed(name)
+    what = "would be worse than what stands there" if is_placed else "cannot be put in its place"
+    return WorseCandidateError(
+        f"candidate {candidate.id} for {candidate.place}::{name} {what}",
+        why=f"{before:,} errors there now, {after:,} with it{first}",
+        hint=f"{command}, which takes it all the same" if is_placed else _reject_command(candidate),
+    )

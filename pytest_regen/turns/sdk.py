@@ -1,0 +1,135 @@
+"""What the providers that send through an SDK have in common: clients, objects, exceptions."""
+
+import threading
+import weakref
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["REPLAY_KEY", "Clients", "deliver", "is_replay", "plain", "root_cause"]
+
+REPLAY_KEY = "replayed"
+"""Stands where a key would: a client demands one even if nothing is ever sent."""
+
+
+class _Client(Protocol):
+    def close(self) -> Any: ...
+
+
+C = TypeVar("C", bound=_Client)
+A = TypeVar("A", bound=_Client)
+
+_Keepers = list[AsyncGenerator[None, None]]
+_keepers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Keepers]" = (
+    weakref.WeakKeyDictionary()
+)
+"""What closes the asynchronous clients; held here, because a provider may end before its loop."""
+
+
+class Clients(Generic[C, A]):
+    """The clients of a provider, made on first use: one by key, and one by key and event loop.
+
+    By key: the environment may name another one between two turns, as it does in tests.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: dict[str, C] = {}
+        # A provider that was never closed closes its sockets before Python warns about them.
+        weakref.finalize(self, _close_all, self._clients)
+        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, A]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def get(self, key: str, make: Callable[[str], C]) -> C:
+        """Return the client for threads; ``make`` returns one for a key."""
+        with self._lock:
+            client = self._clients.get(key)
+            if client is None:
+                client = self._clients[key] = make(key)
+            return client
+
+    async def aget(self, key: str, make: Callable[[str], A]) -> A:
+        """Return the client of the running event loop; it is closed when the loop shuts down."""
+        import asyncio
+
+        with self._lock:
+            # Connections belong to the loop they were opened in.
+            loop = asyncio.get_running_loop()
+            clients = self._of_loops.setdefault(loop, {})
+            known = clients.get(key)
+            if known is not None:
+                return known
+            client = clients[key] = make(key)
+            keeper = _close_with_loop(client)
+            _keepers.setdefault(loop, []).append(keeper)
+        await anext(keeper)
+        return client
+
+    def close(self) -> None:
+        """Close the connections of threads; those of event loops end with their loop."""
+        with self._lock:
+            _close_all(self._clients)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        import asyncio
+
+        with self._lock:
+            clients = self._of_loops.pop(asyncio.get_running_loop(), {})
+        for client in clients.values():
+            await client.close()
+
+
+def _close_all(clients: dict[str, Any]) -> None:
+    while clients:
+        _, client = clients.popitem()
+        client.close()
+
+
+async def _close_with_loop(client: _Client) -> AsyncGenerator[None, None]:
+    """Close ``client`` when its event loop shuts down: loops end the generators left in them."""
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+def is_replay(interceptor: TurnInterceptor | None) -> bool:
+    """Whether a turn made now cannot reach the network, so that no key is needed."""
+    return interceptor is not None and interceptor.is_replay_only
+
+
+def deliver(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:
+    """Return the error that a miss carries, and note that it reaches the caller."""
+    if interceptor is not None:
+        interceptor.delivered(miss)
+    return miss.error
+
+
+def plain(value: object) -> Any:
+    """Return an object of an SDK as the JSON it was made from.
+
+    Not by pydantic: it warns of blocks that are newer than the SDK, and before 2.12 fails at random
+    where a model of the SDK is used for the first time.
+    """
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    sent = getattr(value, "model_fields_set", None)
+    if sent is None:
+        return value
+    known = {name: item for name, item in vars(value).items() if name in sent}
+    return plain({**known, **(getattr(value, "model_extra", None) or {})})
+
+
+def root_cause(error: BaseException) -> str:
+    """Return what an SDK's exception goes back to: the kind of error first, then its words."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}".rstrip(": ")

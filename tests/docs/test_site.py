@@ -1,0 +1,153 @@
+"""The documentation as a site: complete, strict, of one host, and legible to language models."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import site_hooks
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+NAV = CONFIG["nav"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as CI builds it."""
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_article_has_its_place() -> None:
+    """An article that the table of contents does not hold is found by nobody."""
+    nav = site_hooks.expand(NAV, set(site_hooks.named(NAV)))
+    articles = {str(file.relative_to(DOCS).as_posix()) for file in DOCS.rglob("*.md")}
+
+    named = list(site_hooks.named(nav))
+
+    assert not articles - set(named), "give it a line in the nav of mkdocs.yml"
+    assert not set(named) - articles - set(site_hooks.OUTSIDE), "no such article"
+    assert len(named) == len(set(named))
+
+
+def test_a_folder_in_the_table_of_contents_stands_for_the_rest_of_its_articles() -> None:
+    """Its index comes first; what has a line of its own is not there twice."""
+    codes = site_hooks.expand(["codes/"], {"codes/SYNTAX.md"})
+
+    assert codes[:2] == ["codes/index.md", "codes/ACCEPTS_INVALID.md"]
+    assert "codes/SYNTAX.md" not in codes
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("docs/cassettes.md", "cassettes.md"),
+        ("README.md", "index.md"),
+        ("ARCHITECTURE.md", "ARCHITECTURE.md"),
+        ("examples/functions", "examples/functions/README.md"),
+        ("examples/functions/demo.py", "examples/functions/demo.py.md"),
+    ],
+)
+def test_a_file_of_the_repository_is_a_page_of_the_site(path: str, page: str) -> None:
+    """What articles link to outside of docs/ can be read on the site, too."""
+    assert site_hooks.page_of(path) == page
+    assert site_hooks.source_of("examples/functions/demo.py.md") == "examples/functions/demo.py"
+
+
+def test_links_in_code_stay_as_they_are() -> None:
+    """Only links of the prose are followed and changed."""
+    text = "[a](x.md) `[b](y.md)`\n```\n[c](z.md)\n```\n[d](https://e.example) [f](#g) [h](i.md#j)"
+
+    changed = site_hooks.replace_links(text, str.upper)
+
+    assert changed == text.replace("(x.md)", "(X.MD)").replace("(i.md#j)", "(I.MD#j)")
+    assert [link for link, _ in site_hooks.links(text, "docs/a.md")] == ["x.md", "i.md"]
+
+
+def test_addresses_are_set_in_one_place(tmp_path: Path) -> None:
+    """Without ``[project.urls]`` the site links to no repository; with it, to that one."""
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "x"\n', "utf-8")
+    none = site_hooks.addresses(project)
+    project.write_text('[project.urls]\nRepository = "https://git.example/x"\n', "utf-8")
+
+    assert none == {}
+    assert site_hooks.addresses(project) == {"Repository": "https://git.example/x"}
+    assert not {"site_url", "repo_url", "edit_uri"} & CONFIG.keys()
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<script src="https://cdn.example/a.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example/css">',
+        '<img alt="" src=https://img.example/a.png>',
+        "<style>@import 'https://fonts.example/css';</style>",
+        "<p style=\"background: url('https://img.example/a.png')\">",
+    ],
+)
+def test_a_request_to_another_host_is_found(tmp_path: Path, markup: str) -> None:
+    """What a browser would fetch counts; a link that somebody may follow does not."""
+    (tmp_path / "index.html").write_text(markup, "utf-8")
+    (tmp_path / "linked.html").write_text('<a href="https://other.example">x</a>', "utf-8")
+
+    assert len(list(site_hooks.foreign_requests(tmp_path, "https://docs.example"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("html", "linked"),
+    [
+        ("<p>a <code>STALE</code> b</p>", '<p>a <a href="s/"><code>STALE</code></a> b</p>'),
+        ("<p>is STALE, too</p>", '<p>is <a href="s/">STALE</a>, too</p>'),
+        ("<h2>STALE</h2>", "<h2>STALE</h2>"),
+        ("<pre><span>STALE</span></pre>", "<pre><span>STALE</span></pre>"),
+        ('<a href="x">STALE</a>', '<a href="x">STALE</a>'),
+        ("<code>x::STALE</code> STALENESS", "<code>x::STALE</code> STALENESS"),
+        ('<img alt="STALE">', '<img alt="STALE">'),
+    ],
+)
+def test_codes_link_to_their_articles(html: str, linked: str) -> None:
+    """A code in the prose of any article leads to what it means; one in an example does not."""
+    assert site_hooks.link_codes(html, {"STALE": "s/"}) == linked
+
+
+def test_what_models_read_lists_every_article(site: Path) -> None:
+    """llms.txt: a title, a summary, lists of links that lead to Markdown, the inner life last."""
+    text = (site / "llms.txt").read_text("utf-8")
+    linked = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)(?:: \S.*)?$", text, re.MULTILINE)
+    lines = [line for line in text.splitlines() if line]
+
+    assert lines[0] == "# pytest-regen"
+    assert lines[1].startswith("> ")
+    assert re.findall(r"^## (.*)", text, re.MULTILINE)[-1] == "Optional"
+    assert all(line.startswith(("## ", "- [")) for line in lines[2:])
+    assert len(linked) >= len(list(DOCS.rglob("*.md"))) - 1
+    assert not [link for link in linked if not (site / link).read_text("utf-8").strip()]
+
+
+def test_markdown_for_models_links_to_markdown(site: Path) -> None:
+    """Each article, and all of them in one file, lead to other articles as Markdown."""
+    article = (site / "codes" / "index.html.md").read_text("utf-8")
+    whole = (site / "llms-full.txt").read_text("utf-8")
+
+    assert "](SYNTAX/index.html.md)" in article
+    assert "](codes/SYNTAX/index.html.md)" in whole
+    for link in re.findall(r"\]\(([^)#:]+\.html\.md)", whole):
+        assert (site / link).is_file(), link

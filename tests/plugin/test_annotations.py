@@ -1,0 +1,102 @@
+"""Annotations of GitHub: what fails, at file and line, where a commit or pull request shows it."""
+
+from pathlib import Path
+
+import pytest
+from plugin_project import Project
+from store_factory import GOOD
+
+STORE = "generated/GET_v1_projects"
+SOURCE = f"{STORE}/ProjectDataObject.cs"
+
+OWN = """
+    import pytest
+
+    @pytest.mark.regen
+    def test_it():
+        assert 1 == 2, "50 % of it\\n::warning::no command"
+"""
+
+
+@pytest.fixture
+def on_github(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project that is a folder of a repository, as a job of GitHub Actions sees it."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path.parent))
+    return project
+
+
+def annotations(result: pytest.RunResult) -> list[str]:
+    """Return the lines that GitHub takes for commands."""
+    return [line for line in result.outlines if line.lstrip().startswith("::")]
+
+
+def test_what_fails_stands_at_its_line(on_github: Project, spread: tuple[str, ...]) -> None:
+    """From the root of the repository, with code, unit and next command; with workers once."""
+    on_github.broken()
+    on_github.pytester.makepyfile(test_own=OWN)
+    folder = on_github.path.name
+
+    result = on_github.run("generated", "test_own.py", *spread)
+
+    missing, phantom, own = annotations(result)
+    assert missing.startswith(
+        f"::error file={folder}/{SOURCE},line=30,title=MISSING_FIELD%3A {STORE}%3A%3AOwner::"
+        "field 'name' is missing%0Anext: pytest "
+    )
+    assert "line=32,title=PHANTOM_FIELD%3A " in phantom
+    assert own.startswith(f"::error file={folder}/test_own.py,line=5,title=test_own.py%3A%3A")
+    assert "50 %25 of it" in own
+
+
+def test_at_most_what_github_shows(on_github: Project) -> None:
+    """Ten, and how many more there are; what a model wrote ends no line."""
+    hostile = GOOD["Owner", 1].replace('("name")', '("%0A::error::x,line=1")')
+    for number in range(6):
+        on_github.store(f"GET_{number}", {("Owner", 1): hostile})
+
+    *shown, last = annotations(on_github.run())
+
+    assert len(shown) == 10
+    assert all(line.count("::error ") == 1 for line in shown)
+    assert "%250A" in shown[1]
+    assert last == "::notice title=pytest-regen::and 2 more errors: see the log"
+
+
+def test_warnings_are_warnings(on_github: Project) -> None:
+    """One that fails nothing, at the place of its type."""
+    path = on_github.store() / "ir.json"
+    path.write_text(path.read_text("utf-8").replace('"open"', '"opened"'), "utf-8")
+
+    result = on_github.run("-o", "regen_stale=warn")
+
+    assert any(line.startswith("::warning file=") for line in annotations(result))
+
+
+@pytest.mark.parametrize(
+    ("where", "policy", "told"), [("true", "never", False), ("", "always", True), ("", "", False)]
+)
+def test_the_setting(
+    on_github: Project, monkeypatch: pytest.MonkeyPatch, where: str, policy: str, *, told: bool
+) -> None:
+    """Never, always, or where GitHub Actions runs it; from the table as from the ini file."""
+    monkeypatch.setenv("GITHUB_ACTIONS", where)
+    on_github.broken()
+    if policy:
+        table = f'[tool.pytest-regen]\nannotations = "{policy}"\n'
+        (on_github.path / "pyproject.toml").write_text(table, "utf-8")
+
+    assert bool(annotations(on_github.run())) is told
+
+
+def test_a_file_outside_of_the_repository_is_named_in_words(
+    on_github: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """GitHub has no page for it."""
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path_factory.mktemp("elsewhere")))
+    on_github.broken()
+
+    line = annotations(on_github.run())[0]
+
+    assert "file=" not in line
+    assert f"{Path(SOURCE).name}" in line

@@ -1,0 +1,138 @@
+"""``--regen-pending``: healing as ever, and what it would keep waits for review."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import command
+from function_project import GOOD, HOURS, FunctionProject
+from plugin_project import Project, emulated
+from unit_project import UnitProject, translate
+from unit_work import GERMAN
+
+PENDING = ("--regen", "--regen-pending", "--regen-record=once")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return what the files of a project hold that version control would see."""
+    ignored = {f".regen/{name}/" for name in ("history", "locks", "pending", "replies")}
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {
+        name: path.read_bytes()
+        for path in found
+        if "cache" not in (name := path.relative_to(folder).as_posix())
+        and not any(name.startswith(each) for each in ignored)
+        and "/history/" not in name
+    }
+
+
+def candidates(folder: Path) -> list[dict[str, object]]:
+    """Return what waits in a project."""
+    return [
+        json.loads(path.read_text("utf-8"))
+        for path in sorted((folder / ".regen/pending").glob("*.json"))
+    ]
+
+
+@pytest.fixture
+def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitProject:
+    """The project of the documentation, with a mistake in one string."""
+    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
+    made = UnitProject(pytester)
+    made.write(german={**GERMAN, "berth": "Liegeplatz"})
+    return made.adopted()
+
+
+def test_a_unit_that_would_be_healed_waits(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The item fails and names the candidate; accepted, it passes, and the recording is kept."""
+    before = contents(units.path)
+    with emulated(monkeypatch, translate) as model:
+        result = units.run(*PENDING)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.parseoutcomes() == {"passed": 2, "failed": 1}
+    assert len(model.requests) == 1
+    after = contents(units.path)
+    assert set(after) - set(before) == {"cassettes/regen/locales/de.json/berth.yaml"}
+    assert {name: after[name] for name in before} == before
+    (candidate,) = candidates(units.path)
+    id_ = candidate["id"]
+    result.stdout.fnmatch_lines(
+        [
+            f"Candidate {id_} waits for review: pytest-regen review",
+            f"waits for review: locales/de.json::berth [[]{id_}[]], 1 call, *",
+            '  +  "berth": "Liegeplatz {number}",',
+            "1 candidate waits for review: pytest-regen review",
+            "next: pytest-regen review",
+        ]
+    )
+    assert candidate["asked_by"] == "locales/de.json::berth"
+    assert "sk-ant" not in json.dumps(candidate)
+
+    assert command("review", "accept", id_).code == 0
+    again = units.run("--regen")
+    assert again.parseoutcomes() == {"passed": 3}
+    assert units.german() == GERMAN
+
+
+def test_candidates_of_a_store_with_workers_and_ahead_of_their_turn(project: Project) -> None:
+    """The folder of the store stays byte for byte; the type is named with its id."""
+    project.broken()
+    project.broken("GET_v2_projects")
+    project.answered_by("Good")
+    before = contents(project.path)
+
+    result = project.run("--regen", "--regen-pending", "-n", "2")
+    ahead = project.run("--regen", "--regen-pending", "--regen-jobs", "3", "--junitxml=j.xml")
+
+    assert result.ret == ahead.ret == pytest.ExitCode.TESTS_FAILED
+    (project.path / "j.xml").unlink()
+    assert contents(project.path) == before
+    waiting = candidates(project.path)
+    assert [each["place"] for each in waiting] == [
+        "generated/GET_v1_projects",
+        "generated/GET_v2_projects",
+    ]
+    for run in (result, ahead):
+        run.stdout.fnmatch_lines(["*2 candidates wait for review: pytest-regen review"])
+        assert all(f"[{each['id']}]" in run.stdout.str() for each in waiting)
+
+
+def test_a_test_of_the_users_own_is_tried_and_the_candidate_taken_out(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test passes with the candidate in a process of its own; the module is as it was."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    for name in ("acme", "acme.times"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    functions = FunctionProject(pytester)
+    functions.write(HOURS)
+    before = functions.module.read_bytes()
+    with emulated(monkeypatch, lambda _: GOOD):
+        result = functions.run("--regen-pending", "-k", "1h30m")
+
+    result.assert_outcomes(failed=1, deselected=1)
+    assert functions.module.read_bytes() == before
+    (candidate,) = candidates(pytester.path)
+    assert candidate["asked_by"] == "test_times.py::test_hours[1h30m]"
+    assert "invalid literal" in str(candidate["feedback"])
+    assert not list((pytester.path / ".regen/history").rglob("*.json"))
+    shown = result.stdout.str()
+    assert re.search(rf"^E +Candidate {candidate['id']} waits for review", shown, re.MULTILINE)
+    monkeypatch.chdir(pytester.path)
+    assert command("review", "accept", "--all").code == 0
+    assert functions.run().ret == 0
+
+
+def test_pending_without_healing_is_a_usage_error(project: Project) -> None:
+    """It says what becomes of what ``--regen`` brings."""
+    project.store()
+
+    result = project.run("--regen-pending")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*next: add --regen"])

@@ -1,0 +1,199 @@
+"""What the project of a reader already has when an article begins.
+
+Each is a function of the reader; an article names it: ``<!-- given: function model -->``.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chat_service import Said, chat_service
+from talk import FILE, RECORDING, TEST
+
+from pytest_regen.emulator import EmulatedReply, Emulator
+
+if TYPE_CHECKING:
+    from articles import Reader
+
+__all__ = ["GIVEN"]
+
+STUB = '''\
+def initials(name: str) -> str:
+    """Return the initials of ``name``.
+
+    >>> initials("Ada Lovelace")
+    'A.L.'
+    >>> initials("")
+    \'\'
+    """
+    # [REGEN:BEGIN initials]
+    raise NotImplementedError
+    # [REGEN:END initials]
+'''
+RIGHT = 'return "".join(f"{word[0]}." for word in name.split())'
+STRICTER = f"{RIGHT[:-1]} if word[0].isupper())"
+WRONG = 'return ".".join(word[0] for word in name.split()) + "."'
+FUNCTIONS = '[tool.pytest-regen]\nfunctions = ["src/acme/*.py"]\n'
+
+KITES = """\
+openapi: 3.0.3
+info: {title: Kites, version: "1"}
+paths:
+  /kites/latest:
+    get:
+      responses:
+        "200":
+          description: A kite.
+          content:
+            application/json:
+              schema: {$ref: "#/components/schemas/Kite"}
+components:
+  schemas:
+    Kite:
+      type: object
+      required: [id]
+      properties:
+        id: {type: integer, minimum: 1}
+        colour: {type: string, enum: [red, blue]}
+        sail: {$ref: "#/components/schemas/Sail"}
+    Sail:
+      type: object
+      required: [area]
+      properties:
+        area: {type: number}
+"""
+STORES = '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'
+STORE = "generated/GET_kites_latest"
+
+ENGLISH = {"berth": "Berth {number}", "mooring": "Moor your boat here", "leave": "Leave at {time}"}
+GERMAN = {
+    "berth": "Liegeplatz {number}",
+    "mooring": "Mach dein Boot hier fest",
+    "leave": "Leg um {time} ab",
+}
+CATALOGUE = (
+    '[[tool.pytest-regen.translations]]\nsource = "locales/en.json"\n'
+    'targets = "locales/*.json"\nstyle = "Say du."\n'
+)
+
+_made: dict[str, Mapping[str, bytes]] = {}
+"""What was made once, by name: files by their paths in the project."""
+
+
+def function(reader: "Reader", body: str = RIGHT) -> None:
+    """Give a function whose body a model wrote."""
+    _write(reader.folder / "src/acme/names.py", STUB.replace("raise NotImplementedError", body))
+    _write(reader.folder / "pyproject.toml", FUNCTIONS)
+    reader.run("pytest-regen adopt src/acme/names.py")
+
+
+def broken_function(reader: "Reader") -> None:
+    """Give one whose body is wrong."""
+    function(reader, WRONG)
+
+
+def store(reader: "Reader") -> None:
+    """Give a store of two types in Python, as the template writes them."""
+    _write(reader.folder / "api.yaml", KITES)
+    _write(reader.folder / "pyproject.toml", STORES)
+    if "store" not in _made:
+        said = reader.run(
+            'pytest-regen generate api.yaml "GET /kites/latest" --language python'
+            " --provider template"
+        )
+        assert (reader.folder / STORE).is_dir(), said
+        _made["store"] = {
+            str(file.relative_to(reader.folder)): file.read_bytes()
+            for file in (reader.folder / STORE).rglob("*")
+            if file.is_file()
+        }
+    for name, content in _made["store"].items():
+        (reader.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (reader.folder / name).write_bytes(content)
+
+
+def broken_store(reader: "Reader") -> None:
+    """Give one in which a field of ``Sail`` has another name than in the description."""
+    store(reader)
+    pages = reader.folder / STORE / "pages.json"
+    source = next((reader.folder / STORE).glob("*.py"))
+    for file in (pages, source):
+        file.write_text(file.read_text("utf-8").replace("area", "aera"), "utf-8")
+    reader.run(f"pytest-regen adopt {STORE}")
+
+
+def catalogue(reader: "Reader") -> None:
+    """Give a catalogue in two languages."""
+    _write(reader.folder / "locales/en.json", json.dumps(ENGLISH, indent=2) + "\n")
+    _write(reader.folder / "locales/de.json", json.dumps(GERMAN, indent=2) + "\n")
+    _write(reader.folder / "pyproject.toml", CATALOGUE)
+    reader.run("pytest-regen adopt locales/de.json")
+
+
+def repository(reader: "Reader") -> None:
+    """Commit what is there."""
+    for line in ("git init -q -b main", "git add -A", "git commit -qm first"):
+        reader.run(line)
+
+
+def model(reader: "Reader") -> None:
+    """Give a key, and a model that knows the right answers."""
+    reader.serve(Emulator(_answer))
+
+
+def endpoint(reader: "Reader", variable: str = "MY_MODEL_URL") -> None:
+    """Give a model behind an address of the reader's own."""
+    service = reader.enter(chat_service(Said(RIGHT)))
+    reader.monkeypatch.setenv(variable, f"{service.address}/v1/chat/completions")
+
+
+def chat(reader: "Reader") -> None:
+    """Give a server that speaks the API of OpenAI, and a key."""
+    service = reader.enter(chat_service(Said(RIGHT)))
+    reader.monkeypatch.setenv("OPENAI_BASE_URL", f"{service.address}/v1")
+    reader.monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-planted-0123456789")
+
+
+def talk(reader: "Reader") -> None:
+    """Give the recorded conversation of docs/cassettes.md, and change a prompt of its test."""
+    text = TEST.replace("Which of them feeds bees?", "Which of them feeds bees and moths?")
+    _write(reader.folder / "test_talk.py", text)
+    (reader.folder / FILE).parent.mkdir(parents=True)
+    shutil.copy(RECORDING, reader.folder / FILE)
+
+
+def _answer(body: Mapping[str, Any]) -> EmulatedReply:
+    text = json.dumps(body["messages"], ensure_ascii=False)
+    if "initials" in text:
+        return EmulatedReply(STRICTER if "lower case" in text else RIGHT)
+    for name, content in _made.get("store", {}).items():
+        if name.endswith("pages.json"):
+            for page in json.loads(content)["pages"]:
+                if f'TYPE: \\"{page["type_name"]}\\"' in text:
+                    return EmulatedReply(f"```python\n{page['output']}\n```")
+    for key, english in ENGLISH.items():
+        if json.dumps(json.dumps(english))[1:-1] in text:
+            return EmulatedReply(GERMAN[key])
+    return EmulatedReply("I cannot say.")
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, "utf-8")
+
+
+GIVEN: Mapping[str, Callable[["Reader"], None]] = {
+    "function": function,
+    "broken-function": broken_function,
+    "store": store,
+    "broken-store": broken_store,
+    "catalogue": catalogue,
+    "repository": repository,
+    "model": model,
+    "endpoint": endpoint,
+    "letters": lambda reader: endpoint(reader, "LETTERS_URL"),
+    "chat": chat,
+    "talk": talk,
+}
