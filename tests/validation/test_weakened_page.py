@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pages import ROOT, blocks
+from pages import blocks
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats
@@ -53,21 +53,26 @@ def test_an_example_shows_what_is_said(diff: str, said: str) -> None:
 
 
 def test_the_careful_kind_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A condition that is gone is told, and so is a comment; a text beside itself is right."""
-    (queries,) = (block for block in blocks("docs/kinds.md", "python") if "Queries(Kind)" in block)
-    (careful,) = (block for block in blocks("docs/kinds.md", "python") if "(Queries)" in block)
-    (tmp_path / "regen_kinds.py").write_text(queries, "utf-8")
+    """A pattern that lists the examples is told, and so is a comment; nothing beside itself."""
+    all_blocks = blocks("docs/kinds.md", "python")
+    (patterns,) = (block for block in all_blocks if "Patterns(Kind)" in block)
+    (careful,) = (block for block in all_blocks if "(Patterns)" in block)
+    (tmp_path / "regen_kinds.py").write_text(patterns, "utf-8")
+    (tmp_path / "patterns.toml").write_text(blocks("docs/kinds.md", "toml")[0], "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     names: dict[str, type] = {}
     exec(careful, names)
-    kind = names["CarefulQueries"]()
+    kind = names["CarefulPatterns"]()
     monkeypatch.delitem(sys.modules, "regen_kinds")
 
     def said(old: str, new: str) -> list[str]:
-        units = (Unit("q", ROOT, text, text, kind) for text in (old, new))
+        path = tmp_path / "patterns.json"
+        units = (Unit("draught", path, text, text, kind) for text in (old, new))
         return [getattr(found, "message", found) for found in kind.weakens(*units)]
 
-    assert said("SELECT 1 WHERE 2", "SELECT 1") == ["drops a condition: correct it instead"]
-    assert said("SELECT 1", "SELECT 1 -- noqa: L001") == ["adds 'noqa: L001'"]
-    assert said("SELECT 1 -- noqa", "SELECT 1 -- noqa") == []
+    right = r"\d+([.,]\d+)? m"
+    (listed,) = said(right, f"{right}|12.25 m")
+    assert listed.startswith("lists '12.25 m'")
+    assert said(right, f"{right} # noqa") == ["adds 'noqa'"]
+    assert said(f"{right} # noqa", f"{right} # noqa") == []
