@@ -14,15 +14,22 @@ from pytest_regen import sandbox
 ARTICLES = [
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("behaviour", "diff", "template")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("behaviour", "diff", "functions", "kinds", "template")
+    ),
 ]
 
 DEAR = frozenset(
     {
+        "agent",
         "cost-of-a-heal",
         "drop-a-hand-edit",
+        "github-actions",
         "ignore-a-code",
+        "keep-a-hand-edit",
         "merge-conflict",
+        "own-endpoint",
         "other-models",
         "own-test",
         "re-record",
