@@ -47,13 +47,14 @@ def test_every_option_of_the_others_has_a_row() -> None:
     """Each below its command."""
     rows = PAGE.partition("The others:")[2].partition("\n## ")[0]
     parts = re.split(r"^\| `(\w+)", rows, flags=re.MULTILINE)
+    groups = {"cassettes", "review"}
     found = {
         name: set(re.findall(r"`(--[\w-]+)", part))
         for name, part in zip(parts[1::2], parts[2::2], strict=True)
+        if name not in groups
     }
 
-    elsewhere = {"generate", "regenerate", "cassettes", "review"}
-    others = [name for name in COMMANDS if name not in elsewhere]
+    others = [name for name in COMMANDS if name not in {"generate", "regenerate", *groups}]
     assert found == {name: options_of(name) for name in others}
 
 
@@ -78,7 +79,7 @@ def masked(line: str) -> str:
 
 def test_the_default_model_is_named() -> None:
     """The last of those who may be asked."""
-    assert f"else `{DEFAULT_MODEL}`" in PAGE
+    assert f"else `{DEFAULT_MODEL}`" in " ".join(PAGE.split())
 
 
 def test_the_version_is_shown() -> None:

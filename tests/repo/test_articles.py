@@ -1,4 +1,4 @@
-"""The tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
+"""The README, tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
 
 import re
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from pages import ROOT
 from pytest_regen import sandbox
 
 ARTICLES = [
+    ROOT / "README.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
     *(

@@ -130,6 +130,11 @@ def store(reader: "Reader") -> None:
     )
 
 
+def description(reader: "Reader") -> None:
+    """Give the description of an API, and no store yet."""
+    _write(reader.folder / "api.yaml", KITES)
+
+
 def broken_store(reader: "Reader") -> None:
     """Give one in which a field of ``Sail`` has another name than in the description."""
     store(reader)
@@ -218,6 +223,7 @@ def _write(file: Path, text: str) -> None:
 
 
 GIVEN: Mapping[str, Callable[["Reader"], None]] = {
+    "description": description,
     "function": function,
     "broken-function": broken_function,
     "store": store,
