@@ -24,7 +24,15 @@ from pytest_regen.modes import (
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "load_toml", "read_settings"]
+__all__ = [
+    "CassetteSettings",
+    "Price",
+    "Settings",
+    "find_settings",
+    "load_toml",
+    "parse_toml",
+    "read_settings",
+]
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
@@ -62,9 +70,13 @@ class Price:
     """What a model costs, in US dollars per million tokens; plain numbers become decimals."""
 
     input: Decimal
+    """Of input that was not cached."""
     output: Decimal
+    """Of output."""
     cache_read: Decimal | None = None
+    """Of input read from the prompt cache; by default as ``input``."""
     cache_write: Decimal | None = None
+    """Of input written to the prompt cache; by default as ``input``."""
 
     def __post_init__(self) -> None:
         for name in _PRICE_KEYS:
@@ -115,18 +127,20 @@ class Settings:
     attempts: int | None = None
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
+    """Who is asked where nothing nearer says it."""
     provider: str | None = None
     """Who answers, as ``openai:MODEL`` or ``module:attribute``; or ``template``, which holds for
     types of an API."""
     stale: StalePolicy | None = None
-    """What becomes of a type that is older than its document; ``None``: not said."""
+    """What becomes of a type that is older than its document."""
     behaviour: BehaviourPolicy | None = None
-    """Whether generated code is run; ``None``: not said."""
+    """Whether generated code is run."""
     annotations: AnnotationPolicy | None = None
-    """Whether issues are printed as GitHub reads them; ``None``: not said."""
+    """Whether issues are printed as GitHub reads them."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
+    """What holds for every cassette."""
     kinds: tuple[str, ...] = ()
     """Kinds of units, as ``module:Class``."""
     shipped: Mapping[str, object] = field(default_factory=dict)
@@ -189,11 +203,9 @@ def load_toml(path: Path) -> dict[str, Any]:
     Raises:
         UsageError: it cannot be read, or is no TOML.
     """
-    import tomllib
-
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return parse_toml(path.read_bytes().decode("utf-8"), str(path))
+    except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not readable as TOML", why=str(error), hint="correct the file"
         ) from error
@@ -201,6 +213,27 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise UsageError(
             f"{path} cannot be read", why=error.strerror or str(error), hint="let it be read"
         ) from error
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """Return what a text says.
+
+    Raises:
+        UsageError: it is no TOML; ``name`` is what the message calls it.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        mark = "it begins with a byte order mark, which pytest and others refuse"
+        raise UsageError(
+            f"{name} is not readable as TOML",
+            why=mark if text.startswith("\ufeff") else str(error),
+            hint="save it as UTF-8 without a mark"
+            if text.startswith("\ufeff")
+            else "correct the file",
+        ) from None
 
 
 def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:

@@ -231,10 +231,15 @@ class DiffFiles:
                 file.write_text(scrub_text(full_diff(recorded, sent)), "utf-8")
 
 
-RECORD_COMMAND = (
-    'record it with mode="{mode}", or in pytest with --regen-record {mode}, and with '
-    "ANTHROPIC_API_KEY set"
-)
+_KEYS = {"/messages": "ANTHROPIC_API_KEY", "/chat/completions": "OPENAI_API_KEY"}
+"""What holds the key, by how paths of APIs end."""
+
+
+def _record_command(mode: str, asked: "MissedRequest") -> str:
+    key = next((name for end, name in _KEYS.items() if asked.path.endswith(end)), "")
+    command = f'record it with mode="{mode}", or in pytest with --regen-record {mode}'
+    return f"{command}, and with {key} set" if key else command
+
 
 _CANDIDATES = 25
 """How many recordings are compared with a missed request; more would take too long."""
@@ -364,9 +369,9 @@ def miss(
             left = display_path(partial_path(path))
             why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
-            f"no cassette at {display_path(path)}, and {asked} needs one",
+            f"no cassette at {display_path(path)}: {asked} is not recorded yet",
             why=why,
-            hint=command or RECORD_COMMAND.format(mode="once"),
+            hint=command or _record_command("once", asked),
             host=asked.host,
             causes=["no cassette"],
         )
@@ -377,7 +382,7 @@ def miss(
     return CassetteMissError(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
-        hint=command or RECORD_COMMAND.format(mode="new_episodes"),
+        hint=command or _record_command("new_episodes", asked),
         host=asked.host,
         causes=causes,
     )

@@ -5,6 +5,7 @@ edit or staleness that stops a write; 3 no reply from the model.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -21,7 +22,9 @@ from pytest_regen.cli.output import (
     describe_failure,
     emit_json,
     fail,
+    forget_said,
     next_step,
+    said_next,
     say,
     stdout_for_json,
 )
@@ -41,6 +44,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
+    "review": ("review", "Accept or reject candidates that wait for review."),
     "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),
     "rebuild": ("stores", "Put back what is recorded; drops edits, asks no model."),
     "forget": ("units", "Drop units that nothing asks for any more."),
@@ -166,8 +170,11 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     words = list(sys.argv[1:] if args is None else args)
     try:
         with stdout_for_json() if "--json" in words else nullcontext():
+            forget_said()
             code = app(words, prog_name="pytest-regen", standalone_mode=False)
         sys.stdout.flush()
+        if not code and "--json" not in words and not said_next():
+            next_step(_following(words))
     except RegenError as error:
         _end(error, words)
     except _CommandLineError as error:
@@ -185,6 +192,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     if code == _STOPPED:  # What typer makes of Ctrl-C.
         _tell_stopped()
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _following(words: Sequence[str]) -> str:
+    """Return what comes after a command that went well, and does not say so itself."""
+    if "--dry-run" in words:
+        return shlex.join(["pytest-regen", *(word for word in words if word != "--dry-run")])
+    return "pytest-regen review" if "--pending" in words else "pytest"
 
 
 def _tell_stopped() -> None:

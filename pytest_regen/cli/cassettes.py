@@ -2,13 +2,14 @@
 
 import json
 import os
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pytest_regen.cli.output import AsJson, emit_json, emit_text, say
+from pytest_regen.cli.output import Advice, AsJson, emit_json, emit_text, next_step, say
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def check(
         check_cassettes,
         outdated_findings,
     )
+    from pytest_regen.cli.github import tell_findings
+    from pytest_regen.cli.project import Project
 
     files, others = cassettes_in(paths)
     known = _baseline(baseline, update=update)
@@ -68,6 +71,7 @@ def check(
     elif known:
         found += outdated_findings(known, files)
     errors = [finding for finding in found if finding.severity == "error"]
+    following = _next(found)
     if as_json:
         emit_json(
             {
@@ -86,7 +90,9 @@ def check(
         warnings = len(found) - len(errors)
         counts = f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}"
         say(f"{len(files)} checked, {counts}")
-        _say_next(found)
+        if following:
+            next_step(*following)
+    tell_findings(Project.here(), len(files), found, following.command if following else "")
     if any(finding.code == "UNREADABLE" for finding in found):
         raise typer.Exit(2)
     raise typer.Exit(1 if errors else 0)
@@ -124,7 +130,8 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
     return Baseline.read(named, takes_all=update) if named else None
 
 
-def _say_next(found: "tuple[Finding, ...]") -> None:
+def _next(found: "tuple[Finding, ...]") -> Advice | None:
+    """Return what to run or do about findings; ``None`` where there is nothing."""
     leaking = list(
         dict.fromkeys(finding.path for finding in found if finding.code in {"SECRET", "HEADER"})
     )
@@ -133,11 +140,14 @@ def _say_next(found: "tuple[Finding, ...]") -> None:
 
         mendable = next((path for path in leaking[:_TRIED] if is_cleanable(path)), None)
         if mendable:
-            say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
-        else:
-            say(f"next: revoke what is in {leaking[0]}, and record it again without")
-    elif any(finding.code == "BASELINE" for finding in found):
-        say("next: the same command with --update-baseline")
+            return Advice(
+                f"pytest-regen cassettes convert {shlex.quote(str(mendable))}",
+                "revoke what was in it",
+            )
+        return Advice(f"revoke what is in {leaking[0]}, and record it again without")
+    if any(finding.code == "BASELINE" for finding in found):
+        return Advice("the same command with --update-baseline")
+    return None
 
 
 def _last_drifted() -> frozenset[str]:

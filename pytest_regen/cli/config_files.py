@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as IniError
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pytest_regen.errors import UsageError
 from pytest_regen.files import locked_file, replace_file
-from pytest_regen.settings import load_toml
+from pytest_regen.settings import load_toml, parse_toml
 
 __all__ = [
     "INI_TABLE",
@@ -106,7 +106,7 @@ def find_root(start: Path) -> Path:
 def settings_file_in(folder: Path) -> SettingsFile | None:
     """Return the file of a folder that pytest reads its settings from; ``None`` if none has any.
 
-    One that cannot be read as TOML counts: pytest stops there, too.
+    One that cannot be read counts: pytest stops there, too.
     """
     for name in ("pytest.toml", ".pytest.toml"):
         if (folder / name).is_file() and _reads_toml():
@@ -141,7 +141,7 @@ def _has_section(path: Path, section: str) -> bool:
     try:
         parser.read(path, "utf-8")
     except (IniError, UnicodeDecodeError):
-        return False  # Of other tools, which say so themselves.
+        return True  # pytest stops there, too; told where a value is read from it.
     return parser.has_section(section)
 
 
@@ -180,7 +180,7 @@ class Edit:
     @property
     def is_needed(self) -> bool:
         """Whether anything is to be written."""
-        return self._make(self._text()) != self._text()
+        return self.change(self._text()) != self._text()
 
     @property
     def is_new(self) -> bool:
@@ -191,9 +191,19 @@ class Edit:
     def lines(self) -> Iterator[str]:
         """The lines that go, with ``-`` before them, and those that come, with ``+``."""
         before = self._text()
-        after = self._make(before)
+        after = self.change(before)
         found = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
         return (line for line in list(found)[2:] if not line.startswith("@"))
+
+    def joined(self, others: "Sequence[Edit]") -> "Edit":
+        """Return this edit and others of the same file as one."""
+
+        def change(text: str) -> str:
+            for each in (self, *others):
+                text = each.change(text)
+            return text
+
+        return replace(self, change=change)
 
     def write(self) -> bool:
         """Write the file whole, or leave it as it is; return whether it was changed.
@@ -206,7 +216,7 @@ class Edit:
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked_file(target):
             before = self._text()
-            after = self._make(before)
+            after = self.change(before)
             if after == before:
                 return False
             replace_file(target, after)
@@ -216,12 +226,6 @@ class Edit:
         """Raise what ``write`` would raise for what stands in its way now."""
         self._target()
         _ = self.is_needed
-
-    def _make(self, text: str) -> str:
-        try:
-            return self.change(text)
-        except UsageError as error:
-            raise UsageError(f"{self.path} {error.what}", why=error.why, hint=error.hint) from None
 
     def _text(self) -> str:
         try:
@@ -299,7 +303,7 @@ def _add_to_toml(text: str, file: SettingsFile, settings: Mapping[str, Any]) -> 
     Raises:
         UsageError: it cannot be read, or has a form that is left to its author.
     """
-    data = _toml_data(text)
+    data = parse_toml(text, file.path.name)
     table = _table_of(data, file.table) or {}
     wanted = _with_settings(table, settings)
     if wanted == table:
@@ -307,30 +311,19 @@ def _add_to_toml(text: str, file: SettingsFile, settings: Mapping[str, Any]) -> 
     _set_table(data, file.table, wanted)
     # Whatever a library makes of the text: it must say what was wanted, and all that it said.
     for made in _toml_candidates(text, file, table, wanted):
-        if _toml_data_or_none(made) == data:
+        if made is not None and _toml_data_or_none(made) == data:
             return made
     lines = [f"{key} = {_toml_value(value)}" for key, value in settings.items()]
     raise UsageError(
-        "has a form that is not edited here",
+        f"{file.path.name} has a form that is not edited here",
         why=f"{file.header} stands in it in an unusual way",
         hint=f"write below {file.header} yourself: {'; '.join(lines)}",
     )
 
 
-def _toml_data(text: str) -> dict[str, Any]:
-    import tomllib
-
+def _toml_data_or_none(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            "is not readable as TOML", why=str(error), hint="correct the file"
-        ) from None
-
-
-def _toml_data_or_none(text: str | None) -> dict[str, Any] | None:
-    try:
-        return None if text is None else _toml_data(text)
+        return parse_toml(text, "")
     except UsageError:
         return None
 
@@ -349,6 +342,8 @@ def _toml_candidates(
     new = {key: value for key, value in wanted.items() if table.get(key) != value}
     if not table or all(key in tables and key not in table for key in new):
         yield _appended(text, file, new)
+    elif not table.keys() & new.keys():
+        yield _inserted(text, file, new)
     yield _edited(text, file, table, new)
     yield _appended(text, file, new)
 
@@ -378,10 +373,25 @@ def _appended(text: str, file: SettingsFile, new: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _inserted(text: str, file: SettingsFile, new: Mapping[str, Any]) -> str | None:
+    """Return a document with keys below the last one of a table; ``None`` without its header.
+
+    A comment at the end of a table mostly belongs to the next one, which a library cannot know.
+    """
+    lines = text.split("\n")
+    head = next((at for at, line in enumerate(lines) if line.startswith(file.header)), None)
+    if head is None:
+        return None
+    last = _last_setting(lines, head)
+    added = [f"{key} = {_toml_value(value)}" for key, value in new.items()]
+    return "\n".join([*lines[: last + 1], *added, *lines[last + 1 :]])
+
+
 def _toml_value(value: Any) -> str:
     import tomlkit
 
-    return tomlkit.item(value).as_string()
+    text: str = tomlkit.item(value).as_string()
+    return text
 
 
 def _edited(
@@ -449,7 +459,7 @@ def _add_to_ini(text: str, file: SettingsFile, settings: Mapping[str, Any]) -> s
     if stripped != {name: _stripped(table) for name, table in data.items()}:
         lines = [f"{key} = {' '.join(value)}" for key, value in settings.items()]
         raise UsageError(
-            "has a form that is not edited here",
+            f"{file.path.name} has a form that is not edited here",
             hint=f"write below {file.header} yourself: {'; '.join(lines)}",
         )
     return made
@@ -464,7 +474,9 @@ def _ini_data(text: str) -> dict[str, dict[str, str]]:
     try:
         parser.read_string(text)
     except IniError as error:
-        raise UsageError("cannot be read", why=str(error), hint="correct the file") from None
+        raise UsageError(
+            "the settings cannot be read", why=str(error), hint="correct the file"
+        ) from None
     return {name: dict(parser[name]) for name in parser.sections()}
 
 
@@ -477,21 +489,28 @@ def _with_ini_lines(
     if head is None:
         lead = [] if not text.strip() else [text.rstrip("\n"), ""]
         return "\n".join([*lead, f"[{section}]", *new, ""])
-    ends = (at for at, line in enumerate(lines) if at > head and line.startswith("["))
-    end = next(ends, len(lines))
     if is_there:
         begins = re.compile(rf"{re.escape(key)}\s*[=:]", re.IGNORECASE)
-        at = next(at for at in range(head, end) if begins.match(lines[at]))
+        at = next(at for at in range(head, len(lines)) if begins.match(lines[at]))
         last = at
-        for below in range(at + 1, end):
-            if lines[below].strip() and not lines[below][0].isspace():
+        for below in range(at + 1, len(lines)):
+            if _is_setting(lines[below]) and not lines[below][0].isspace():
                 break
-            last = below if lines[below].strip() else last
+            last = below if _is_setting(lines[below]) else last
         new = [f"    {item}" for item in items]
     else:
-        # Comments above the next section belong to it.
-        last = max(at for at in range(head, end) if at == head or _is_setting(lines[at]))
+        last = _last_setting(lines, head)
     return "\n".join([*lines[: last + 1], *new, *lines[last + 1 :]])
+
+
+def _last_setting(lines: Sequence[str], head: int) -> int:
+    """Return the last line of a section that is no comment: those may be about the next one."""
+    last = head
+    for at in range(head + 1, len(lines)):
+        if lines[at].startswith("["):
+            break
+        last = at if _is_setting(lines[at]) else last
+    return last
 
 
 def _is_setting(line: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pytest_regen.cli.config_files import Edit
+from pytest_regen.cli.github import tell_outdated_stores
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -18,6 +19,7 @@ from pytest_regen.cli.output import (
     EngineChoice,
     EngineOption,
     Jobs,
+    KeepPending,
     ModelOption,
     ProviderName,
     RecordChoice,
@@ -30,6 +32,7 @@ from pytest_regen.cli.output import (
     money_json,
     next_step,
     say,
+    show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import select_parts
@@ -46,6 +49,7 @@ from pytest_regen.documents import read_document
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.text import plural
+from pytest_regen.units.naming import command
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration import GenerateResult
@@ -90,8 +94,8 @@ def generate(
         str | None,
         typer.Option(
             "--language",
-            help="Target language: csharp, python or typescript; by default that of the store or "
-            "the project, else csharp.",
+            help="Target language; by default that of the store or the project, else "
+            f"{DEFAULT_LANGUAGE}.",
         ),
     ] = None,
     schemas: Annotated[
@@ -104,16 +108,30 @@ def generate(
         bool, typer.Option("--request", help="Read what operations take, not what they answer.")
     ] = False,
     status: Annotated[
-        str | None, typer.Option("--status", help="Response to read, exactly.")
+        str | None,
+        typer.Option(
+            "--status",
+            help="Response to read, exactly; by default 200, else the lowest 2xx with JSON, else "
+            "default.",
+        ),
     ] = None,
     fields_per_page: Annotated[
-        int | None, typer.Option("--fields-per-page", min=1, help="Instead of a token target.")
+        int | None,
+        typer.Option(
+            "--fields-per-page", min=1, help="Fields or values on a page; by default by tokens."
+        ),
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", help="Namespace of the source.")
+        str | None,
+        typer.Option(
+            "--namespace",
+            help="Namespace of the source; by default the stored one, else one made from the "
+            "operation.",
+        ),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option("--profile", help="Profile of the language.")
+        str | None,
+        typer.Option("--profile", help="Profile of the language; by default the stored one."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
@@ -131,14 +149,13 @@ def generate(
     record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
     engine: EngineOption = EngineChoice.LIVE,
+    pending: KeepPending = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
     ] = False,
     register: Annotated[
         bool,
-        typer.Option(
-            "--register", help="Add new stores to regen_stores, so that pytest finds them."
-        ),
+        typer.Option("--register", help="Add new stores to regen_stores for pytest."),
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
@@ -149,7 +166,18 @@ def generate(
     Of a file that a kind claims, ask for the units that are missing or stale.
     """
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    turns = TurnOptions(
+        project,
+        model,
+        attempts,
+        budget,
+        jobs,
+        cassette,
+        record,
+        provider,
+        engine,
+        pending=f"pytest-regen generate {spec}" if pending else "",
+    )
     if files := _unit_files(project, spec, names or (), units):
         from pytest_regen.cli.units import generate_file, generate_files, refuse_types
 
@@ -168,6 +196,7 @@ def generate(
         else:
             code = generate_files(files, turns, **options)
         raise typer.Exit(code)
+    _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     document = read_document(spec)
     many = every or tag is not None
@@ -197,16 +226,17 @@ def generate(
             "allow_defects": allow_defects,
         },
     )
-    words = ["--all"] if every else ["--tag", tag] if tag else list(names or ())
-    words += [*["--schemas"] * schemas, *["--request"] * request]
-    words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
-    words += ["--allow-defects"] if allow_defects else []
-    words += ["--out", str(out)]
-    kept = {"--status": status, "--language": language, "--profile": profile}
-    kept |= {"--namespace": namespace, "--provider": turns.provider}
-    kept |= {"--engine": engine.value if turns.is_batch else None}
-    words += [word for option, value in kept.items() if value for word in (option, value)]
-    again = shlex.join(["pytest-regen", "generate", str(spec), *words])
+    again = _command(
+        spec,
+        *(["--all"] if every else ["--tag", tag] if tag else names or ()),
+        *(["--schemas"] if schemas else ()),
+        *(["--request"] if request else ()),
+        *(word for pattern in exclude or () for word in ("--exclude", pattern)),
+        *(["--allow-defects"] if allow_defects else ()),
+        **{"--out": str(out), "--status": status, "--language": language, "--profile": profile},
+        **{"--namespace": namespace, "--provider": turns.provider},
+        **{"--engine": engine.value if turns.is_batch else None},
+    )
     if check:
         results = work.generate(
             {"dry_run": True},
@@ -214,7 +244,7 @@ def generate(
             show=None if as_json else lambda result: show_check(result, turns),
             describe=(lambda result: check_json(result, turns)) if as_json else None,
         )
-        _check(results, turns, many=many, again=again, as_json=as_json)
+        _check(results, turns, spec, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.generate(
             {"dry_run": True},
@@ -251,14 +281,34 @@ def generate(
         of_all = results.estimate(turns).to_json(turns.price_of)
         report = {"stores": results.reports, **results.others} if many else results.report
         emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
-        raise typer.Exit(results.exit_code)
     if many:
         show_sum(results, turns, dry_run=dry_run, cost=cost)
-    is_collected = edit is None or _register(edit, asks=not register)
-    if results.exit_code == 0:
-        following = again if dry_run else "pytest" if is_collected else f"{again} --register"
-        next_step(following)
+    if not as_json:
+        _say_following(results, edit, again, is_plan=dry_run, is_registered=register)
     raise typer.Exit(results.exit_code)
+
+
+def _command(spec: Path, *words: str, **options: str | None) -> str:
+    """Return the command that does the same again; options without a value are left out."""
+    given = (word for option, value in options.items() if value for word in (option, value))
+    return shlex.join(["pytest-regen", "generate", str(spec), *words, *given])
+
+
+def _say_following(
+    results: StoreResults, edit: Edit | None, again: str, *, is_plan: bool, is_registered: bool
+) -> None:
+    """Say what comes next, once pytest collects the stores made.
+
+    Args:
+        results: of the command.
+        edit: what the settings lacked; ``None`` where they cover the stores.
+        again: the command as it would be given again.
+        is_plan: whether nothing was asked yet.
+        is_registered: whether the edit was made.
+    """
+    is_collected = edit is None or _register(edit, asks=not is_registered)
+    if results.exit_code == 0:
+        next_step(again if is_plan else "pytest" if is_collected else f"{again} --register")
 
 
 def _register(edit: Edit, *, asks: bool) -> bool:
@@ -273,8 +323,7 @@ def _register(edit: Edit, *, asks: bool) -> bool:
         fact("registered", f"in {file}, so that pytest collects it")
         return True
     say(f"pytest does not collect it yet; {file} lacks")
-    for line in edit.lines:
-        say(f"    {line}")
+    show_edit(edit.lines)
     if is_terminal() and confirm(f"Write this to {file}?", default=True):
         edit.write()
         return True
@@ -303,9 +352,16 @@ def _unit_files(
 
 
 def _check(
-    results: "StoreResults", turns: TurnOptions, *, many: bool, again: str, as_json: bool
+    results: "StoreResults",
+    turns: TurnOptions,
+    document: Path,
+    *,
+    many: bool,
+    again: str,
+    as_json: bool,
 ) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
+    tell_outdated_stores(Project.here(), results, document, again)
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
@@ -328,12 +384,34 @@ def _check(
     raise typer.Exit(code)
 
 
+def _refuse_pending(path: Path, *, pending: bool) -> None:
+    if pending:
+        raise UsageError(
+            f"--pending says nothing of a store: {path} is read as an API description",
+            why="a store follows its description as a whole: its prompts, its pages and its source",
+            hint="generate, and read git diff; or pytest-regen regenerate STORE --pending",
+        )
+
+
+def _is_catalogue(path: Path) -> bool:
+    from pytest_regen.cli.starts import is_catalogue
+
+    return is_catalogue(path)
+
+
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:
     """Refuse a path without an operation where it may be meant for a kind.
 
     Raises:
         UsageError: the project has kinds, and none claims the path.
     """
+    is_module = path.suffix == ".py" and path.is_file()
+    if is_module or (not names_operations and path.is_file() and _is_catalogue(path)):
+        raise UsageError(
+            f"no kind claims {short_path(path)}",
+            why="neither functions nor translations in [tool.pytest-regen] name it",
+            hint=command("init", short_path(path).as_posix()),
+        )
     if project.kinds and not names_operations:
         raise UsageError(
             f"no kind claims {short_path(path)}",

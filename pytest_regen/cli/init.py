@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,16 +18,15 @@ from pytest_regen.cli.output import (
     choose,
     confirm,
     emit_json,
-    fact,
     fail,
     is_terminal,
     next_step,
     say,
+    show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_with_examples
-from pytest_regen.errors import UsageError
-from pytest_regen.kinds.functions.source import parse
+from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_in
+from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
@@ -50,7 +50,7 @@ def init(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SOURCE]",
+            metavar="SOURCE",
             help="OpenAPI or Swagger document or JSON Schema; a Python file, also as "
             "FILE.py::FUNCTION; or a JSON catalogue of translations. Without one, what the project "
             "has is listed.",
@@ -130,7 +130,9 @@ def init(
     words = [word for option, value in kept.items() if value for word in (option, str(value))]
     words += [word for name in units or () for word in ("--unit", name)]
     again = shlex.join(["pytest-regen", "init", source, *words, "--yes"])
-    if not as_json:
+    if as_json:
+        _ = plan.report
+    else:
         plan.show()
     if plan.is_done:
         _finish(plan, 0, start.following(), as_json=as_json)
@@ -138,7 +140,7 @@ def init(
         _finish(plan, 0, again, as_json=as_json)
     if not yes and not (asks and confirm("Do this?", default=True)):
         if not as_json and not asks:
-            fail("nothing was written", why="nobody could be asked")
+            fail("nothing was written", why="init asks before it writes, and there is no terminal")
         _finish(plan, 0 if asks else 2, again, as_json=as_json)
     code = plan.carry_out()
     _finish(plan, code, start.following() if code < 2 else "", as_json=as_json, is_written=True)
@@ -157,12 +159,15 @@ def _finish(
     raise typer.Exit(code)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Plan:
     """What is to be written, and shown before."""
 
     start: Start
     edits: Sequence[Edit]
+    """Of what is needed in any case."""
+    registration: Edit | None
+    """Of the setting that names the stores, which must not name what is not there."""
     notes: Sequence[str]
 
     @classmethod
@@ -172,52 +177,53 @@ class _Plan:
         Raises:
             UsageError: a file must not be written, or cannot be edited.
         """
-        found = []
-        if (edit := project.registration(start.stores)) is not None:
-            found.append(edit)
-        if start.settings:
-            found.append(project.edit_own(start.settings))
-        found.append(Edit(project.root, project.root / ".gitignore", add_lines(*_IGNORED)))
+        edits = [project.edit_own(start.settings)] if start.settings else []
+        edits.append(Edit(project.root, project.root / ".gitignore", add_lines(*_IGNORED)))
         workflow, notes = _ci(project, ci)
-        edits = [*_joined(found), *workflow]
-        for edit in edits:
+        edits += workflow
+        registration = project.registration(start.stores)
+        for edit in [*edits, *([registration] if registration else [])]:
             edit.refuse()
         needed = [edit for edit in edits if edit.is_needed]
-        return cls(start, needed, notes)
+        return cls(start, needed, registration, notes)
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing to do."""
-        return self.start.is_made and not self.edits
+        return self.start.is_made and not self.edits and self.registration is None
 
-    @property
+    @cached_property
+    def files(self) -> Sequence[tuple[Path, bool, Sequence[str]]]:
+        """The files that change, whether each is new, and its lines; as they are now."""
+        edits = [*self.edits, *([self.registration] if self.registration else [])]
+        by_path: dict[Path, list[Edit]] = {}
+        for edit in edits:
+            by_path.setdefault(edit.path, []).append(edit)
+        return [
+            (short_path(path), same[0].is_new, [*same[0].joined(same[1:]).lines])
+            for path, same in by_path.items()
+        ]
+
+    @cached_property
     def report(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, as it is now."""
         return {
             "begins_with": self.start.title,
             "is_made": self.start.is_made,
             "stores": [short_path(path).as_posix() for path in self.start.stores],
-            "files": self._files,
+            "files": [
+                {"path": path.as_posix(), "is_new": is_new, "lines": lines}
+                for path, is_new, lines in self.files
+            ],
             "notes": list(self.notes),
         }
-
-    def __post_init__(self) -> None:
-        self._files = [
-            {
-                "path": short_path(edit.path).as_posix(),
-                "is_new": edit.is_new,
-                "lines": list(edit.lines),
-            }
-            for edit in self.edits
-        ]
 
     def show(self) -> None:
         """Show each line that is going to be written."""
         say(self.start.title)
-        for edit in self.edits:
-            say(f"{short_path(edit.path)}{' (new)' if edit.is_new else ''}")
-            for line in edit.lines:
-                say(f"  {line[0]} {line[1:]}".rstrip(), "green" if line[0] == "+" else "red")
+        for path, is_new, lines in self.files:
+            say(f"{path}{' (new)' if is_new else ''}")
+            show_edit(lines)
         if self.is_done:
             say("nothing to do: all of it is there", "green")
         else:
@@ -225,36 +231,13 @@ class _Plan:
                 say(note)
 
     def carry_out(self) -> int:
-        """Write it; return the exit code.
-
-        A store comes first: settings that name one that is not there would stop pytest.
-        """
-        code = 0
-        if not self.start.needs_settings:
-            code = self.start.make()
-        if code < 2:
-            for edit in self.edits:
-                edit.write()
-                fact("written", str(short_path(edit.path)))
-            if self.start.needs_settings:
-                code = self.start.make()
+        """Write it; return the exit code."""
+        for edit in self.edits:
+            edit.write()
+        code = self.start.make()
+        if code < 2 and self.registration:
+            self.registration.write()
         return code
-
-
-def _joined(edits: Sequence[Edit]) -> Iterator[Edit]:
-    """Yield edits, those of one file as one."""
-    by_path: dict[Path, list[Edit]] = {}
-    for edit in edits:
-        by_path.setdefault(edit.path, []).append(edit)
-    for path, same in by_path.items():
-        changes = [edit.change for edit in same]
-
-        def change(text: str, changes: Sequence[Any] = changes) -> str:
-            for each in changes:
-                text = each(text)
-            return text
-
-        yield Edit(same[0].root, path, change)
 
 
 # CI
@@ -438,7 +421,6 @@ def _has_examples(path: Path) -> bool:
     if is_test or path.name in {"conftest.py", "setup.py"}:
         return False
     try:
-        text = path.read_text("utf-8")
-        return ">>>" in text and bool(functions_with_examples(parse(text))[0])
-    except (OSError, ValueError, SyntaxError):
+        return b">>>" in path.read_bytes() and bool(functions_in(path)[0])
+    except (OSError, RegenError):
         return False

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextIO, cast
 
 import typer
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "DROPS_EDIT",
+    "KEEPS_EDIT",
+    "Advice",
     "AsJson",
     "Attempts",
     "BudgetTokens",
@@ -41,6 +44,7 @@ __all__ = [
     "EngineOption",
     "InOrder",
     "Jobs",
+    "KeepPending",
     "ModelOption",
     "ProviderName",
     "RecordChoice",
@@ -54,6 +58,7 @@ __all__ = [
     "emit_text",
     "fact",
     "fail",
+    "forget_said",
     "hold_back",
     "is_terminal",
     "money_json",
@@ -62,12 +67,15 @@ __all__ = [
     "say",
     "shorten",
     "show_diff",
+    "show_edit",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
+    "show_pending",
     "show_prompt_faults",
     "stdout_for_json",
     "usage_line",
+    "without_tricks",
 ]
 
 
@@ -99,7 +107,7 @@ def say(text: str = "", style: str = "") -> None:
     if held is not None:
         held.append((text, style))
         return
-    text = _without_tricks(_near(text))
+    text = without_tricks(_near(text))
     _last_line[0] = text
     if not sys.stderr.isatty():
         # In one piece: lines of several threads must not end up in one another.
@@ -115,8 +123,13 @@ _last_line = [""]
 
 
 def said_next() -> bool:
-    """Return whether the line that was told last says what to do next."""
-    return _last_line[0].startswith(_NEXT)
+    """Return whether the line that was told last says what to do next, or nothing was told."""
+    return not _last_line[0] or _last_line[0].startswith(_NEXT)
+
+
+def forget_said() -> None:
+    """Begin anew: a process may run several commands."""
+    _last_line[0] = ""
 
 
 _held: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held", default=None)
@@ -168,7 +181,8 @@ def _near(text: str) -> str:
     return text if len(here) == 1 else text.replace(here, "")
 
 
-def _without_tricks(text: str) -> str:
+def without_tricks(text: str) -> str:
+    """Return a text in which what could move the cursor or recolour a screen is spelled out."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
@@ -185,9 +199,27 @@ def fact(label: str, text: str, style: str = "") -> None:
     say(f"  {label:<{_LABEL}} {text}", style)
 
 
-def next_step(command: str) -> None:
-    """Tell the one command to run now, as a shell in this folder takes it."""
+def next_step(command: str, note: str = "") -> None:
+    """Tell the one command to run now, as a shell in this folder takes it.
+
+    Args:
+        command: nothing else, so that it can be pasted.
+        note: what it does, or what else there is, on a line of its own.
+    """
+    if note:
+        say(f"  note: {note}")
     say(f"{_NEXT}{command}")
+
+
+KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
+DROPS_EDIT: Final = "the next command drops what was edited by hand"
+
+
+class Advice(NamedTuple):
+    """What ``next_step`` takes."""
+
+    command: str
+    note: str = ""
 
 
 def fail(what: str, *, why: str = "", hint: str = "") -> None:
@@ -202,7 +234,7 @@ def fail(what: str, *, why: str = "", hint: str = "") -> None:
 def emit_text(text: str) -> None:
     """Print what people asked a command for; what stdout has no bytes for is spelled out."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
+    print(without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 @contextmanager
@@ -320,13 +352,27 @@ def _show_detail(issue: "Issue", indent: str) -> None:
         say(f"{indent}{line}")
 
 
-def show_diff(diff: str) -> None:
-    """Show a unified diff, its first lines."""
-    lines = diff.splitlines()
-    for line in lines[:_DIFF_LINES]:
+def show_diff(diff: str, lines: int | None = _DIFF_LINES) -> None:
+    """Show a unified diff: its first lines, or all of them."""
+    all_lines = diff.splitlines()
+    for line in all_lines[:lines]:
         say(line, _DIFF_STYLES.get(line[:1], ""))
-    if len(lines) > _DIFF_LINES:
-        say(f"… {len(lines) - _DIFF_LINES} more lines")
+    if lines is not None and len(all_lines) > lines:
+        say(f"… {len(all_lines) - lines} more lines")
+
+
+def show_pending(candidates: "Mapping[str, str]") -> None:
+    """Tell which candidates wait, by piece and id, and what comes next."""
+    for name, id_ in candidates.items():
+        fact("waits", f"{name} [{id_}]", "yellow")
+    if candidates:
+        next_step("pytest-regen review")
+
+
+def show_edit(lines: Iterable[str]) -> None:
+    """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
+    for line in lines:
+        say(f"  {line[0]} {line[1:]}".rstrip(), _DIFF_STYLES[line[0]])
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
@@ -401,17 +447,29 @@ UnitNames = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
 ]
+KeepPending = Annotated[
+    bool,
+    typer.Option(
+        "--pending", help="Store nothing; what would be kept waits for pytest-regen review."
+    ),
+]
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
 ]
 Attempts = Annotated[
-    int | None, typer.Option("--attempts", min=1, help="Replies per page at most.")
+    int | None,
+    typer.Option(
+        "--attempts",
+        min=1,
+        help="Replies per page at most, the first included; by default 2, or as in the settings.",
+    ),
 ]
 Jobs = Annotated[
     int, typer.Option("--jobs", min=1, help="Pages asked at the same time; of a batch, all are.")
 ]
 BudgetTokens = Annotated[
-    int | None, typer.Option("--budget", min=1, help="Tokens this command may spend.")
+    int | None,
+    typer.Option("--budget", min=1, help="Tokens this command may spend, input and output."),
 ]
 CassetteOption = Annotated[
     Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")

@@ -116,8 +116,10 @@ class RunProgress:
 class _PlainProgress(RunProgress):
     """Lines for a log: a small run page by page, a large one every ten seconds or tenth part."""
 
-    def __init__(self, places: str, price_of: "PriceOf | None") -> None:
+    def __init__(self, places: str, price_of: "PriceOf | None", *, first_pages: int) -> None:
         super().__init__(places, price_of)
+        self._first_pages = first_pages
+        """How many pages are told one by one."""
         self._pages = 0
         self._told = ""
         self._told_share = 0.0
@@ -128,7 +130,7 @@ class _PlainProgress(RunProgress):
     def page(self, step: "Progress") -> None:
         """Tell one of the first pages."""
         self._pages += 1
-        if self._pages <= _FIRST_PAGES:
+        if self._pages <= self._first_pages:
             key = step.key
             say(
                 f"  {step.done:,}/{step.total:,} {key.type_name} page {key.page} of "
@@ -139,7 +141,7 @@ class _PlainProgress(RunProgress):
     def watch(self, state: RunState) -> None:
         """Take in a state, and tell it where it is time."""
         super().watch(state)
-        if self._pages > _FIRST_PAGES and self.share >= self._told_share + _PLAIN_SHARE:
+        if self._pages > self._first_pages and self.share >= self._told_share + _PLAIN_SHARE:
             self._tell(after=_LEAST_SECONDS)
 
     def _tell(self, *, after: float, even_unchanged: bool = False) -> None:
@@ -203,6 +205,7 @@ def progress_line_of(
     places: str = "store",
     price_of: "PriceOf | None" = None,
     as_json: bool = False,
+    is_free: bool = False,
 ) -> Iterator[RunProgress]:
     """Show how far a command is while the block runs.
 
@@ -211,9 +214,10 @@ def progress_line_of(
         places: what it works on, in the singular.
         price_of: what usage costs; ``None`` where nothing is paid.
         as_json: whether a program reads the output: then lines are plain.
+        is_free: whether no model is asked: then nobody waits for a single page.
     """
     if as_json or not _draws():
-        plain = _PlainProgress(places, price_of)
+        plain = _PlainProgress(places, price_of, first_pages=0 if is_free else _FIRST_PAGES)
         plain.start()
         try:
             yield plain

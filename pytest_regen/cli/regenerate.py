@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pytest_regen.cli.output import (
+    DROPS_EDIT,
+    KEEPS_EDIT,
+    Advice,
     AsJson,
     Attempts,
     BudgetTokens,
@@ -20,6 +23,7 @@ from pytest_regen.cli.output import (
     EngineChoice,
     EngineOption,
     Jobs,
+    KeepPending,
     ModelOption,
     ProviderName,
     RecordChoice,
@@ -37,6 +41,7 @@ from pytest_regen.cli.output import (
     show_diff,
     show_failures,
     show_issues,
+    show_pending,
     show_prompt_faults,
 )
 from pytest_regen.cli.project import Project
@@ -50,6 +55,7 @@ from pytest_regen.errors import (
     UnknownTypeError,
     UsageError,
 )
+from pytest_regen.modes import split_provider
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -102,7 +108,8 @@ def regenerate(
         ),
     ],
     types: Annotated[
-        list[str] | None, typer.Option("--type", help="Type to regenerate; may be repeated.")
+        list[str] | None,
+        typer.Option("--type", help="Type to regenerate, all by default; may be repeated."),
     ] = None,
     pages: Annotated[
         list[int] | None,
@@ -128,6 +135,7 @@ def regenerate(
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Replace blocks edited by hand.")
     ] = False,
+    pending: KeepPending = False,
     ignore_stale: Annotated[
         bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
     ] = False,
@@ -138,8 +146,20 @@ def regenerate(
 ) -> None:
     """Regenerate types or pages of stores from their stored prompts, or units of files."""
     project = Project.here()
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider, engine)
+    _refuse_writing(pending=pending, discard_edits=discard_edits)
     path = paths[0]
+    turns = TurnOptions(
+        project,
+        model,
+        attempts,
+        budget,
+        jobs,
+        cassette,
+        record,
+        provider,
+        engine,
+        pending=f"pytest-regen regenerate {shlex.join(map(str, paths))}" if pending else "",
+    )
     if len(paths) > 1 or _holds_several(project, path):
         again = _Several(
             turns,
@@ -211,6 +231,15 @@ def regenerate(
     else:
         _show(result, turns, progress.cost)
     raise typer.Exit(_exit_code(result))
+
+
+def _refuse_writing(*, pending: bool, discard_edits: bool) -> None:
+    if pending and discard_edits:
+        raise UsageError(
+            "--pending and --discard-edits contradict each other",
+            why="an edit would be dropped at once, and what replaces it would wait",
+            hint="pytest-regen rebuild drops the edit; then the same command without the option",
+        )
 
 
 def _holds_several(project: Project, path: Path) -> bool:
@@ -603,6 +632,7 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
         "warnings": [issue.to_json() for issue in result.validation.warnings],
         "failures": [describe_failure(failure) for failure in result.failures],
         "diff": result.diff,
+        **({"pending": dict(result.pending)} if result.pending else {}),
     }
 
 
@@ -626,34 +656,43 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
         if words:
             fact("stopped", f"{name}: {words} ({reason})", "yellow")
     show_issues({"": result.validation}, str(result.source_path))
-    if not (result.calls or result.stop_reasons or result.skipped or result.failures):
+    if result.calls or result.stop_reasons or result.skipped or result.failures:
+        say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
+    else:
         say(f"{result.source_path}: no errors, nothing to ask", "green")
-        return
-    say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
-    if _exit_code(result) and not result.failures:
-        next_step(_advice(result))
+    show_pending(result.pending)
+    if not (result.failures or result.pending):
+        next_step(*_advice(result, turns))
 
 
-def _advice(result: PartialRegenResult) -> str:
-    """Return what to do about errors that remain."""
+def _advice(result: PartialRegenResult, turns: TurnOptions) -> Advice:
+    """Return what to do next, about errors that remain if there are any."""
     store = shlex.quote(str(result.source_path.parent))
+    if not _exit_code(result):
+        return Advice(f"pytest {store}")
     reasons = set(result.stop_reasons.values())
     if result.prompt_faults:
-        return SPELLING_ADVICE
+        return Advice(SPELLING_ADVICE)
     if "unfixable" in reasons:
-        return "correct the document, then pytest-regen generate on it"
+        return Advice("correct the document, then pytest-regen generate on it")
     # A reply cannot help where only an edit is left, or the file around the blocks.
     drifted = {issue.type_name for issue in result.validation.errors if issue.code == "DRIFT"}
     if result.skipped and drifted:
         has_errors = any(issue.type_name in drifted for issue in fixable(result.validation))
         if has_errors:
-            return f"pytest-regen rebuild {store}, which drops what was edited by hand"
-        return f"pytest-regen adopt {store}, which keeps what was edited by hand"
+            return Advice(f"pytest-regen rebuild {store}", DROPS_EDIT)
+        return Advice(f"pytest-regen adopt {store}", KEEPS_EDIT)
     if result.skipped or not fixable(result.validation):
-        return f"pytest-regen validate {store}, which says what to do about each"
+        return Advice(f"pytest-regen validate {store}", "it says what to do about each")
     again = from_errors_command(RegenStore.open(result.source_path.parent))
-    return f"{again} --model ANOTHER" if "no_progress" in reasons else again
+    is_stuck, named = "no_progress" in reasons, split_provider(turns.provider)
+    if turns.provider and not turns.by_template and not (named and is_stuck):
+        again += f" --provider {turns.provider}"
+    if not is_stuck:
+        return Advice(again)
+    other = f"--provider {named[0]}:NAME" if named else "--model NAME"
+    return Advice(again, f"another model may do better: add {other}")
 
 
 def _exit_code(result: PartialRegenResult) -> int:

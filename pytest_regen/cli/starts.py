@@ -38,7 +38,8 @@ __all__ = [
     "Start",
     "StoreOptions",
     "find_start",
-    "functions_with_examples",
+    "functions_in",
+    "is_catalogue",
 ]
 
 NEW_LANGUAGE: Final = "python"
@@ -69,10 +70,6 @@ class Start(Protocol):
     @property
     def settings(self) -> Mapping[str, Any]:
         """What ``[tool.pytest-regen]`` has to say."""
-
-    @property
-    def needs_settings(self) -> bool:
-        """Whether it can only be made where its settings are written."""
 
     def make(self) -> int:
         """Make it, tell what came of it, and return the exit code.
@@ -112,8 +109,6 @@ class Description:
     language: str
     is_first: bool
     """Whether the project has no store yet."""
-
-    needs_settings = False
 
     @property
     def is_made(self) -> bool:
@@ -217,7 +212,9 @@ def _find_description(
         return planned(document.find(options.operation))
     if there := [*_stores_of(document, options.out)]:
         return found(Components(), None, there)
-    parts: list[Part] = [each for each in document.operations if each.is_answered_in_json]
+    # What is read comes first: it is what most clients begin with.
+    operations = sorted(document.operations, key=lambda each: each.method != "GET")
+    parts: list[Part] = [each for each in operations if each.is_answered_in_json]
     if not parts:
         parts = [Components()]
     first = choose("Which operation first?", [str(part) for part in parts])
@@ -259,7 +256,6 @@ class Functions:
     """From the root of the project."""
     names: Sequence[str]
 
-    needs_settings = True
     stores: Sequence[Path] = ()
 
     @property
@@ -307,8 +303,20 @@ class Functions:
         return "pytest"
 
 
-def functions_with_examples(tree: ast.Module) -> tuple[list[str], list[str]]:
-    """Return the functions and methods of a module whose docstrings have examples, and all."""
+def functions_in(path: Path) -> tuple[list[str], list[str]]:
+    """Return the functions and methods of a module whose docstrings have examples, and all.
+
+    Raises:
+        UsageError: it is not legal Python.
+    """
+    text = path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
+    try:
+        tree = parse(text)
+    except SyntaxError as error:
+        place = f"{short_path(path).as_posix()}:{error.lineno}"
+        raise UsageError(
+            f"{place} is not legal Python", why=error.msg, hint="correct the file"
+        ) from None
     good: list[str] = []
     every: list[str] = []
 
@@ -343,13 +351,7 @@ def _find_functions(
             why=f"its root is {project.root}",
             hint="name a file below it, or run the command in the project of that file",
         )
-    text = path.read_bytes().decode("utf-8", "replace")
-    try:
-        good, every = functions_with_examples(parse(text.removeprefix("\ufeff")))
-    except SyntaxError as error:
-        raise UsageError(
-            f"{here}:{error.lineno} is not legal Python", why=error.msg, hint="correct the file"
-        ) from None
+    good, every = functions_in(path)
     if wanted:
         names = list(wanted)
     elif len(good) > 1:
@@ -362,9 +364,9 @@ def _find_functions(
         raise UsageError(
             f"{here} has {what}",
             why=f"it has {shorten(every)}" if every else "",
-            hint="name one: " + command("init", f"{here}::{every[0] if every else 'NAME'}"),
+            hint=command("init", f"{here}::{every[0]}") if every else "name another file",
         )
-    region = FunctionRegion()
+    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     there = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in there]:
         try:
@@ -389,7 +391,6 @@ class Catalogue:
     files: Sequence[Path]
     """The others."""
 
-    needs_settings = True
     stores: Sequence[Path] = ()
 
     @property
@@ -470,7 +471,7 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         raise UsageError(
             f"no other catalogue stands beside {here}",
             why=f"{targets} matches none with a language in its name",
-            hint=f"{command('init', here.as_posix())} --out {other.as_posix()} makes one for German",
+            hint=command("init", here.as_posix(), None, "--out", other.as_posix()),
         )
     return Catalogue(project, place, targets, files)
 
@@ -537,7 +538,7 @@ def find_start(
             f"--unit {units[0]} names a function, and {path} is no Python file",
             hint="leave the option out",
         )
-    if _is_catalogue(path):
+    if is_catalogue(path):
         return _find_catalogue(project, path, out)
     return _find_description(project, path, options, choose)
 
@@ -545,7 +546,7 @@ def find_start(
 _OF_DESCRIPTIONS: Final = {"openapi", "swagger", "$schema", "$defs", "definitions", "$ref"}
 
 
-def _is_catalogue(path: Path) -> bool:
+def is_catalogue(path: Path) -> bool:
     """Return whether a file is a catalogue by its name, and not a description by what it holds."""
     if path.suffix == ".arb":
         return True

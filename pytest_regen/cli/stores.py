@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pytest_regen.cli.github import tell_validated
 from pytest_regen.cli.output import (
+    DROPS_EDIT,
+    KEEPS_EDIT,
+    Advice,
     AsJson,
     UnitNames,
     emit_json,
@@ -23,7 +27,7 @@ from pytest_regen.cli.output import (
     show_issues_by_type,
 )
 from pytest_regen.cli.project import Project
-from pytest_regen.errors import StoreWriteError, UsageError
+from pytest_regen.errors import RegenError, StoreWriteError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import fixable
 from pytest_regen.regeneration.regenerate import write_summary
@@ -85,6 +89,7 @@ def validate(
             code = max(code, part_code)
     if as_json:
         emit_json({"stores": reports, **({"files": unit_reports} if files else {})})
+    tell_validated(project, reports, unit_reports)
     raise typer.Exit(code)
 
 
@@ -225,8 +230,10 @@ def _report(
     roots = {type_.name for type_ in store.ir.types if type_.is_root}
     return {
         "path": store.path.as_posix(),
+        "source": store.source_path.as_posix(),
         "ok": not any(result.has_errors for result in results.values())
         and not (stale_outcome(stale) == "fail" and _stale_names(results)),
+        "next": following.command if (following := _following(store, results, stale)) else "",
         "not_run": not_run or None,
         "types": [
             {
@@ -264,14 +271,21 @@ def _show(
         say(f"note: {note}")
     if not_run:
         say(f"behaviour: not run: {not_run}")
-    if old and (not failing or stale_outcome(stale) == "fail"):
+    if following := _following(store, results, stale):
+        next_step(*following)
+
+
+def _following(store: RegenStore, results: ResultsByStore, stale: StalePolicy) -> Advice | None:
+    """Return the command to run next; ``None`` where there is nothing to do."""
+    is_failing = any(result.has_errors for result in results.values())
+    is_old = stale != "ignore" and bool(_stale_names(results))
+    if is_old and (not is_failing or stale_outcome(stale) == "fail"):
         # The prompts of a stale type are the old ones: it is updated before it is regenerated.
-        next_step(update_command(store))
-    elif failing:
-        next_step(_advice(store, results))
+        return Advice(update_command(store))
+    return _advice(store, results) if is_failing else None
 
 
-def _advice(store: RegenStore, results: ResultsByStore) -> str:
+def _advice(store: RegenStore, results: ResultsByStore) -> Advice:
     """Return the command for the errors; an edit is kept or dropped, not regenerated."""
     place = shlex.quote(str(store.path))
     failing = {name: result for name, result in results.items() if result.has_errors}
@@ -280,17 +294,17 @@ def _advice(store: RegenStore, results: ResultsByStore) -> str:
         name for name, result in failing.items() if any(i.code == "DRIFT" for i in result.errors)
     ]
     if any(fixable(result) for name, result in failing.items() if name not in edited):
-        return from_errors_command(store)
+        return Advice(from_errors_command(store))
     types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
     if codes == {"DRIFT"} and not broken_file(store, split(store.source, store.envelope.language)):
-        return f"pytest-regen adopt {place} {types}, which keeps what was edited by hand"
+        return Advice(f"pytest-regen adopt {place} {types}", KEEPS_EDIT)
     if edited:
-        return f"pytest-regen rebuild {place} {types}, which drops what was edited by hand"
+        return Advice(f"pytest-regen rebuild {place} {types}", DROPS_EDIT)
     if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
-        return update_command(store)
+        return Advice(update_command(store))
     if "CONFLICT" in codes:
-        return f"pytest-regen rebuild {place}, which writes the source from its pages"
-    return "correct the file as the lines above say"
+        return Advice(f"pytest-regen rebuild {place}", "it writes the source from its pages")
+    return Advice("correct the file as the lines above say")
 
 
 Folder = Annotated[
@@ -327,6 +341,7 @@ def history(
         next_step(f"pytest-regen restore {where} --type {newest.type_name} --to {newest.id}")
     else:
         say(f"{path}: nothing was replaced or rejected yet")
+        next_step(f"pytest {shlex.quote(str(path))}")
 
 
 def _row(entry: HistoryEntry) -> Sequence[str]:
@@ -375,7 +390,7 @@ def restore(
     show_diff(taken.diff)
     for entry in taken.pages:
         fact("restored", f"{entry.type_name} page {entry.page}, written by {entry.model}")
-    next_step(f"pytest-regen validate {shlex.quote(str(path))}")
+    next_step(f"pytest {shlex.quote(str(path))}")
 
 
 def adopt(
@@ -392,6 +407,7 @@ def adopt(
     named, separator, unit = str(path).partition("::")
     if separator and not path.exists():
         path, units = Path(named), [*(units or ()), unit]
+    units = units or _only_function(Project.here(), path)
     if units and path.is_file():
         enclose_in_file(Project.here(), path, units)
     if file := Project.here().unit_file(path, units):
@@ -412,11 +428,27 @@ def adopt(
         if any(result.has_errors for result in left.values()):
             # It is stored now, but must not be taken for clean.
             next_step(from_errors_command(RegenStore.open(path)))
-        elif taken.pages:
-            next_step(f"pytest-regen validate {where}")
         else:
-            say(f"{path}: no type was edited by hand")
+            if not taken.pages:
+                say(f"{path}: no type was edited by hand")
+            next_step(f"pytest {where}")
     raise typer.Exit(int(any(result.has_errors for result in left.values())))
+
+
+def _only_function(project: Project, path: Path) -> list[str] | None:
+    """Return the one function of a module without markers; ``None`` of any other file."""
+    if path.suffix != ".py" or not path.is_file():
+        return None
+    real = Path.cwd() / path
+    if project.kinds.kind_to_enclose(real) is None or project.kinds.kind_of(real) is not None:
+        return None
+    from pytest_regen.cli.starts import functions_in
+
+    try:
+        every = functions_in(path)[1]
+    except RegenError:
+        return None  # Said where the file is opened.
+    return every if len(every) == 1 else None
 
 
 def _remaining_issues(path: Path, types: Collection[str]) -> dict[str, ValidationResult]:
@@ -463,7 +495,6 @@ def rebuild(
         fact("rebuilt", name)
     for name in done.history:
         fact("kept", f"{Path(path, 'history', name).as_posix()}, what was there before")
-    if done.type_names or done.joined:
-        next_step(f"pytest-regen validate {shlex.quote(str(path))}")
-    else:
+    if not (done.type_names or done.joined):
         say(f"{path}: the source is what its pages make")
+    next_step(f"pytest {shlex.quote(str(path))}")

@@ -16,6 +16,7 @@ from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize, Estimate
+from pytest_regen.regeneration.values import Pending
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.providers import (
@@ -49,6 +50,8 @@ class TurnOptions:
     record: RecordChoice
     provider: str | None
     engine: EngineChoice = EngineChoice.LIVE
+    pending: str = ""
+    """The command, where what it would keep waits for review."""
 
     @property
     def is_batch(self) -> bool:
@@ -137,6 +140,7 @@ class TurnOptions:
                 places="store" if of_types else "file",
                 price_of=None if self._replays else self._price_here,
                 as_json=as_json,
+                is_free=of_types and self.by_template,
             ) as progress,
             self.turns(progress, of_types=of_types) as settings,
         ):
@@ -179,6 +183,7 @@ class TurnOptions:
                 watch=progress.watch if progress else None,
                 ready=_ready(provider, of_types=of_types),
                 journal=journal,
+                pending=Pending(self.project.root, self.pending) if self.pending else None,
             )
 
     def _journal(self, answers: Provider) -> "AbstractContextManager[ReplyJournal | None]":

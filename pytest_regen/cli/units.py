@@ -13,7 +13,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from pytest_regen.cli.github import OutdatedUnits, tell_outdated_units
 from pytest_regen.cli.output import (
+    KEEPS_EDIT,
+    Advice,
     AsJson,
     UnitNames,
     confirm,
@@ -27,6 +30,7 @@ from pytest_regen.cli.output import (
     shorten,
     show_diff,
     show_failures,
+    show_pending,
     usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -56,6 +60,8 @@ from pytest_regen.units.naming import (
     forget_command,
     generate_command,
     rebuild_command,
+    tests_command,
+    unit_id,
 )
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.view import FileUnits
@@ -116,7 +122,8 @@ def validate_files(
     project: Project, files: Iterable[UnitFile], *, as_json: bool
 ) -> tuple[list[dict[str, Any]], int]:
     """Show what is wrong with the units of files; return their reports and the exit code."""
-    reports, code = [], 0
+    reports: list[dict[str, Any]] = []
+    code = 0
     files = list(files)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
@@ -126,7 +133,10 @@ def validate_files(
         is_broken = any(issue.code == "KIND_ERROR" for n in failing for issue in units.issues(n))
         is_ok = not failing and not units.file_issues
         code = max(code, 2 if is_broken else int(not is_ok))
-        reports.append(_report_file(units, names, is_ok=is_ok))
+        found = [*units.file_issues, *(i for name in names for i in units.issues(name))]
+        following = None if is_ok else _advice(units, [*found, *units.orphans])
+        todo = following.command if following else ""
+        reports.append({**_report_file(units, names, is_ok=is_ok), "next": todo})
         if not as_json:
             _show_validated(units, names, failing, project.stale)
     return reports, code
@@ -190,7 +200,7 @@ def _show_validated(
     elif not units.file_issues:
         say(f"{units.here}: {total}, no errors", "green")
     if todo := _advice(units, [*found, *units.orphans]):
-        next_step(todo)
+        next_step(*todo)
 
 
 def show_unit_issues(units: FileUnits, issues: Iterable[Issue]) -> None:
@@ -217,30 +227,31 @@ _ALIKE: Final = 8
 """Units that are listed with the same words before the rest is counted."""
 
 
-def _advice(units: FileUnits, issues: Sequence[Issue]) -> str:
-    """Return the command that does the most about what is wrong; empty if an editor does."""
+def _advice(units: FileUnits, issues: Sequence[Issue]) -> Advice | None:
+    """Return the command that does the most about what is wrong; ``None`` if an editor does."""
     codes, here = {issue.code for issue in issues}, units.here
     if "CONFLICT" in codes:
-        by_hand = "correct the file in an editor"
-        return by_hand if units.fault is None else f"{by_hand}, or {rebuild_command(here)}"
+        if units.fault is None:
+            return Advice("correct the file in an editor")
+        return Advice(rebuild_command(here), "or correct the file in an editor")
     if units.fault is not None or "KIND_ERROR" in codes or units.file_issues:
-        return ""
+        return None
     unplaced = {issue.type_name or "" for issue in issues if issue.code == "MISSING_UNIT"}
     if unplaced and not any(map(units.has_place, unplaced)):
         codes.discard("MISSING_UNIT")  # Asking helps only after an editor did.
+    records = "the next command records texts as they stand"
     commands = {
-        "DRIFT": f"{adopt_command(here)}, which keeps what was edited by hand; "
-        f"or {rebuild_command(here)}, which drops it",
-        "LEDGER": f"{adopt_command(here)}, which records texts as they stand",
-        "MISSING_UNIT": generate_command(here),
-        "STALE": generate_command(here),
-        "": command("regenerate", here, None, "--from-errors"),
-        "UNRECORDED": f"{adopt_command(here)}, which records texts as they stand",
-        "ORPHAN": forget_command(here),
+        "DRIFT": Advice(adopt_command(here), f"{KEEPS_EDIT}; to drop it: {rebuild_command(here)}"),
+        "LEDGER": Advice(adopt_command(here), records),
+        "MISSING_UNIT": Advice(generate_command(here)),
+        "STALE": Advice(generate_command(here)),
+        "": Advice(command("regenerate", here, None, "--from-errors")),
+        "UNRECORDED": Advice(adopt_command(here), records),
+        "ORPHAN": Advice(forget_command(here)),
     }
     if fixable(ValidationResult(tuple(issues))):
         codes.add("")
-    return next((line for code, line in commands.items() if code in codes), "")
+    return next((advice for code, advice in commands.items() if code in codes), None)
 
 
 # generate, regenerate
@@ -257,6 +268,8 @@ def generate_file(
     as_json: bool,
 ) -> int:
     """Ask for the units that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
         return _plan(file, names, turns, force=force, check=check, as_json=as_json)
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
@@ -266,6 +279,21 @@ def generate_file(
             file, settings=settings, names=names, attempts=turns.replies(), force=force
         )
     return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+
+
+def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> OutdatedUnits:
+    """Return the units of files that are missing or stale, and how many files have none."""
+    found: list[tuple[str, str, str]] = []
+    current = 0
+    for file in files:
+        units = file.open()
+        asked = _names_to_ask(units, names, force=False)
+        current += not asked
+        for name in asked:
+            codes = {issue.code for issue in units.all_issues(name)}
+            why = "it was never written" if "MISSING_UNIT" in codes else "its inputs have changed"
+            found.append((unit_id(units.here, name), units.here, why))
+    return found, current
 
 
 def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
@@ -296,6 +324,8 @@ def generate_files(
     as_json: bool,
 ) -> int:
     """Ask for the units of several files that are missing or stale; return the exit code."""
+    if check:
+        tell_outdated_units(Project.here(), lambda: _outdated(files, None))
     if check or dry_run:
         reports: list[Any] = []
         total = Estimate()
@@ -432,7 +462,7 @@ def _plan(
     elif unreadable:
         show_unit_issues(units, unreadable)
         if todo := _advice(units, unreadable):
-            next_step(todo)
+            next_step(*todo)
     else:
         width = max(map(len, asked), default=0)
         for name, count in tokens.items():
@@ -442,8 +472,8 @@ def _plan(
             say(f"{units.here}: {plural(len(asked), 'unit')} to ask for; nothing written", "yellow")
         else:
             say(f"{units.here}: up to date", "green")
-        if check and asked:
-            next_step(generate_command(units.here))
+        if check or not asked:
+            next_step(generate_command(units.here) if asked else tests_command(units.here))
     return int(bool(unreadable) or (check and bool(asked)))
 
 
@@ -541,8 +571,12 @@ def _finish(
     else:
         say(f"{units.here}: nothing to ask", "green")
     show_failures(done.failures)
-    if code and not done.failures and (todo := _advice(units, left)):
-        next_step(todo)
+    show_pending(done.pending)
+    if done.failures or done.pending:
+        return code
+    todo = _advice(units, left) if code else Advice(tests_command(units.here))
+    if todo:
+        next_step(*todo)
     return code
 
 
@@ -563,6 +597,7 @@ def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) ->
         "warnings": [issue.to_json() for issue in result.warnings],
         "failures": [describe_failure(failure) for failure in done.failures],
         "diff": done.diff,
+        **({"pending": dict(done.pending)} if done.pending else {}),
     }
 
 
@@ -600,6 +635,7 @@ def history_of_file(file: UnitFile, names: Sequence[str] | None, *, as_json: boo
         next_step(command("restore", file.here, newest.entry.name, "--to", newest.id))
     else:
         say(f"{file.here}: nothing was replaced or rejected yet")
+        next_step(tests_command(file.here))
 
 
 def restore_in_file(
@@ -619,7 +655,7 @@ def restore_in_file(
         return
     show_diff(done.diff)
     fact("restored", f"{past.entry.name}, written by {past.entry.model}")
-    next_step(command("validate", file.here))
+    next_step(tests_command(file.here))
 
 
 def record_units(file: UnitFile, names: Sequence[str] | None) -> tuple[UnitChanges, list[Issue]]:
@@ -642,12 +678,14 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
     if done.names:
         fact("adopted", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
         show_unit_issues(units, left)
-        next_step(_advice(units, left) or command("validate", file.here))
+        next_step(*(_advice(units, left) or Advice(tests_command(file.here))))
     else:
         say(f"{file.here}: every text is recorded as it stands")
         if stale := _stale_names(units) if names is None else ():
             say(f"  {shorten(stale)}: STALE; to say that one is right as it is, name it:", "yellow")
             next_step(adopt_command(file.here, stale[0]))
+        else:
+            next_step(tests_command(file.here))
     return int(bool(left))
 
 
@@ -672,9 +710,9 @@ def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:
         files = [*named, place] if isinstance(named, list) else [place]
         raise UsageError(
             f"{short_path(path)} is not among the files whose functions are gated",
-            why="[tool.pytest-regen] does not name it",
-            hint=f"write `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
-            f"{short_path(project.root / 'pyproject.toml')}, then run the same command again",
+            why=f"it takes `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
+            f"{short_path(project.root / 'pyproject.toml')}",
+            hint=command("init", f"{short_path(path).as_posix()}::{names[0]}"),
         )
     if kind is not None and place is not None:
         new = enclose_units(UnitFile(kinds, place, kind), names)
@@ -692,6 +730,7 @@ def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) 
     _show_changes(file, "rebuilt", done)
     if not done.diff:
         say(f"{file.here}: every text stands as it is recorded")
+        next_step(tests_command(file.here))
 
 
 def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
@@ -702,7 +741,7 @@ def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
     for note in done.notes:
         fact("to do", note, "yellow")
     if done.names:
-        next_step(command("validate", file.here))
+        next_step(tests_command(file.here))
 
 
 def forget(
@@ -732,3 +771,4 @@ def forget(
     _show_changes(file, "forgotten", done)
     if not done.names:
         say(f"{shlex.quote(file.here)}: everything in it is asked for")
+        next_step(tests_command(file.here))

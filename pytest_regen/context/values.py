@@ -213,8 +213,8 @@ def _check_ids(questions: tuple[ClarificationQuestion, ...]) -> tuple[Clarificat
 class ConversationContext(Value):
     """Everything the second turn needs, held by the caller.
 
-    ``answers`` are given as typed answers or, as in the requirement, as one string per question;
-    blank ones and ``{"kind": "skipped"}`` are left out, so that equal contexts are equal values.
+    ``answers`` are given as typed answers, or shorter, as one string per question; blank ones
+    and ``{"kind": "skipped"}`` are left out, so that equal contexts are equal values.
     """
 
     model_config = ConfigDict(alias_generator=AliasGenerator(alias=to_camel))

@@ -80,6 +80,7 @@ class Scalar(_Node):
     """A value without structure; ``any`` where the document allows every JSON value."""
 
     kind: ScalarKind
+    """The JSON type."""
     format: str | None = None
     """As the document words it: ``int64``, ``decimal``, ``uuid``, ``date-time``, …"""
 
@@ -94,27 +95,34 @@ class Ref(_Node):
     """A type of the same store, by the name the source declares."""
 
     kind: Literal["ref"] = "ref"
+    """Says that this is a reference."""
     name: str
+    """Of the type."""
 
 
 class ArrayOf(_Node):
     """A JSON array."""
 
     kind: Literal["array"] = "array"
+    """Says that this is an array."""
     items: "TypeExpr"
+    """The type expression of each item."""
 
 
 class MapOf(_Node):
     """A JSON object whose keys are data."""
 
     kind: Literal["map"] = "map"
+    """Says that this is a map."""
     values: "TypeExpr"
+    """The type expression of each value."""
 
 
 class UnionOf(_Node):
     """One of several: only for languages that say so, see ``Language.has_unions``."""
 
     kind: Literal["union"] = "union"
+    """Says that this is a union."""
     options: tuple["TypeExpr", ...]
     """Two or more, all different, in the document's order."""
     discriminator: str | None = None
@@ -129,13 +137,21 @@ class FieldIR(_Node):
     """One property of an object."""
 
     json_name: str
+    """As it is written in JSON."""
     type: TypeExpr
+    """A type expression: a scalar, a reference, an array, a map or a union."""
     required: StrictBool = False
+    """Whether it is always there."""
     nullable: StrictBool = False
+    """Whether it may be ``null``."""
     read_only: StrictBool = False
+    """Whether it stands in responses only."""
     write_only: StrictBool = False
+    """Whether it stands in requests only."""
     deprecated: StrictBool = False
+    """Whether the document says so."""
     description: str | None = None
+    """As the document has it."""
     constraints: dict[str, Any] = {}
     """What the document says beyond the type: ``minimum``, ``pattern``, ``default``, …"""
 
@@ -148,10 +164,15 @@ class TypeIR(_Node):
     schema_id: str
     """Where the document has it: a JSON pointer, after the file's name where that is another."""
     is_root: StrictBool = False
+    """Whether it is the type of the response itself."""
     kind: Literal["object", "enum"]
+    """Whether it has fields or values."""
     description: str | None = None
+    """As the document has it."""
     fields: tuple[FieldIR, ...] = ()
+    """Of an object, in the document's order."""
     enum_values: tuple[EnumValue, ...] = ()
+    """Of an enum: its wire values, text or integers."""
     enum_names: tuple[str, ...] | None = None
     """One label per value, where the document gives them (``x-enumNames``, titles of consts)."""
     primary_key: str | None = None
@@ -192,11 +213,13 @@ class Review(_Node):
     """A place where a type says less than its document does: what validation reports as REVIEW."""
 
     type_name: str
+    """The type that says less."""
     field: str | None = None
     """JSON name, where only one field is concerned."""
     where: str
     """JSON pointer into the document, after the file's name where that is another."""
     message: str
+    """What it does not say."""
     detail: str = ""
     """More lines, where the message alone does not say it all."""
 
@@ -249,6 +272,7 @@ class DocumentRef(_Node):
     path: str
     """Relative to the store, with forward slashes."""
     sha256: str
+    """Of the document's bytes."""
     files: dict[str, str] = {}
     """Other files that it refers to: name, seen from the document, to the hash of its bytes."""
 
@@ -262,19 +286,23 @@ class IR(_Node):
     """The whole of ``ir.json``."""
 
     version: Literal[1] = 1
+    """Of the format."""
     endpoint: Endpoint
+    """The part of the document that was read."""
     language: str
+    """The target language; names and unions depend on it."""
     document: DocumentRef | None = None
+    """Where it was read from."""
     schemas: tuple[StrictStr, ...] | None = None
-    """Names of the schemas that a store of schemas was asked for; ``None`` for all of them.
-    Present only where there are any."""
+    """Names of the schemas that a store of schemas was asked for; absent where that is all."""
     types: tuple[TypeIR, ...]
+    """All types to generate, the root first."""
     reviews: tuple[Review, ...] = ()
     """Present only where there are any. Not part of ``ir_hash``: no code depends on them."""
     validation: dict[str, Any] | None = None
     """The last validation summary; not part of ``ir_hash``."""
     format: StrictInt = 1
-    """``FORMAT`` of the release that read the document; 1 where the file does not say."""
+    """Raised when a release reads documents differently; 1 where the file does not say."""
 
     @classmethod
     def of(cls, value: "IR | Mapping[str, Any]") -> Self:

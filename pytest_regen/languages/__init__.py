@@ -6,14 +6,17 @@ A distribution adds a language by an entry point that leads to a class or an ins
     gleam = "acme_gleam:Gleam"
 """
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
+from pytest_regen.documents.ir import TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
 from pytest_regen.languages.runner import Runner
 from pytest_regen.text import flatten
+from pytest_regen.validation.issues import Weakness
 
 __all__ = [
     "DEFAULT_LANGUAGE",
@@ -21,6 +24,7 @@ __all__ = [
     "Language",
     "find_language",
     "find_runner",
+    "find_weaknesses",
     "forget_languages",
     "has_only_members",
     "language_names",
@@ -34,7 +38,7 @@ _DEFAULT: Final = EntryPoint(
     DEFAULT_LANGUAGE, f"pytest_regen.languages.{DEFAULT_LANGUAGE}:CSharp", GROUP
 )
 
-_OPTIONAL: Final = {"has_only_members", "runner"}
+_OPTIONAL: Final = {"has_only_members", "runner", "weakens"}
 """Members that a language may lack."""
 
 _MEMBERS: Final = sorted(
@@ -66,6 +70,12 @@ def has_only_members(language: Language, code: str) -> bool:
     """Return whether ``code`` is known to be legal members alone; see ``Language``."""
     look = getattr(language, "has_only_members", None)  # Optional, as ``runner`` is.
     return bool(look and look(code))
+
+
+def find_weaknesses(language: Language, type_: TypeIR, old: str, new: str) -> Sequence[Weakness]:
+    """Return by what new code of a type is tested less than the old; see ``Language.weakens``."""
+    compare = getattr(language, "weakens", None)  # Optional, as ``runner`` is.
+    return tuple(compare(type_, old, new)) if compare else ()
 
 
 def language_names() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, Weakness
 
 __all__ = [
     "AbsenceFault",
@@ -580,6 +580,19 @@ class Language(Protocol):
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         """Yield what else is wrong with a type, by rules that only this language has."""
         ...
+
+    def weakens(self, type_: TypeIR, old: str, new: str) -> Iterable[Weakness]:
+        """Return by what the code of a type is tested less than the code that it replaces.
+
+        What validation finds in the new code alone is left to it: a type that takes too much, a
+        value that is missing. By default nothing.
+
+        Args:
+            type_: what both must be.
+            old: the code of the type that stands, with all of its pages.
+            new: the same with the candidate in it; lines of weaknesses count in it.
+        """
+        return ()
 
     def has_only_members(self, code: str) -> bool:
         """Return whether ``code`` is legal members alone, and no type is declared among them.

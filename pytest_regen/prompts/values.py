@@ -40,11 +40,17 @@ class PromptEntry:
     """One entry of ``prompts.json``: the exact text sent for one page, and what it must produce."""
 
     type_name: str
+    """The type, as the source declares it."""
     is_root: bool
+    """Whether the type is that of the response itself."""
     page: int
+    """Counts from 1."""
     total_pages: int
+    """Of this type."""
     system: str
+    """The system prompt."""
     user: str
+    """The user message."""
     fields: tuple[str | int, ...]
     """JSON names or enum values that this page must produce."""
     prompt_hash: str

@@ -307,8 +307,11 @@ class RegenMark:
     """``@pytest.mark.regen(store=…, types=…, attempts=…, on=[codes], unit=…)``."""
 
     store: str | None = None
+    """The store, from the rootdir; the only configured one by default."""
     types: tuple[str, ...] = ()
+    """The types that are regenerated: a name or several; all by default."""
     attempts: int | None = None
+    """Calls of the test, the first included."""
     on: frozenset[str] | None = None
     """Codes of issues that are healed; ``None`` for every failing assertion."""
     units: tuple[str, ...] = ()
@@ -320,12 +323,17 @@ class CassetteMark:
     """The arguments of ``@pytest.mark.cassette(…)``, in their order."""
 
     name: str | None = None
+    """Of the file, without its ending; by default that of the test."""
     record: RecordMode | None = None
+    """The record mode."""
     drift: FindingPolicy | None = None
+    """What becomes of a request that is not what was recorded: ``fail``, ``warn``, ``ignore``."""
     unplayed: FindingPolicy | None = None
+    """The same for recordings that the passing test did not ask for."""
     ignore: tuple[str, ...] | None = None
     """Paths into request bodies that vary."""
     normalize: Callable[[Any], Any] | None = None
+    """Takes the JSON body of a request and returns the JSON that is compared and stored."""
     keep_headers: tuple[str, ...] | None = None
     """Headers of requests that are kept, too, by name or pattern."""
     drop_headers: tuple[str, ...] | None = None

@@ -11,6 +11,7 @@ from pytest_regen.modes import RECORD_MODES
 
 __all__ = [
     "FAIL_ON",
+    "MARKERS",
     "FailOn",
     "add_markers",
     "add_options",
@@ -27,7 +28,7 @@ FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 _KIND_KEYS = (b"kinds", b"functions", b"translations")
 """Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
 
-_MARKERS = (
+MARKERS = (
     (
         "regen(store=None, types=None, attempts=None, on=None, unit=None): with --regen, what this "
         "test fails with is the feedback with which types of the store, or units, are regenerated; "
@@ -213,7 +214,7 @@ def _add_recording(group: pytest.OptionGroup) -> None:
 
 def add_markers(config: pytest.Config) -> None:
     """Make the markers known to ``--strict-markers`` and ``--markers``."""
-    for line in _MARKERS:
+    for line in MARKERS:
         config.addinivalue_line("markers", line)
 
 

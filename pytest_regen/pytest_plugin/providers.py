@@ -131,7 +131,8 @@ def provider_of(item: pytest.Item, *, of_types: bool) -> Provider:
     return _provider_of_run(item.config, of_types=of_types)
 
 
-_OF_THE_API: pytest.StashKey[dict[str, AnthropicProvider]] = pytest.StashKey()
+_OF_SERVICES: pytest.StashKey[dict[str, Provider]] = pytest.StashKey()
+_ADDRESSES = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
 
 
 def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
@@ -147,14 +148,15 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
         if hooked is not None:
             return hooked
     name = option or default
-    if name is not None:
+    if name is not None and split_provider(name) is None:
         return load_provider(name, folder=config.rootpath)
     # One for all items: its connections are kept. A test may have put the address elsewhere.
-    known = config.stash.setdefault(_OF_THE_API, {})
-    address = os.environ.get("ANTHROPIC_BASE_URL", "")
-    if address not in known:
-        known[address] = AnthropicProvider(choices.model)
-    return known[address]
+    known = config.stash.setdefault(_OF_SERVICES, {})
+    addresses = (os.environ.get(variable, "") for variable in _ADDRESSES)
+    key = " ".join((name or "", *addresses))
+    if key not in known:
+        known[key] = load_provider(name) if name else AnthropicProvider(choices.model)
+    return known[key]
 
 
 def hooks_of(

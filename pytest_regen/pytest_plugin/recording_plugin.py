@@ -13,6 +13,7 @@ import pytest
 from pytest_regen.modes import RECORD_MODES
 
 __all__ = [
+    "MARKERS",
     "allowed_hosts",
     "block_network",
     "default_cassette_name",
@@ -24,7 +25,7 @@ __all__ = [
     "vcr_markers",
 ]
 
-_MARKERS = (
+MARKERS = (
     "vcr(*cassettes, **config): record or replay the requests of the test with vcrpy.",
     "default_cassette(name): name of the test's cassette.",
     "block_network(allowed_hosts=None): let no connection leave, except to hosts that match.",
@@ -72,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marks known."""
-    for line in _MARKERS:
+    for line in MARKERS:
         config.addinivalue_line("markers", line)
 
 

@@ -121,8 +121,10 @@ def report_of(
             "emulated": any(heal["emulated"] for heal in heals),
             "changed": changed,
             "next": failing or run["next"],
+            "pending": sorted({id_ for heal in heals for id_ in heal["pending"]}),
         },
         "totals": {**_totals(items, heals), "drifted": len(cassettes["drifted"])},
+        "kinds": _kinds(items),
         "items": items,
         "cassettes": cassettes,
         "collection_errors": sorted(collection_errors, key=lambda one: str(one["id"])),
@@ -143,6 +145,39 @@ def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
         **{key: sum(heal[key] for heal in heals) for key in summed},
         "cost_usd": str(sum(costs)) if costs else None,
     }
+
+
+_STATES: Final = {
+    "MISSING_UNIT": "missing",
+    "DRIFT": "edited",
+    "STALE": "stale",
+    "UNRECORDED": "unrecorded",
+    "WEAKENED": "weakened",
+}
+"""Codes that say in which state a type or unit is, and the word for that."""
+
+
+def _kinds(items: Sequence[Json]) -> list[Json]:
+    """Return how many items of each kind there are, with their outcomes and states."""
+    found = []
+    names = list(dict.fromkeys(item["group"] for item in items))
+    order = {name: number for number, name in enumerate(_GROUPS)}
+    for name in sorted(names, key=lambda name: (order.get(name, len(_GROUPS) - 2.5), name)):
+        mine = [item for item in items if item["group"] == name]
+        outcomes = Counter(item["outcome"] for item in mine)
+        states = Counter(
+            word
+            for item in mine
+            for code, word in _STATES.items()
+            if any(issue["code"] == code for issue in item["issues"])
+        )
+        counts = {outcome: outcomes[outcome] for outcome in OUTCOMES}
+        found.append({"kind": name, "items": len(mine), **counts, "states": dict(states)})
+    return found
+
+
+_GROUPS: Final = ("types", "functions", "translations", "sessions", "tests")
+"""Kinds in the order in which they are listed; those of one's own stand before the tests."""
 
 
 def _heal(heal: HealReport) -> Json:
@@ -168,6 +203,8 @@ def _heal(heal: HealReport) -> Json:
         "diff": heal.diff,
         "next": heal.next,
         "transcript": heal.transcript,
+        "has_pages": heal.has_pages,
+        "pending": heal.pending,
     }
 
 

@@ -255,7 +255,7 @@ class _ReportLog:
             from pytest_regen.pytest_plugin.report_github import summary_blocks
 
             try:
-                append_summary(job, summary_blocks(report))
+                append_summary(job, summary_blocks(report, report["links"].get))
             except OSError as error:
                 why = f"{error.strerror or error}: {job}"
                 self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {why}")
@@ -307,7 +307,26 @@ class _ReportLog:
             "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
         }
         errors = list(self._collection_errors.values())
-        return report_of(self._run(session), self._entries.values(), errors, cassettes)
+        report = report_of(self._run(session), self._entries.values(), errors, cassettes)
+        return {**report, "links": self._links(report)}
+
+    def _links(self, report: Json) -> dict[str, str]:
+        """Return where the issue codes of a report are explained, of those that are."""
+        from pytest_regen.links import code_link
+
+        said = [heal["findings"] for item in report["items"] for heal in item["heals"]]
+        said += [item["issues"] for item in report["items"]]
+        said += [
+            entry["issues"]
+            for item in report["items"]
+            for heal in item["heals"]
+            for entry in heal["transcript"]
+            if "issues" in entry
+        ]
+        codes = sorted({issue["code"] for issues in said for issue in issues if issue["code"]})
+        docs_url = self._choices.settings.docs_url
+        links = {code: code_link(code, docs_url=docs_url) for code in codes}
+        return {code: link for code, link in links.items() if link}
 
     def _run(self, session: pytest.Session) -> Json:
         choices = self._choices

@@ -1,255 +1,53 @@
 """The report as one page: no script, nothing from elsewhere, every text escaped."""
 
-import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from textwrap import dedent
 from typing import Final
 
 from pytest_regen.html import Child, Html, document, element
 from pytest_regen.pytest_plugin.report import OUTCOMES, Json, headline, in_short
+from pytest_regen.pytest_plugin.report_boxes import (
+    Boxes,
+    cassette_boxes,
+    cause_boxes,
+    command_line,
+    error_box,
+    name_of,
+    visible,
+)
 from pytest_regen.text import plural
 
-__all__ = [
-    "cassette_boxes",
-    "cause_boxes",
-    "command_line",
-    "error_box",
-    "item_box",
-    "name_of",
-    "page_of",
-    "visible",
-    "warnings_list",
-]
-
-
-_UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
-"""What makes a text look like another one: control characters, and those that turn it around."""
-
-_REASONS: Final = {
-    "clean": "nothing is left to correct",
-    "attempts": "still wrong after the attempts allowed",
-    "no_progress": "the same errors came back",
-    "unfixable": "no reply can correct it",
-    "refused": "the model declined",
-    "budget": "the token budget is spent",
-    "transport": "the model could not be reached",
-    "cassette_miss": "the recording has no answer",
-}
-_DIFF_LINES: Final = {"+": "add", "-": "del", "@": "hunk"}
-
-
-def visible(text: object) -> str:
-    """Return a text in which nothing hides: what has no shape of its own is spelled out."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
-
-
-def command_line(command: str) -> Html:
-    """Return a command, ready to be copied; it may be prose, too."""
-    return element("pre", element("code", visible(command)), class_="command")
-
-
-def name_of(nodeid: str) -> Html:
-    """Return a node id, its last part stressed."""
-    place, separator, name = nodeid.rpartition("::")
-    parts = (element("span", visible(place + separator)), element("b", visible(name)))
-    return element("span", parts, class_="id")
-
-
-def item_box(item: Json, *, is_open: bool) -> Html:
-    """Return all that is known of a failing or regenerated item."""
-    head = (name_of(item["id"]), element("span", _reason(item), class_="reason"))
-    return element(
-        "details",
-        (element("summary", head), list(_body(item))),
-        class_=f"item {item['outcome']}",
-        open=is_open,
-    )
-
-
-def _reason(item: Json) -> str:
-    """Return in a few words why an item is where it is."""
-    heals = item["heals"]
-    if item["outcome"] == "regenerated":
-        pages = [page for heal in heals for page in heal["pages"]]
-        return f"page {pages[0]}" if len(pages) == 1 else plural(len(pages), "page")
-    reason = next((heal["stop_reason"] for heal in heals if heal["stop_reason"]), "")
-    if reason:
-        return visible(_REASONS.get(reason, reason))
-    errors = _errors(item["issues"])
-    codes = list(dict.fromkeys(error["code"] for error in errors if error["code"]))
-    return visible(", ".join(codes[:3])) + (" …" if len(codes) > 3 else "")
-
-
-def _errors(issues: Iterable[Json]) -> list[Json]:
-    return [issue for issue in issues if issue["severity"] == "error"]
-
-
-def _body(item: Json) -> Iterator[Child]:
-    is_wrong = item["outcome"] == "failed"
-    issues = _errors(item["issues"]) if is_wrong else []
-    yield _issues("What is wrong", issues)
-    for heal in item["heals"]:
-        yield from _heal(item, heal, known=issues)
-    if item["text"]:
-        yield element(
-            "details",
-            (element("summary", "As pytest shows it"), _block(item["text"])),
-            class_="text",
-            open=is_wrong and not issues,
-        )
-    if item["next"]:
-        yield (element("h3", "Next"), command_line(item["next"]))
-
-
-def _issues(title: str, issues: Sequence[Json]) -> Child:
-    if not issues:
-        return None
-    rows = [element("li", _issue(issue)) for issue in issues]
-    return (element("h3", title), element("ul", rows, class_="issues"))
-
-
-def _issue(issue: Json) -> Child:
-    place = f"{issue['path']}:{issue['line']}" if issue["line"] else issue["path"]
-    lines = visible(issue["message"])
-    return (
-        element("span", visible(issue["code"]), class_="code") if issue["code"] else None,
-        # A test's own words are laid out as they are.
-        element("span", lines, class_="message" if issue["code"] else "message words"),
-        _detail(issue["detail"]) if issue["detail"] else None,
-        element("span", visible(place), class_="place") if place else None,
-    )
-
-
-def _detail(text: str) -> Html:
-    if "\n" in text:
-        return _block(text)
-    return element("span", visible(text), class_="detail")
-
-
-def _heal(item: Json, heal: Json, known: Sequence[Json]) -> Iterator[Child]:
-    """Yield what was done about a type, which need not be the item itself."""
-    before = [error for error in _errors(heal["findings"]) if error not in known]
-    yield _issues("What was wrong before", before)
-    of = () if heal["unit"] == item["id"] else (" of ", name_of(heal["unit"]))
-    yield element("h3", ("Regeneration", of))
-    yield element("p", visible(" · ".join(_heal_facts(heal))), class_="facts")
-    if heal["why"]:
-        yield element("p", visible(heal["why"]), class_="why")
-    if heal["diff"]:
-        yield element("pre", element("code", _diff(heal["diff"])), class_="diff")
-
-
-def _heal_facts(heal: Json) -> Iterator[str]:
-    pages = heal["pages"]
-    named = f"page {pages[0]}" if len(pages) == 1 else f"pages {', '.join(map(str, pages))}"
-    match heal["outcome"]:
-        case "planned":
-            yield f"would ask {named}" if pages else "would ask nothing"
-            yield f"about {heal['estimate']:,} tokens in"
-            return
-        case "skipped":
-            yield "not regenerated"
-        case "failed":
-            yield "regenerated, and still failing" if pages else "nothing better came back"
-        case _:
-            yield f"regenerated {named}" if pages else "regenerated"
-    if heal["attempts"] > 1:
-        yield f"{plural(heal['attempts'], 'call')} of the test"
-    if heal["calls"]:
-        yield plural(heal["calls"], "request")
-        yield f"{heal['tokens_in']:,} tokens in, {heal['tokens_out']:,} out"
-    if heal["by_template"]:
-        yield "by the template, without a model"
-    if heal["cache_read"]:
-        yield f"{heal['cache_read']:,} read from the prompt cache"
-    if heal["cost_usd"] is not None:
-        yield f"${heal['cost_usd']}"
-    if heal["emulated"]:
-        yield "emulated"
-
-
-def _diff(text: str) -> Iterator[Child]:
-    for line in text.removesuffix("\n").split("\n"):
-        is_head = line.startswith(("--- ", "+++ "))
-        kind = "head" if is_head else _DIFF_LINES.get(line[:1], "same")
-        # The line end is kept for whoever copies the diff.
-        yield element("span", f"{visible(line.removesuffix(chr(13)))}\n", class_=kind)
-
-
-def _block(text: str) -> Html:
-    return element("pre", element("code", visible(text)))
-
-
-def warnings_list(warnings: Iterable[tuple[Json, Json]]) -> Html:
-    """Return warnings, each with its item."""
-    rows = [element("li", (_issue(issue), name_of(item["id"]))) for item, issue in warnings]
-    return element("ul", rows, class_="issues")
-
-
-def cause_boxes(causes: Iterable[Json]) -> Iterator[Html]:
-    """Yield what several tests have in common: a box for each cause, with its tests."""
-    for cause in causes:
-        tests = cause["tests"]
-        if len(tests) > 1:
-            kind = element("span", visible(cause["kind"]), class_="code")
-            text = element("span", visible(cause["cause"]), class_="message")
-            count = element("span", plural(len(tests), "test"), class_="reason")
-            rows = [element("li", name_of(test)) for test in tests]
-            content = (element("summary", (kind, text, count)), element("ul", rows, class_="names"))
-            yield element("details", content, class_="item drifted")
-
-
-def cassette_boxes(notes: Sequence[Json]) -> Iterator[Html]:
-    """Yield the notes about cassettes: a box for each one that a test uses."""
-    used = [note for note in notes if note["test"]]
-    for test, cassette in dict.fromkeys((note["test"], note["cassette"]) for note in used):
-        mine = [note for note in used if (note["test"], note["cassette"]) == (test, cassette)]
-        yield _cassette_box(test, cassette, mine)
-    for note in notes:
-        if not note["test"]:
-            text = f"{note['what']}; {note['next']}" if note["next"] else note["what"]
-            place = element("span", visible(note["cassette"]), class_="place")
-            kind = element("span", visible(note["kind"]), class_="code")
-            yield element("p", (kind, visible(text), place), class_="item drifted")
-
-
-def _cassette_box(test: str, cassette: str, notes: Sequence[Json]) -> Html:
-    failed = any(note["failed"] for note in notes)
-    reason = element("span", "failed the test", class_="reason") if failed else None
-    commands = dict.fromkeys(note["next"] for note in notes if note["next"])
-    content = (
-        element("summary", (name_of(test), reason)),
-        element("ul", [element("li", _notes(note)) for note in notes], class_="issues"),
-        element("p", visible(cassette), class_="place"),
-        (element("h3", "Next"), [command_line(command) for command in commands])
-        if commands
-        else None,
-    )
-    kind = "failed" if failed else "drifted"
-    return element("details", content, class_=f"item {kind}", open=True)
-
-
-def _notes(note: Json) -> Child:
-    first, _, rest = note["what"].partition("\n")
-    return (
-        element("span", visible(note["kind"]), class_="code"),
-        element("span", visible(first), class_="message"),
-        _block(dedent(rest)) if rest else None,
-    )
-
-
-def error_box(error: Json) -> Html:
-    """Return what could not be collected."""
-    head = element("summary", element("b", visible(error["id"]), class_="id"))
-    return element("details", (head, _block(error["text"])), class_="item failed", open=True)
+__all__ = ["page_of"]
 
 
 _STYLE: Final = Path(__file__).with_name("report_page.css")
+_KINDS: Final = {
+    "types": "Types",
+    "functions": "Functions",
+    "translations": "Translations",
+    "sessions": "Sessions",
+    "tests": "Tests",
+}
+_CACHE: Final = {
+    "read": "read from the cache",
+    "written": "written to the cache",
+    "input": "other input",
+    "output": "output",
+}
+"""What the prompt cache did with tokens; the class of a bar's part, and words."""
+_WEAKENED: Final = "WEAKENED"
+_TALK: Final = 2_000_000
+"""Characters of conversations in one page."""
+_UNITS: Final = 8
+"""Units whose tokens are shown as bars."""
+_TABLE_ROWS: Final = 500
+_GROUPED: Final = 48
+"""Closed boxes of a section that still stand one below the other."""
+_MANY: Final = 100
+"""Rows of a list that is open at first."""
 _OPEN: Final = 12
 """Boxes of a section that are open at first; more would be a wall."""
 _MODES: Final = {
@@ -278,9 +76,17 @@ def page_of(report: Json) -> str:
         element("title", f"pytest-regen: {in_short(report['totals'])}"),
         element("style", Html(style)),
     )
+    overview = [_kinds(report["kinds"]), _tokens(report)]
     body = (
-        element("header", (_verdict(report), _banners(report), _shares(report), _costs(report))),
-        element("main", (_next_box(report["run"]["next"]), list(_sections(report)))),
+        element("header", (_verdict(report), _banners(report), _shares(report))),
+        element(
+            "main",
+            (
+                _next_box(report["run"]["next"]),
+                element("div", overview, class_="overview") if any(overview) else None,
+                list(_sections(report)),
+            ),
+        ),
         element("footer", _facts(report)),
     )
     return document("en", head, body)
@@ -326,55 +132,180 @@ def _banners(report: Json) -> Iterator[Child]:
 
 
 def _shares(report: Json) -> Iterator[Child]:
-    """Show what became of the items, as a bar and in numbers."""
+    """Show what became of the items, as a bar and in numbers that lead there."""
     totals = report["totals"]
-    there = [outcome for outcome in OUTCOMES if totals[outcome]]
-    widths = [max(_NARROWEST, _WIDTH * totals[store] // totals["items"]) for store in there]
-    starts = [sum(widths[:number]) for number in range(len(widths))]
-    parts = [
-        element("rect", class_=one, x=start, width=width, height=1)
-        for one, start, width in zip(there, starts, widths, strict=True)
-    ]
-    box = f"0 0 {sum(widths) or _WIDTH} 1"
-    yield element(
-        "svg",
-        parts,
-        class_="shares",
-        viewBox=box,
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=in_short(report["totals"]),
-    )
+    there = {outcome: totals[outcome] for outcome in OUTCOMES if totals[outcome]}
+    yield _bar(there, label=in_short(totals), class_="shares")
     always = [outcome for outcome in OUTCOMES if outcome != "unfinished" or totals[outcome]]
-    numbers = [_number(totals[alway], alway, alway) for alway in always]
+    numbers = [_number(totals[outcome], outcome, outcome) for outcome in always]
     for key, noun in (("warnings", "warning"), ("drifted", "drifted cassette")):
         numbers.append(_number(totals[key], noun if totals[key] == 1 else f"{noun}s", key))
     yield element("ul", numbers, class_="totals")
 
 
+def _bar(parts: Mapping[str, int], *, label: str, class_: str, scale: int = 0) -> Html:
+    """Return a bar whose parts are as wide as their numbers are large.
+
+    Args:
+        parts: numbers by the class that gives them their colour.
+        label: the same in words.
+        class_: of the bar.
+        scale: what the whole width stands for; by default the sum of the parts.
+    """
+    there = {name: number for name, number in parts.items() if number}
+    total = max(scale, sum(there.values()), 1)
+    widths = [max(_NARROWEST, _WIDTH * number // total) for number in there.values()]
+    starts = [sum(widths[:number]) for number in range(len(widths))]
+    rects = [
+        element("rect", class_=name, x=start, width=width, height=1)
+        for name, start, width in zip(there, starts, widths, strict=True)
+    ]
+    whole = max(sum(widths), _WIDTH if scale else 0) or _WIDTH
+    return element(
+        "svg",
+        rects,
+        class_=class_,
+        viewBox=f"0 0 {whole} 1",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+    )
+
+
 def _number(count: int, label: str, class_: str) -> Html:
-    words = (element("b", f"{count:,}"), f" {label}")
+    words: Child = (element("b", f"{count:,}"), f" {label}")
+    if count:
+        words = element("a", words, href=f"#{class_}")
     return element("li", words, class_=class_ if count else f"{class_} none")
 
 
-def _costs(report: Json) -> Child:
-    """Say what was asked of models; nothing, where nothing was."""
+# What was checked, and what it took
+
+
+def _kinds(kinds: Sequence[Json]) -> Child:
+    """Return how the types, units, sessions and tests stand, kind by kind."""
+    if not kinds:
+        return None
+    rows = []
+    for kind in kinds:
+        outcomes = {outcome: kind[outcome] for outcome in OUTCOMES if kind[outcome]}
+        words = [f"{count:,} {outcome}" for outcome, count in outcomes.items()]
+        words += [f"{count:,} {state}" for state, count in kind["states"].items()]
+        cells = (
+            element("th", (_KINDS.get(kind["kind"], visible(kind["kind"])),), scope="row"),
+            element("td", f"{kind['items']:,}", class_="amount"),
+            element(
+                "td",
+                (
+                    _bar(outcomes, label=in_short(kind), class_="shares small"),
+                    element("span", _joined(words), class_="words-of"),
+                ),
+            ),
+        )
+        rows.append(element("tr", cells))
+    titles = ("Kind", "Items", "State")
+    head = element("tr", [element("th", title, scope="col") for title in titles])
+    table = element("table", (element("thead", head), element("tbody", rows)), class_="kinds")
+    return element(
+        "section", (element("h2", "What was checked"), table), aria_label="What was checked"
+    )
+
+
+def _joined(words: Sequence[str]) -> Iterator[Child]:
+    """Yield words with a dot between them; a line ends only there."""
+    for number, word in enumerate(words):
+        yield element("span", f"{word} ·" if number < len(words) - 1 else word)
+        yield " "
+
+
+def _tokens(report: Json) -> Child:
+    """Return the tokens by what the prompt cache did, as bars and as a table."""
     totals = report["totals"]
     if not totals["calls"]:
         return None
-    figures = [
-        (f"{totals['calls']:,}", "request" if totals["calls"] == 1 else "requests"),
-        (f"{totals['tokens_in']:,}", "tokens in"),
-        (f"{totals['tokens_out']:,}", "tokens out"),
-        (f"{totals['cache_read']:,}", "read from the prompt cache"),
+    heals = [heal for item in report["items"] for heal in item["heals"] if heal["calls"]]
+    heals.sort(key=lambda heal: (-sum(_states(heal).values()), heal["unit"]))
+    whole = _states(totals)
+    legend = [
+        element(
+            "li",
+            (
+                element("span", "", class_=f"dot {name}"),
+                element("b", f"{whole[name]:,}"),
+                f" {words}",
+            ),
+        )
+        for name, words in _CACHE.items()
     ]
-    if totals["cost_usd"] is not None:
-        figures.append((f"${totals['cost_usd']}", "for live requests, where the price is known"))
-    return element(
-        "dl",
-        [element("div", (element("dt", key), element("dd", value))) for value, key in figures],
-        class_="spent",
+    most = max(sum(_states(heal).values()) for heal in heals)
+    rows = [
+        element(
+            "li",
+            (
+                name_of(heal["unit"]),
+                element("span", f"{sum(_states(heal).values()):,}", class_="amount"),
+                _bar(_states(heal), label=_in_words(heal), class_="tokens", scale=most),
+            ),
+        )
+        for heal in heals[:_UNITS]
+    ]
+    more = len(heals) - len(rows)
+    rest = element("p", f"… and {more:,} more in the table", class_="facts")
+    price = totals["cost_usd"]
+    cost = f", ${price} for live requests whose price is known" if price is not None else ""
+    content = (
+        element("h2", "Tokens"),
+        element("p", f"{plural(totals['calls'], 'request')}{cost}", class_="facts"),
+        _bar(whole, label=_in_words(totals), class_="tokens whole"),
+        element("ul", legend, class_="legend"),
+        element("ul", rows, class_="units") if len(heals) > 1 else None,
+        rest if more > 0 else None,
+        _token_table(heals, totals),
     )
+    return element("section", content, aria_label="Tokens")
+
+
+def _states(of: Json) -> dict[str, int]:
+    """Return tokens by what the prompt cache did, as the legend names them."""
+    return {
+        "read": of["cache_read"],
+        "written": of["cache_write"],
+        "input": of["tokens_in"] - of["cache_write"],
+        "output": of["tokens_out"],
+    }
+
+
+def _in_words(of: Json) -> str:
+    states = _states(of)
+    return ", ".join(f"{states[name]:,} {words}" for name, words in _CACHE.items())
+
+
+def _token_table(heals: Sequence[Json], totals: Json) -> Html:
+    titles = ("Unit", *(words.capitalize() for words in _CACHE.values()), "Total")
+    head = element("tr", [element("th", title, scope="col") for title in titles])
+    shown = heals[:_TABLE_ROWS]
+
+    def row(name: Child, of: Json) -> Html:
+        states = _states(of)
+        numbers = (*states.values(), sum(states.values()))
+        cells = [element("td", f"{number:,}", class_="amount") for number in numbers]
+        return element("tr", (element("th", name, scope="row"), cells))
+
+    rows = [row(name_of(heal["unit"]), heal) for heal in shown]
+    left_out = len(heals) - len(shown)
+    note = f"{left_out:,} more units are in the JSON report." if left_out else ""
+    table = element(
+        "table",
+        (
+            element("thead", head),
+            element("tbody", rows),
+            element("tfoot", row("All", totals)),
+        ),
+    )
+    # It scrolls by itself, by keys too.
+    region = element("div", table, class_="wide", tabindex=0, role="region", aria_label="Tokens")
+    content = (element("summary", "As a table"), region, element("p", note) if note else None)
+    return element("details", content, class_="text")
 
 
 def _next_box(command: str) -> Child:
@@ -390,16 +321,21 @@ def _sections(report: Json) -> Iterator[Child]:
         outcome: [item for item in items if item["outcome"] == outcome] for outcome in OUTCOMES
     }
     errors = report["collection_errors"]
+    made = Boxes(report["links"].get, budget=_TALK)
     boxes: Sequence[Child] = [error_box(error) for error in errors]
     yield _section("errors", "Not collected", len(errors), boxes)
+    yield _waiting(report)
     for outcome, title in (("failed", "Failing"), ("regenerated", "Regenerated")):
         found = by_outcome[outcome]
-        boxes = [item_box(item, is_open=number < _OPEN) for number, item in enumerate(found)]
-        yield _section(outcome, title, len(found), boxes)
+        yield _section(outcome, title, len(found), [_codes(found, made), *_boxes(found, made)])
+    weaker = list(_weakened(items))
+    yield _section("weakened", "Weakened", len(weaker), made.weakened(weaker))
     yield _names("unfinished", "Unfinished", by_outcome["unfinished"], is_open=True)
     warnings = [(item, issue) for item in items for issue in item["issues"]]
     warnings = [(item, issue) for item, issue in warnings if issue["severity"] == "warning"]
-    yield _section("warnings", "Warnings", len(warnings), warnings_list(warnings))
+    is_short = len(warnings) <= _MANY
+    listed = made.warnings(warnings)
+    yield _section("warnings", "Warnings", len(warnings), listed, is_open=is_short)
     notes = report["cassettes"]["notes"]
     boxes = [*cause_boxes(report["cassettes"]["causes"]), *cassette_boxes(notes)]
     yield _section("drifted", "Drift and recordings", len(notes), boxes)
@@ -408,6 +344,78 @@ def _sections(report: Json) -> Iterator[Child]:
     yield _section("changed", "Changed files", len(changed), files)
     yield _names("passed", "Passed", by_outcome["passed"])
     yield _names("skipped", "Skipped", by_outcome["skipped"])
+
+
+def _codes(items: Sequence[Json], made: Boxes) -> Child:
+    """Return how many of many items have which code, the most frequent first."""
+    if len(items) <= _OPEN:
+        return None
+    counts = Counter(
+        code
+        for item in items
+        for code in {issue["code"] for issue in item["issues"] if issue["severity"] == "error"}
+        if code
+    )
+    rows = [
+        element("li", (made.code(code), f"{count:,}")) for code, count in counts.most_common(_OPEN)
+    ]
+    return element("ul", rows, class_="codes") if rows else None
+
+
+def _boxes(items: Sequence[Json], made: Boxes) -> Iterator[Child]:
+    """Yield a box for each item: the first ones open, of very many the rest by their file."""
+    for item in items[:_OPEN]:
+        yield made.item(item, is_open=True)
+    rest = items[_OPEN:]
+    if len(rest) <= _GROUPED:
+        yield from (made.item(item, is_open=False) for item in rest)
+        return
+    by_place: dict[str, list[Json]] = {}
+    for item in rest:
+        by_place.setdefault(item["id"].partition("::")[0], []).append(item)
+    for place, group in by_place.items():
+        head = (
+            element("h3", element("b", visible(place)), class_="id"),
+            element("span", plural(len(group), "more item"), class_="reason"),
+        )
+        boxes = [made.item(item, is_open=False) for item in group]
+        yield element("details", (element("summary", head), boxes), class_="group")
+
+
+def _waiting(report: Json) -> Child:
+    """Return the candidates that wait for a person, and the command that shows them."""
+    pending = report["run"]["pending"]
+    if not pending:
+        return None
+    units = {
+        id_: heal["unit"]
+        for item in report["items"]
+        for heal in item["heals"]
+        for id_ in heal["pending"]
+    }
+    rows = [
+        element("li", (name_of(units[id_]), element("span", visible(id_), class_="place")))
+        for id_ in pending
+    ]
+    content = (
+        element("ul", rows, class_="names"),
+        command_line("pytest-regen review"),
+    )
+    return _section("pending", "Waiting for review", len(pending), content)
+
+
+def _weakened(items: Sequence[Json]) -> Iterator[tuple[str, Json, str]]:
+    """Yield what weakens a text: the unit, the issue, and what became of the text."""
+    for item in items:
+        for issue in item["issues"]:
+            if issue["code"] == _WEAKENED:
+                yield item["id"], issue, "it is in the file"
+        for heal in item["heals"]:
+            for entry in heal["transcript"]:
+                for issue in entry.get("issues", ()):
+                    if issue["code"] == _WEAKENED:
+                        fate = "a candidate was kept" if entry["kept"] else "a candidate, kept out"
+                        yield heal["unit"], issue, fate
 
 
 def _section(id_: str, title: str, count: int, content: Child, *, is_open: bool = True) -> Child:

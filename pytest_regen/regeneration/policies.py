@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Feedback, Mark
-from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.issues import WEAKENED, Issue, ValidationResult
 
 __all__ = [
     "Change",
@@ -60,8 +60,15 @@ class Change:
     """Whether it fails with the new ones."""
 
     @property
+    def weakens(self) -> bool:
+        """Whether less is tested with the new outputs: then no fall of errors speaks for them."""
+        return _weakened(self.after, self.name) > _weakened(self.before, self.name)
+
+    @property
     def is_better(self) -> bool:
         """Whether the errors of the piece fall, and no other piece gets worse."""
+        if self.weakens:
+            return False
         old, new = self.before.score(self.name), self.after.score(self.name)
         falls = new.errors_beside(old) + self.fails < old.errors + self.failed
         return falls and new.is_as_readable_as(old) and self._is_no_worse_but_for(self.name)
@@ -69,12 +76,16 @@ class Change:
     @property
     def is_no_worse(self) -> bool:
         """Whether errors rise nowhere."""
-        return self._is_no_worse_but_for("")
+        return not self.weakens and self._is_no_worse_but_for("")
 
     def _is_no_worse_but_for(self, name: str) -> bool:
         before, after = self.before, self.after
         others = {self.name, *before.names, *after.names} - {name}
         return all(after.score(other).is_no_worse_than(before.score(other)) for other in others)
+
+
+def _weakened(view: View, name: str) -> int:
+    return sum(issue.code == WEAKENED and issue.severity == "error" for issue in view.issues(name))
 
 
 class Policy(Protocol):

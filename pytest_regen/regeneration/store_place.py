@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import EditedPromptError, HandEditError, SourceError, StaleStoreError
-from pytest_regen.languages import find_language
+from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
@@ -40,7 +40,14 @@ from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, without_ignored
+from pytest_regen.validation.issues import (
+    WEAKENED,
+    Excerpt,
+    Ignore,
+    Issue,
+    ValidationResult,
+    without_ignored,
+)
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import (
     behaviour_of_store,
@@ -93,12 +100,27 @@ class StoreView:
         self.store = store
         self._ignore = ignore
         self._discard_edits = discard_edits
+        self._base: StoreView | None = None
+        """What a candidate was made from."""
+        self._answered: tuple[str, ...] = ()
+        """The types that it has new outputs of."""
         self._candidates: dict[tuple[int, ...], tuple[Sequence[Answer], StoreView]] = {}
 
     @cached_property
     def results(self) -> dict[str, ValidationResult]:
         """The issues of each type that count."""
-        return results_that_count(self.store, self._ignore)
+        results = results_that_count(self.store, self._ignore)
+        if self._base is not None:
+            known = self._base.results
+            weakened = {
+                name: ValidationResult.of(
+                    (*results[name].issues, *_weakened(self._base.store, self.store, name, known))
+                )
+                for name in self._answered
+                if name in results
+            }
+            results |= without_ignored(weakened, self._ignore)
+        return results
 
     @cached_property
     def _scores(self) -> dict[str, Score]:
@@ -220,6 +242,8 @@ class StoreView:
             view = StoreView(
                 with_pages(self.store, pages), self._ignore, discard_edits=self._discard_edits
             )
+            view._base = self
+            view._answered = tuple(dict.fromkeys(page.type_name for page in pages))
             self._candidates[key] = answers, view  # The answers are kept: their ids are the key.
         return self._candidates[key][1]
 
@@ -593,6 +617,38 @@ def _score(
     )
     pages = frozenset(prompt.page for prompt in unreadable)
     return replace(ran, errors=len(result.errors) + hidden, unreadable=pages)
+
+
+def _weakened(before: RegenStore, after: RegenStore, name: str, known: Results) -> Iterator[Issue]:
+    """Yield by what a type is tested less than as it stands.
+
+    Nothing where it was not written, or was written for another description.
+    """
+    type_, old = before.ir.type_named(name), before.stitch_type(name)
+    if type_ is None or not old or after.stitch_type(name) is None or before.is_stale(name):
+        return
+    language = find_language(after.ir.language)
+    outputs = [page.output for page in after.pages_of(name)]
+    new = language.stitch(outputs, name=name, is_enum=type_.kind == "enum")
+    # A check that refused what the document allows is dropped with good reason.
+    issues = known[name].issues if name in known else ()
+    is_wrong = any(issue.code in BEHAVIOUR_CODES for issue in issues)
+    for found in find_weaknesses(language, type_, old, new.text):
+        if is_wrong and found.key[0] == "validator":
+            continue
+        page, excerpt = None, None
+        if found.line is not None and found.line <= len(new.line_pages):
+            page, line = new.line_pages[found.line - 1], new.page_lines[found.line - 1]
+            excerpt = Excerpt(line, new.text.splitlines()[found.line - 1])
+        yield Issue.of(
+            WEAKENED,
+            found.message,
+            type_name=name,
+            detail=found.detail,
+            page=page,
+            field=found.field,
+            excerpt=excerpt,
+        )
 
 
 def _stands_in(word: str, page: StoredPage | None) -> bool:

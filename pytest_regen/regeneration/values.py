@@ -374,21 +374,28 @@ class HealResult:
 
 @dataclass(frozen=True, slots=True)
 class PartialRegenResult:
-    """What ``partial_regenerate`` did (requirement 2, "PartialRegenResult")."""
+    """What ``partial_regenerate`` did."""
 
     source: str
+    """The source, as it stands now."""
     validation: ValidationResult
+    """What is wrong with it."""
     regenerated: list[tuple[str, int]]
     """(type, page) pairs that were asked again and whose output was kept."""
     model_used: str
+    """Who was asked."""
     pages_json_path: Path
+    """The file of the stored pages."""
     source_path: Path
+    """The file of the source."""
     rejected: tuple[str, ...] = ()
     """History ids of the outputs that were not kept."""
     stop_reasons: Mapping[str, StopReason] = field(default_factory=dict)
     """Type name to the reason its work ended."""
     usage: Usage = field(default_factory=Usage)
+    """Tokens of all calls."""
     calls: int = 0
+    """Requests to the model."""
     failures: tuple[RegenError, ...] = ()
     """What ended work early: refusals, transport, budget, cassette misses."""
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -402,12 +409,12 @@ class PartialRegenResult:
 
     @property
     def cs_code(self) -> str:
-        """The requirement's name for ``source``."""
+        """Another name for ``source``."""
         return self.source
 
     @property
     def cs_path(self) -> Path:
-        """The requirement's name for ``source_path``."""
+        """Another name for ``source_path``."""
         return self.source_path
 
 

@@ -137,7 +137,7 @@ def assemble(
 
 
 assemble_cs = assemble
-"""``assemble``, as the requirement names it."""
+"""Another name for ``assemble``."""
 
 
 def stitch(

@@ -97,17 +97,27 @@ class StoredPage:
     index: int
     """Place in the file, from 0, set when it is written; pages are joined by ``key``, not by it."""
     type_name: str
+    """The type, as the source declares it."""
     is_root: bool
+    """Whether the type is that of the response itself."""
     page: int
+    """Counts from 1."""
     total_pages: int
+    """Of this type."""
     model: str
     """Who wrote it; ``hand`` where an edit was adopted."""
     generated_at: str
+    """UTC, to the second."""
     input_tokens: int | None
+    """Of all calls that the output took; neither read from nor written to the prompt cache."""
     output_tokens: int | None
+    """Of all calls that the output took."""
     cache_read_input_tokens: int | None
+    """Read from the prompt cache."""
     cache_creation_input_tokens: int | None
+    """Written to the prompt cache."""
     stop_reason: str | None
+    """Of the last reply, as the Messages API words it."""
     attempt: int
     """Running number of this page's outputs, from 1."""
     prompt_hash: str | None
@@ -115,7 +125,9 @@ class StoredPage:
     type_hash: str | None
     """Of the type's IR when it was answered; where the IR has another, the page is stale."""
     output_hash: str
+    """Of ``output``; another one means that the entry was edited."""
     output: str
+    """The code, as it was taken out of the reply."""
     provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     shared_from: str | None = None
@@ -234,11 +246,15 @@ class PagesEnvelope:
     """``pages.json`` as a whole."""
 
     version: int
+    """Of the format: 1."""
     endpoint: Mapping[str, str]
     """``method`` and ``path``."""
     language: str
+    """The target language."""
     namespace: str | None
+    """Of the source, in languages that have namespaces."""
     profile: str
+    """The profile of the language."""
     boundary_tag: str
     """The word in boundary lines; ``REGEN`` in stores made here."""
     ir_hash: str
@@ -250,6 +266,7 @@ class PagesEnvelope:
     source_file: str
     """Name of the source file in the folder."""
     pages: tuple[StoredPage, ...] = ()
+    """In the order of types and pages."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of ``pages.json``."""

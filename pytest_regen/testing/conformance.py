@@ -33,7 +33,7 @@ from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerat
 from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.settings import read_settings
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
-from pytest_regen.units.kind import Example, Kind
+from pytest_regen.units.kind import Example, Kind, issues_from
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.naming import unit_id
@@ -47,6 +47,7 @@ from pytest_regen.units.work import (
     restore_unit,
     unit_history,
 )
+from pytest_regen.validation.issues import WEAKENED
 
 __all__ = ["KindConformance", "ProjectReplies"]
 
@@ -333,6 +334,18 @@ class KindConformance:
                 found = find_texts(kind, lab.path.read_bytes().decode("utf-8"), lab.place)
                 assert same_text(kind, found[name].text, text)
         assert lab.path.read_bytes() == before
+
+    def test_a_text_never_weakens_itself(self, lab: _Project) -> None:
+        """``weakens`` has nothing against a text beside itself, nor a good one beside a bad one."""
+        kind = lab.file().kind
+        for name, good, bad in lab.examples:
+            units = []
+            for text in (bad, good):
+                lab.put(text, name)
+                units.append(lab.file().open().unit(name))
+            for old, new in ((units[0], units[0]), (units[1], units[1]), (units[0], units[1])):
+                found = issues_from(kind.weakens(old, new), new, code=WEAKENED)
+                assert not found, f"{name}: {found[0].message}"
 
     def test_an_answer_is_no_input(self, lab: _Project) -> None:
         """What is asked and what it was made from do not depend on the answer."""

@@ -27,7 +27,7 @@ from pytest_regen.documents.ir import (
     TypeIR,
 )
 from pytest_regen.errors import UsageError
-from pytest_regen.languages import Language, find_language
+from pytest_regen.languages import Language, find_language, find_weaknesses
 from pytest_regen.prompts.values import output_mode
 from pytest_regen.sources import assemble, extract_code, extract_type_block
 from pytest_regen.validation import PageText, validate_by_type, validate_generated_code
@@ -213,6 +213,12 @@ class LanguageConformance:
         assert _marks(self.issues(wrong)) == [("UNDECLARED_TYPE", type_.name, field.json_name)]
 
     # --- text -------------------------------------------------------------------------------------
+
+    def test_code_never_weakens_itself(self) -> None:
+        """``weakens`` has nothing against the code of a type beside that very code."""
+        for type_ in self.ir.types:
+            code = self.write(type_)
+            assert not find_weaknesses(self.target, type_, code, code)
 
     def test_prose_is_no_code(self) -> None:
         """A refusal, an empty reply and half a reply are further from legal than code."""

@@ -68,9 +68,13 @@ class Usage:
     input_tokens: int | None = None
     """Input that was neither read from nor written to the prompt cache."""
     output_tokens: int | None = None
+    """Output, thinking included."""
     cache_read_tokens: int | None = None
+    """Input read from the prompt cache."""
     cache_write_5m_tokens: int | None = None
+    """Input written to the prompt cache for five minutes."""
     cache_write_1h_tokens: int | None = None
+    """Input written to the prompt cache for an hour."""
 
     @property
     def cache_write_tokens(self) -> int | None:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region
+from pytest_regen.suppressions import find_directives
+from pytest_regen.text import in_quotes, without_thinking
 from pytest_regen.text import quote as quoted
-from pytest_regen.text import without_thinking
 from pytest_regen.units.naming import encode_name
-from pytest_regen.validation.issues import Issue, severity_of
+from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
 __all__ = [
     "CHECK",
@@ -53,6 +54,8 @@ class Unit:
     file_text: str
     """The whole file with ``text`` in it; empty in ``prompt`` and ``inputs``."""
     kind: "Kind"
+    tests: tuple[str, ...] = ()
+    """In ``weakens``, the sources of the tests that asked for the candidate."""
 
 
 class Kind:
@@ -114,6 +117,23 @@ class Kind:
         """Return what is wrong with a unit, or a candidate for it."""
         return ()
 
+    def weakens(self, old: Unit, new: Unit) -> Iterable[Finding]:
+        """Return by what a candidate is tested less than the text that it replaces.
+
+        By default: by comments that tell a checker to look away, which the old text has not.
+        """
+        found = added_weaknesses(_directives(old.text), _directives(new.text))
+        return [Issue.of(WEAKENED, one.message, detail=one.detail, line=one.line) for one in found]
+
+
+def _directives(text: str) -> Iterable[Weakness]:
+    return [
+        Weakness(
+            (said,), f"adds {in_quotes(said)}", line, "correct the text: silence no check of it"
+        )
+        for line, said in find_directives(text)
+    ]
+
 
 def extract_text(reply: str) -> str:
     """Return the last fenced block of a reply, or the whole of it; no surrounding blank lines."""
@@ -168,8 +188,8 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
         ) from error
 
 
-def issues_from(found: object, unit: Unit) -> tuple[Issue, ...]:
-    """Return what ``check`` gave as issues of the unit.
+def issues_from(found: object, unit: Unit, *, code: str = CHECK) -> tuple[Issue, ...]:
+    """Return what ``check`` gave as issues of the unit; sentences get ``code``.
 
     Raises:
         TypeError: it is nothing that ``check`` may give.
@@ -178,10 +198,10 @@ def issues_from(found: object, unit: Unit) -> tuple[Issue, ...]:
         return ()
     if isinstance(found, str | Issue) or not isinstance(found, Iterable):
         found = [found]
-    return tuple(_issue(finding, unit) for finding in found)
+    return tuple(_issue(finding, unit, code) for finding in found)
 
 
-def _issue(one: object, unit: Unit) -> Issue:
+def _issue(one: object, unit: Unit, default: str) -> Issue:
     match one:
         case Issue():
             code, message, line, detail = one.code, one.message, one.line, one.detail
@@ -189,7 +209,7 @@ def _issue(one: object, unit: Unit) -> Issue:
         case (str() as code, str() as message):
             line, detail, severity = None, None, severity_of(code)
         case str() as message if message.strip():
-            code, line, detail, severity = CHECK, None, None, severity_of(CHECK)
+            code, line, detail, severity = default, None, None, severity_of(default)
         case _:
             raise TypeError(
                 f"check yields {one!r:.200}; it is an Issue, a (code, message) or a sentence"

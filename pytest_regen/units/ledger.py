@@ -66,18 +66,28 @@ class Entry:
     """What is remembered of one unit."""
 
     name: str
+    """The unit's name in its file."""
     prompt: str
+    """What was asked."""
     system_sha256: str
+    """Of the system prompt, which lies in ``.regen/systems/``."""
     inputs_sha256: str
+    """Of all that the unit was made from; another one makes it stale."""
     output: str
+    """The text, as it stood when it was recorded."""
     model: str
     """Who answered, as the provider says; ``hand`` where somebody wrote the text."""
     provider: str | None
+    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     attempt: int
     """Running number of the unit's texts."""
     generated_at: str
+    """UTC, to the second."""
     usage: Usage = field(default_factory=Usage)
+    """Of all calls that the text took: ``input_tokens``, ``output_tokens``, …, as far as they
+    are known."""
     format: int = FORMAT
+    """Raised when a release words prompts or reads replies differently."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the entry's file."""
@@ -122,8 +132,12 @@ class PastText:
     id: str
     """Name of its file without the suffix; sorts by time."""
     reason: PastReason
+    """Why it is not the recorded text: ``replaced``, ``rejected``, ``restored``, ``adopted``,
+    ``dropped`` or ``forgotten``."""
     entry: Entry
+    """What was remembered of it."""
     issues: tuple[Issue, ...] = ()
+    """What was wrong with it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the file."""

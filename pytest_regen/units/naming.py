@@ -15,6 +15,7 @@ __all__ = [
     "from_here",
     "generate_command",
     "rebuild_command",
+    "tests_command",
     "unit_id",
 ]
 
@@ -78,6 +79,11 @@ def adopt_command(place: str, name: str | None = None) -> str:
 def rebuild_command(place: str, name: str | None = None) -> str:
     """Return the command that puts the recorded text back."""
     return command("rebuild", place, name)
+
+
+def tests_command(place: str) -> str:
+    """Return the command that runs the tests of a file's units."""
+    return f"pytest {_quote(place)}"
 
 
 def forget_command(place: str, name: str | None = None) -> str:

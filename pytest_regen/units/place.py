@@ -180,6 +180,7 @@ class UnitFile:
         prompt, inputs = view.prompt(name), view.inputs(name)
         findings = [finding for page in wanted.values() for finding in page]
         correction = _correction(view, name, findings)
+        tests = tuple(one.source for one in findings if isinstance(one, FailedTest))
         user = with_correction(prompt, correction)
         recorded = None if correction else view.entry(name)
         limit = settings.max_tokens or FIRST_LIMIT
@@ -193,7 +194,7 @@ class UnitFile:
                 output_tokens=max(_LEAST_TOKENS, estimate_tokens(prompt)),
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
-                entry=Asked(prompt, inputs),
+                entry=Asked(prompt, inputs, tests),
                 correction=correction,
                 stored=recorded.output if recorded and recorded.prompt == prompt else None,
             )

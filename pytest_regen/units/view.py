@@ -11,10 +11,10 @@ from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_
 from pytest_regen.errors import KindError, SourceError
 from pytest_regen.regeneration.values import Answer, Mark, Score
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, quoted
-from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
+from pytest_regen.units.ledger import HAND, Entry, Ledger, entry_name, find_moved_ledger, now
 from pytest_regen.units.naming import adopt_command, from_here, rebuild_command, unit_id
 from pytest_regen.units.texts import UnitText, find_texts, put_text, same_text, sides, texts_or_none
-from pytest_regen.validation.issues import Excerpt, Issue
+from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
@@ -47,6 +47,8 @@ class Asked:
 
     prompt: str
     inputs: Inputs
+    tests: tuple[str, ...] = ()
+    """The sources of the tests that its correction shows."""
 
 
 class FileUnits:
@@ -73,6 +75,8 @@ class FileUnits:
         """What a candidate was made from; it knows the units that are the same in both."""
         self._texts: dict[str, str] = {}
         """The candidates, by name."""
+        self._tests: dict[str, tuple[str, ...]] = {}
+        """The sources of the tests that asked for them."""
         self._cut: frozenset[str] = frozenset()
         """Candidates that ended at a limit of the model."""
         self._unplaced: dict[str, Issue] = {}
@@ -333,14 +337,15 @@ class FileUnits:
         elif not same_text(self.kind, entry.output, unit.text):
             yield Issue.of(
                 "DRIFT",
-                "the text is not the recorded one: somebody edited it",
+                "the text differs from the recorded one: it was edited by hand",
                 type_name=name,
                 line=line,
                 detail=f"recorded: {_clip(entry.output)}\nstands:   {_clip(unit.text)}",
             )
         if name in self._cut:
             yield Issue.of("TRUNCATED", "the model ran out of room", type_name=name, line=line)
-        yield from self._check(unit, found.line)
+        yield from self._weigh(name, self._check(unit, found.line))
+        yield from self._weakened(unit, found.line)
         if entry is not None and self.inputs(name).inputs_sha256 != entry.inputs_sha256:
             yield Issue.of(
                 "STALE",
@@ -387,6 +392,48 @@ class FileUnits:
         found = call_kind(
             self.kind, "check", lambda: issues_from(self.kind.check(unit), unit), where=unit.name
         )
+        return self._placed_issues(found, unit, first_line)
+
+    def _weigh(self, name: str, found: Iterable[Issue]) -> Iterable[Issue]:
+        """Yield what ``check`` found, WEAKENED as severe as it is to be.
+
+        No gate fails for it where a person wrote or adopted the text. In a candidate it is as
+        severe as in the text that is replaced, if that has it too.
+        """
+        entry, old = self.entry(name), {}
+        if name in self._texts and self._base is not None:
+            old = {one.message: one for one in self._base.all_issues(name) if one.code == WEAKENED}
+        is_written = entry is not None and entry.model != HAND
+        for issue in found:
+            if issue.code != WEAKENED or (is_written and issue.message not in old):
+                yield issue
+            else:
+                known = old.get(issue.message)
+                yield replace(issue, severity=known.severity if known else "warning")
+
+    def _weakened(self, new: Unit, first_line: int) -> Iterable[Issue]:
+        """Yield by what a candidate is tested less than the text that it replaces."""
+        name, base = new.name, self._base
+        if base is None or name not in self._texts or name not in base.texts:
+            return ()
+        old, entry = base.unit(name), base.entry(name)
+        if _is_blank(self.kind, old):
+            return ()
+        if entry is not None and entry.inputs_sha256 != self.inputs(name).inputs_sha256:
+            return ()  # Another text was asked for: what it need not do, it may leave out.
+        new = replace(new, tests=self._tests.get(name, ()))
+        found = call_kind(
+            self.kind,
+            "weakens",
+            lambda: issues_from(self.kind.weakens(old, new), new, code=WEAKENED),
+            where=name,
+        )
+        return self._placed_issues(found, new, first_line)
+
+    def _placed_issues(
+        self, found: Iterable[Issue], unit: Unit, first_line: int
+    ) -> Iterable[Issue]:
+        """Yield issues with the line of the file that each is about, and its text."""
         lines = unit.text.splitlines() or [""]
         for issue in found:
             at = issue.line if issue.line and 1 <= issue.line <= len(lines) else None
@@ -523,7 +570,12 @@ class FileUnits:
         texts = {answer.ask.name: answer.output for answer in answers}
         entries = {answer.ask.name: self.entry_of(answer) for answer in answers}
         cut = {answer.ask.name for answer in answers if answer.stop_reason in _CUT}
-        return self._with_texts(texts, entries, frozenset(cut))
+        tests = {
+            answer.ask.name: answer.ask.entry.tests
+            for answer in answers
+            if isinstance(answer.ask.entry, Asked)
+        }
+        return self._with_texts(texts, entries, frozenset(cut), tests)
 
     def entry_of(self, answer: Answer) -> Entry:
         """Return what the ledger is going to say of an answer."""
@@ -543,11 +595,16 @@ class FileUnits:
         )
 
     def _with_texts(
-        self, texts: Mapping[str, str], entries: Mapping[str, Entry], cut: frozenset[str]
+        self,
+        texts: Mapping[str, str],
+        entries: Mapping[str, Entry],
+        cut: frozenset[str],
+        tests: Mapping[str, tuple[str, ...]],
     ) -> "FileUnits":
         made = FileUnits(self.kind, self.place, self.files, self._ignore)
         made._base, made._hashes, made._cut = self, self._hashes, cut
         made._texts = dict(texts)
+        made._tests = dict(tests)
         made._placed = dict(self._placed)
         made._unplaced = {name: why for name, why in self._unplaced.items() if name not in texts}
         made.__dict__["names"] = self.names
@@ -573,7 +630,13 @@ class FileUnits:
         made._hashes = self._hashes
         if self._base is not None:
             made._found = self._base.known_issues(but_for={*self._texts, *self._unplaced})
-        made._found |= self.known_issues(but_for=self._unplaced)
+        # What a text is compared with is gone as soon as it is stored.
+        weakened = {
+            name
+            for name, issues in self._found.items()
+            if any(issue.code == WEAKENED for issue in issues)
+        }
+        made._found |= self.known_issues(but_for={*self._unplaced, *weakened})
         return made
 
     def _put(self, file_text: str, name: str, text: str) -> str | Issue:

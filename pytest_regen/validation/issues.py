@@ -1,6 +1,7 @@
 """What a validator dislikes, as values. Codes are documented in docs/codes."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,12 +12,15 @@ from pytest_regen.errors import UsageError
 __all__ = [
     "CODES",
     "IMPORT_FAILED",
+    "WEAKENED",
     "Excerpt",
     "Feedback",
     "Ignore",
     "Issue",
     "Severity",
     "ValidationResult",
+    "Weakness",
+    "added_weaknesses",
     "codes_by_type",
     "severity_of",
     "without_ignored",
@@ -58,6 +62,7 @@ CODES: Final[Mapping[str, Severity]] = {
     "UNDEFINED_NAME": "error",
     "NOT_ALLOWED": "error",
     "DOCTEST": "error",
+    "WEAKENED": "error",
     "IMPORT_FAILED": "error",
     "UNRECORDED": "warning",
     "ORPHAN": "warning",
@@ -69,6 +74,10 @@ CODES: Final[Mapping[str, Severity]] = {
 
 IMPORT_FAILED: Final = "IMPORT_FAILED"
 """The code of files that cannot be run because of lines that no model wrote."""
+
+
+WEAKENED: Final = "WEAKENED"
+"""The code of a text that passes by testing less than what it replaces."""
 
 
 def severity_of(code: str) -> Severity:
@@ -90,9 +99,13 @@ class Issue:
     """One thing a validator dislikes, with its place."""
 
     code: str
+    """One of ``CODES``, or one of a user's own."""
     message: str
+    """What is wrong, in one sentence that shows the value."""
     type_name: str | None = None
+    """The type, or the unit."""
     detail: str | None = None
+    """More lines, where the message alone does not say it all."""
     page: int | None = None
     """Counts from 1; ``None`` where the fault cannot be put on one page."""
     line: int | None = None
@@ -100,6 +113,7 @@ class Issue:
     field: str | None = None
     """JSON name of the field, or the wire value of the enum member, as text."""
     severity: Severity = "error"
+    """An error fails the item, a warning is listed."""
     file: str | None = None
     """Name of the artifact that is at fault, where that is not the source."""
     excerpt: Excerpt | None = dataclasses.field(default=None, compare=False)
@@ -167,6 +181,37 @@ class Issue:
             "field": self.field,
             **file,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """Something in a text by which less is tested: a directive, a lost limit, a special case.
+
+    Two texts are compared by what they are weak in, so that moving code changes nothing.
+    """
+
+    key: tuple[str, ...]
+    """What it is, whatever its line and its words."""
+    message: str
+    """What a candidate does that has it, as a sentence without a subject: ``adds `# noqa```."""
+    line: int | None = None
+    """Counts from 1, in the text; ``None`` for what is missing."""
+    detail: str | None = None
+    """What to do in its place."""
+    field: str | None = None
+    """JSON name of the field, where it is about one."""
+
+
+def added_weaknesses(old: Iterable[Weakness], new: Iterable[Weakness]) -> tuple[Weakness, ...]:
+    """Return what a text is weak in beyond the one that it replaces, as often as it is."""
+    left = Counter(weakness.key for weakness in old)
+    added = []
+    for weakness in new:
+        if left[weakness.key]:
+            left[weakness.key] -= 1
+        else:
+            added.append(weakness)
+    return tuple(added)
 
 
 Feedback = Issue | str

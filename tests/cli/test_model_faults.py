@@ -115,7 +115,7 @@ def test_without_a_key_nothing_starts(broken: Path) -> None:
     assert ran.code == 3
     assert ran.json["error"] == "MissingKeyError"
     assert ran.err.startswith("error: ANTHROPIC_API_KEY is not set\n")
-    assert "--provider module:attribute" in ran.err
+    assert "openai:MODEL, ollama:MODEL or module:attribute" in ran.err
 
 
 def test_without_a_key_no_store_is_begun(document: Path, here: Path) -> None:

@@ -3,14 +3,21 @@
 import json
 from pathlib import Path
 
-from pages import blocks
+from articles import blocks_of
+from pages import ROOT, blocks
 
 from pytest_regen.testing import KindConformance
 
 PATTERNS, QUERIES, BOOKINGS, GUIDE = (
-    block for block in blocks("docs/kinds.md", "python") if "(Kind)" in block
+    next(block.text for block in blocks_of(ROOT / "docs" / page) if "(Kind)" in block.text)
+    for page in (
+        "kinds.md",
+        "how-to/check-sql.md",
+        "how-to/check-records.md",
+        "how-to/check-markdown-blocks.md",
+    )
 )
-"""The kinds of the page, in its order."""
+"""The kinds that articles show."""
 
 
 def write(root: Path, files: dict[str, str]) -> None:

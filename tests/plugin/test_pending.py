@@ -17,7 +17,7 @@ PENDING = ("--regen", "--regen-pending", "--regen-record=once")
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Return what the files of a project hold that version control would see."""
-    ignored = {".regen/locks", ".regen/pending", ".regen/history"}
+    ignored = {f".regen/{name}/" for name in ("history", "locks", "pending", "replies")}
     found = (path for path in folder.rglob("*") if path.is_file())
     return {
         name: path.read_bytes()

@@ -1,4 +1,4 @@
-"""The tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
+"""README, tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,27 @@ from pages import ROOT
 
 from pytest_regen import sandbox
 
-ARTICLES = sorted([*ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/how-to/*.md")])
+ARTICLES = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/tutorials/*.md")),
+    *sorted(ROOT.glob("docs/how-to/*.md")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("behaviour", "diff", "functions", "kinds", "template")
+    ),
+]
 
 DEAR = frozenset(
     {
+        "agent",
         "cost-of-a-heal",
         "drop-a-hand-edit",
+        "github-actions",
         "ignore-a-code",
+        "keep-a-hand-edit",
         "merge-conflict",
+        "own-endpoint",
+        "other-models",
         "own-test",
         "re-record",
         "xdist",
@@ -76,3 +89,27 @@ def test_the_index_lists_every_how_to_by_its_question() -> None:
         (name, text.partition("\n")[0].removeprefix("# ")) for name, text in texts.items()
     )
     assert not [name for name, text in texts.items() if len(text.splitlines()) > 60]
+
+
+def test_every_message_of_troubleshooting_exists() -> None:
+    """The words of each heading stand in one source file, in their order."""
+    text = (ROOT / "docs/troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^### `(.+)`$", text, re.MULTILINE)
+    sources = [file.read_text("utf-8") for file in (ROOT / "pytest_regen").rglob("*.py")]
+
+    gone = [
+        message
+        for message in messages
+        if not any(_is_worded_in(source, message) for source in sources)
+    ]
+
+    assert len(messages) > 25
+    assert len(messages) == text.count("\n### ")
+    assert not gone
+
+
+def _is_worded_in(source: str, message: str) -> bool:
+    """Return whether a string of a program may be ``message``, whose ``…`` are values."""
+    words = [part.strip(" '") for part in message.split("…")]
+    pattern = "[^\n]{0,80}".join(re.escape(part) for part in words if part)
+    return re.search(pattern, source) is not None

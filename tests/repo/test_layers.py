@@ -26,6 +26,7 @@ LEVELS = {
     "html": 0,
     "modes": 0,
     "strict_json": 0,
+    "suppressions": 0,
     "text": 0,
     "regions": 1,
     "cache": 1,

@@ -20,14 +20,12 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -38,13 +36,19 @@ from pytest_regen.emulator import Emulator
 
 __all__ = ["Block", "KeptModules", "Reader", "blocks_of", "matches"]
 
+T = TypeVar("T")
+
 _PART = re.compile(
     r'^(?P<fence>`{3,})(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^(?P=fence)$'
     r"|^<!-- (?P<order>given|run): (?P<words>.+?) -->$",
     re.MULTILINE | re.DOTALL,
 )
-_READ = {"toml": tomllib.loads, "yaml": yaml.safe_load, "json": json.loads}
-_AS_THEY_ARE = frozenset({"cat", "cp", "git", "ls", "mkdir", "mv", "rm", "sed", "sh"})
+_READ: Mapping[str, Callable[[str], object]] = {
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+    "json": json.loads,
+}
+_AS_THEY_ARE = frozenset({"cat", "cp", "git", "ls", "mkdir", "mv", "pip", "rm", "sed", "sh"})
 _ALONE = ("-p", "no:syrupy", "-p", "no:xdist")
 """Without plugins that the reader may not have, and that say something of themselves."""
 _AUTHOR = {
@@ -116,18 +120,15 @@ class Reader:
                 self._take(block)
         assert not self.differences, "\n\n".join([f"{page.relative_to(ROOT)}:", *self.differences])
 
+    def enter(self, context: AbstractContextManager[T]) -> T:
+        """Enter a context that is left when the article ends."""
+        return self._open.enter_context(context)
+
     def serve(self, emulator: Emulator) -> None:
         """Let a model answer until the article ends, as if the reader had a key."""
-        running = self._open.enter_context(emulator)
+        running = self.enter(emulator)
         self.monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
         self.monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
-
-    def start(self, server: ThreadingHTTPServer, variable: str) -> None:
-        """Let a server listen until the article ends; its address is in the environment."""
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self._open.callback(server.server_close)
-        self._open.callback(server.shutdown)
-        self.monkeypatch.setenv(variable, f"http://127.0.0.1:{server.server_port}/")
 
     def run(self, line: str) -> list[str]:
         """Run a command; return what it prints, without blank lines."""
@@ -147,20 +148,29 @@ class Reader:
         elif block.language == "run":
             self.run(block.text)
         elif block.language == "console":
-            for line, shown in sessions(block.text):
-                printed = self.run(line)
-                if shown and not matches(shown, printed):
-                    self.differences.append("\n".join([f"$ {line}", *printed]))
+            self._hold(block.text)
         elif block.title and block.language == "diff":
             self._edit(self.folder / block.title, block.text)
         elif block.title:
-            _READ.get(block.language, str)(block.text)
-            file = self.folder / block.title
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(block.text, "utf-8")
+            self._write(self.folder / block.title, block)
         elif block.language == "python":
             with _as_a_new_process(self.folder):
                 exec(block.text, self._names)
+
+    def _hold(self, session: str) -> None:
+        """Run the commands of a session; keep what is not as shown."""
+        for line, shown in sessions(session):
+            printed = self.run(line)
+            if shown and not matches(shown, printed):
+                self.differences.append("\n".join([f"$ {line}", *printed]))
+
+    @staticmethod
+    def _write(file: Path, block: Block) -> None:
+        """Write a file, once it was read as what it is."""
+        if (read := _READ.get(block.language)) is not None:
+            read(block.text)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(block.text, "utf-8")
 
     def _edit(self, file: Path, text: str) -> None:
         lines = text.splitlines(keepends=True)
@@ -172,32 +182,32 @@ class Reader:
 
     def _run(self, words: list[str], line: str) -> str:
         program, *options = words
-        if program == "pytest" and "-n" in options:
-            return self._process([sys.executable, "-m", program, "-p", "no:syrupy", *options])
         if program == "pytest":
-            modules = KeptModules()
-            ran = self.pytester.runpytest_inprocess(*_ALONE, *options, plugins=[modules])
-            modules.put_back()
-            return f"{ran.stdout}\n{ran.stderr}"
-        if program == "pytest-regen" and options[0] == "emulator":
-            return self._emulate(options[1:])
+            return self._pytest(options)
         if program == "pytest-regen":
+            if options[0] == "emulator":
+                return self._emulate(options[1:])
             done = command(*options)
             return done.out + done.err
-        if program == "export":
+        if program in {"export", "unset"}:
             for name, _, value in (option.partition("=") for option in options):
-                self.monkeypatch.setenv(name, self._ports.get(value, value))
-            return ""
-        if program == "unset":
-            for name in options:
-                self.monkeypatch.delenv(name, raising=False)
-            return ""
-        if program == "pip":
+                if program == "unset":
+                    self.monkeypatch.delenv(name, raising=False)
+                else:
+                    self.monkeypatch.setenv(name, self._ports.get(value, value))
             return ""
         if program == "python":
             return self._process([sys.executable, *options])
         assert program in _AS_THEY_ARE, f"the reader does not know {program!r}"
-        return self._process(["sh", "-c", line])
+        return "" if program == "pip" else self._process(["sh", "-c", line])
+
+    def _pytest(self, options: list[str]) -> str:
+        if "-n" in options:
+            return self._process([sys.executable, "-m", "pytest", "-p", "no:syrupy", *options])
+        modules = KeptModules()
+        ran = self.pytester.runpytest_inprocess(*_ALONE, *options, plugins=[modules])
+        modules.put_back()
+        return f"{ran.stdout}\n{ran.stderr}"
 
     def _emulate(self, options: list[str]) -> str:
         """Serve a script; the article names a port, here any free one will do."""

@@ -7,9 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["MODEL", "Asked", "ChatService", "Dropped", "Failed", "Raw", "Said", "chat_service"]
+import pytest
+
+__all__ = [
+    "MODEL",
+    "Asked",
+    "ChatService",
+    "Dropped",
+    "Failed",
+    "Line",
+    "Raw",
+    "Said",
+    "chat_service",
+    "skip_without_litellm",
+]
 
 MODEL = "kite-1-2026-08-07"
 """What it says of itself, whatever was asked."""
@@ -65,6 +79,12 @@ class ChatService:
 
     address: str
     requests: list[Asked] = field(default_factory=list)
+
+
+def skip_without_litellm() -> None:
+    """Skip the test where LiteLLM is not installed; it is not imported, which would be slow."""
+    if find_spec("litellm") is None:
+        pytest.skip("litellm is large, and holds openai back; it is tested in an environment apart")
 
 
 @contextmanager

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_service import MODEL, Asked, Dropped, Failed, Line, Raw, Said, chat_service
+from chat_service import (
+    MODEL,
+    Asked,
+    Dropped,
+    Failed,
+    Line,
+    Raw,
+    Said,
+    chat_service,
+    skip_without_litellm,
+)
 from turn_values import turn
 
 from pytest_regen.cassettes import use_cassette
@@ -57,7 +67,7 @@ def of_ollama(address: str) -> OllamaProvider:
 
 
 def of_litellm(address: str) -> LiteLLMProvider:
-    pytest.importorskip("litellm", reason="it is large, and holds openai back; CI has it apart")
+    skip_without_litellm()
     return LiteLLMProvider("openai/gpt-5", api_key=KEY, base_url=f"{address}/v1", timeout=5)
 
 
@@ -280,7 +290,7 @@ def test_ollama_is_given_room_for_the_prompt_and_its_reply() -> None:
 def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its variable, before anything is sent."""
     if name.startswith("litellm"):
-        pytest.importorskip("litellm", reason="it is large; CI has it apart")
+        skip_without_litellm()
     monkeypatch.delenv(variable, raising=False)
 
     with pytest.raises(MissingKeyError, match=f"{variable} is not set") as caught:

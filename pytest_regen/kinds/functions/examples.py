@@ -29,7 +29,7 @@ from pytest_regen.validation.issues import Issue
 
 __all__ = ["Examples", "Verdicts", "run_all"]
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 """Part of each key: a change of what is found, or how it is worded, makes kept verdicts void."""
 _SECTION: Final = "functions"
 _LONGEST: Final = 400

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
-from pytest_regen.kinds.functions.lint import check_code
+from pytest_regen.kinds.functions.guard import compare_code, find_cheats
+from pytest_regen.kinds.functions.lint import check_code, nodes_of
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.prompts import function_prompt, system_prompt
 from pytest_regen.kinds.functions.replies import code_in
@@ -17,7 +18,7 @@ from pytest_regen.kinds.functions.source import (
     read_module,
 )
 from pytest_regen.units.kind import Finding, Kind, Unit, quoted
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import WEAKENED, Issue
 
 __all__ = ["Function", "function_kinds"]
 
@@ -123,6 +124,12 @@ class Function(Kind):
             found = self._verdicts.get(key, unit.name) or ()
         yield from found
 
+    def weakens(self, old: Unit, new: Unit) -> Iterable[Finding]:
+        """Return by what new code is tested less than the old."""
+        modules = read_module(old.file_text), read_module(new.file_text)
+        before, after = ((module, module.places[new.name]) for module in modules)
+        return compare_code(before, after, new.tests)
+
     def prepare(self, files: Sequence[Path]) -> None:
         """Judge the units of files, all together, that were not judged before."""
         for at in range(0, len(files), _TOGETHER):
@@ -145,20 +152,27 @@ class Function(Kind):
         examples = [self._examples(one, found) for one, found in zip(work, seen, strict=True)]
         run_all(examples, self._project, seconds=self._timeout)
         for one, found, ran in zip(work, seen, examples, strict=True):
-            judged = {name: found[name] for name in one.names} | ran.found
+            judged = {name: (*found[name], *ran.found.get(name, ())) for name in one.names}
             self._verdicts.put(one.key, judged, unsure=ran.unsure)
 
     def _check_code(self, work: "_Work") -> dict[str, tuple[Issue, ...]]:
-        return {
+        found = {
             name: tuple(check_code(self._project, work.path, work.module, place, allow=self._allow))
             for name, place in work.module.places.items()
         }
+        for name, issues in found.items():
+            if all(issue.code != "SYNTAX" for issue in issues):
+                place = work.module.places[name]
+                cheats = find_cheats(nodes_of(work.module, place), place)
+                found[name] = (*issues, *cheats)
+        return found
 
     def _examples(self, work: "_Work", seen: Mapping[str, Sequence[Issue]]) -> Examples:
         # What is not legal would spoil the whole module; what lint refuses is not run.
         legal = [name for name, found in seen.items() if all(one.code != "SYNTAX" for one in found)]
         spans = work.module.spans
-        names = [name for name in work.names if not (seen[name] or is_stub(spans[name].text))]
+        refused = {name for name, found in seen.items() if {one.code for one in found} - {WEAKENED}}
+        names = [n for n in work.names if n not in refused and not is_stub(spans[n].text)]
         return Examples(self._project, work.path, work.module, names, legal, seconds=self._timeout)
 
     def _module(self, path: Path) -> ModuleSource:

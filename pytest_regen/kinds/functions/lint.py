@@ -18,7 +18,7 @@ from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import Marks, ModuleSource, Place, parse
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["check_code"]
+__all__ = ["check_code", "nodes_of"]
 
 _CALLS: Final[Mapping[str, str]] = {
     "eval": "runs text as code",
@@ -101,6 +101,15 @@ def check_code(
     yield from _check_version(project, module, place)
     yield from _check_names(code, place)
     yield from _Uses(project, path, module, place, allow).check(code.nodes[place.name])
+
+
+def nodes_of(module: ModuleSource, place: Place) -> list[ast.AST]:
+    """Return all nodes of the code at a place; their lines are those of the module.
+
+    Raises:
+        SyntaxError: the code is not legal.
+    """
+    return (_whole(module) or _Code(module, (place.name,))).nodes[place.name]
 
 
 class _Code:

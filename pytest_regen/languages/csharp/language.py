@@ -26,7 +26,7 @@ from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, Weakness
 
 __all__ = ["PROFILES", "CSharp", "header", "missing_in_header", "wording"]
 
@@ -445,6 +445,12 @@ class CSharp:
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         """Yield what is wrong with a type that other languages have no word for."""
         return rules.rules(subject)
+
+    def weakens(self, type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
+        """Return by what the code of a type is tested less than the code that it replaces."""
+        from pytest_regen.languages.csharp.guard import weakens
+
+        return weakens(type_, old, new)
 
     def runner(self, profile: str) -> Runner | None:
         """Return what runs code of the default profile; attributes of others are not at hand."""

@@ -22,7 +22,7 @@ from pytest_regen.languages.base import (
 from pytest_regen.languages.python import acceptance, names, rules, spelling, wording, writer
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, Weakness
 
 __all__ = ["Python"]
 
@@ -191,6 +191,12 @@ class Python:
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         """Yield what is wrong with a type that other languages have no word for."""
         return rules.rules(subject)
+
+    def weakens(self, type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
+        """Return by what the code of a type is tested less than the code that it replaces."""
+        from pytest_regen.languages.python.guard import weakens
+
+        return weakens(type_, old, new)
 
     def runner(self, profile: str) -> Runner | None:
         """Return what runs the code of a profile."""

@@ -24,7 +24,7 @@ from pytest_regen.languages.typescript import names, spelling
 from pytest_regen.languages.typescript.wording import NOUNS, check_profile, wording
 from pytest_regen.languages.typescript.writer import write_page
 from pytest_regen.prompts.values import OutputMode
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, Weakness
 
 __all__ = ["TypeScript"]
 
@@ -97,6 +97,12 @@ class TypeScript:
         del namespace
         check_profile(profile)
         return _IMPORT_ZOD if profile == "zod" else ""
+
+    def weakens(self, type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
+        """Return by what the code of a type is tested less than the code that it replaces."""
+        from pytest_regen.languages.typescript.guard import weakens
+
+        return weakens(type_, old, new)
 
     def runner(self, profile: str) -> Runner | None:
         """Return what runs the code of a profile."""

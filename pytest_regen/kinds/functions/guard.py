@@ -1,0 +1,431 @@
+"""By what the code of a function passes its tests without doing what they are for.
+
+Some of it shows in the code alone: a branch for the very input of an example, a look at whether a
+test runs, an object that equals all others. The rest shows beside the code that is replaced: checks
+that are gone, errors that are swallowed, comments that silence a checker. Everything is read from
+syntax trees. What cannot be told from honest code is let pass: a false alarm costs a repair.
+"""
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Final
+
+from pytest_regen.kinds.functions.lint import nodes_of
+from pytest_regen.kinds.functions.source import ModuleSource, Place, canonical
+from pytest_regen.kinds.functions.special_cases import find_special_cases
+from pytest_regen.suppressions import directive_in
+from pytest_regen.text import in_quotes
+from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
+
+__all__ = ["compare_code", "find_cheats"]
+
+_GENERAL: Final = "write code that is right for every input, not for the tested ones alone"
+_HONEST: Final = "the code must not know whether, or by what, it is tested"
+_KEEP: Final = "keep every check that the old code makes, and correct the rest"
+
+_ENVIRONMENT: Final = frozenset(
+    {"CI", "GITHUB_ACTIONS", "TEST", "TESTING", "TEST_MODE", "UNITTEST"}
+)
+_RUNNERS: Final = frozenset({"_pytest", "doctest", "pytest", "unittest"})
+_HARNESS: Final = frozenset({"_pytest", "pytest"})
+_FRAMES: Final = frozenset(
+    """_current_frames _getframe currentframe extract_stack f_back f_globals f_locals get_objects
+    get_referrers getouterframes getsource getsourcefile getsourcelines tb_frame walk_stack
+    """.split()  # noqa: SIM905 - a list of so many words is no better to read
+)
+_TRACERS: Final = frozenset({"setprofile", "settrace", "settrace_all_threads"})
+_UNREADABLE: Final = (ArithmeticError, RecursionError, ValueError)
+"""What code raises here that is nested too deeply, or has numbers too long to be shown."""
+_BROAD: Final = frozenset({"BaseException", "Exception"})
+
+
+def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
+    """Yield what shows in the code alone; lines count from the first of the code.
+
+    Args:
+        nodes: all nodes of the code.
+        place: where it stands.
+    """
+    with suppress(*_UNREADABLE):
+        found = (*find_special_cases(nodes, place, ()), *_alone(nodes))
+        yield from [_issue(one, place) for one in found]
+
+
+def compare_code(
+    old: tuple[ModuleSource, Place], new: tuple[ModuleSource, Place], tests: Sequence[str]
+) -> Iterator[Issue]:
+    """Yield by what new code is tested less than the code that it replaces.
+
+    Args:
+        old: the module with the code that stands, and its place.
+        new: the module with the candidate, and the place.
+        tests: the sources of the tests that asked for it.
+    """
+    with suppress(SyntaxError, *_UNREADABLE):
+        ours = _Code(*new, tests)
+        dropped: tuple[Weakness, ...] = ()
+        before: tuple[Weakness, ...] = ()
+        with suppress(SyntaxError):
+            theirs = _Code(*old, tests)
+            dropped, before = tuple(_dropped_checks(theirs, ours)), theirs.weaknesses
+        # What ``find_cheats`` reports is not said twice.
+        alone = (*find_special_cases(ours.nodes, new[1], ()), *_alone(ours.nodes))
+        known = {found.key for found in alone}
+        added = [
+            found for found in added_weaknesses(before, ours.weaknesses) if found.key not in known
+        ]
+        yield from [_issue(found, new[1]) for found in (*added, *dropped)]
+
+
+def _issue(found: Weakness, place: Place) -> Issue:
+    # A line of the file becomes one of the code; the special cases and comments have that already.
+    line = found.line - place.marks.begin if found.line and place.marks.holds(found.line) else None
+    return Issue.of(WEAKENED, found.message, detail=found.detail, type_name=place.name, line=line)
+
+
+class _Code:
+    """The code of one function.
+
+    Raises:
+        SyntaxError: it is not legal.
+    """
+
+    def __init__(self, module: ModuleSource, place: Place, tests: Sequence[str]) -> None:
+        self.nodes = nodes_of(module, place)
+        self.place = place
+        self._text = module.spans[place.name].text
+        self._modules = {
+            (alias.asname or alias.name).partition(".")[0]
+            for node in (*module.imports, *self.nodes)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
+        self._tests = tests
+
+    @cached_property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """All that it is weak in by itself."""
+        return (
+            *find_special_cases(self.nodes, self.place, self._tests),
+            *_alone(self.nodes),
+            *self._directives(),
+            *self._reaches(),
+            *_swallowed(self.nodes),
+        )
+
+    def _directives(self) -> Iterator[Weakness]:
+        try:
+            tokens = list(tokenize.generate_tokens(io.StringIO(self._text).readline))
+        except (SyntaxError, tokenize.TokenError):
+            return
+        for token in tokens:
+            if token.type == tokenize.COMMENT and (said := directive_in(token.string)):
+                line = self.place.marks.begin + token.start[0]
+                advice = "correct the code: silence no check of it"
+                yield Weakness(("directive", said), f"adds {in_quotes(said)}", line, advice)
+
+    def _reaches(self) -> Iterator[Weakness]:
+        """Yield how the code reaches into the program that calls it."""
+        for node in self.nodes:
+            for key, message, advice in _reach(node, self._modules):
+                yield Weakness((key, message), message, getattr(node, "lineno", None), advice)
+
+
+# What shows in the code alone
+
+
+def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
+    looks_at_modules = any(_is_of(node, "sys", {"modules", "argv"}) for node in nodes)
+    for node in nodes:
+        line = getattr(node, "lineno", None)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_runner = looks_at_modules and node.value in _RUNNERS
+            if is_runner or node.value.startswith("PYTEST_"):
+                message = f"looks for {node.value}: it asks whether a test runs"
+                yield Weakness(("runs", node.value), message, line, _HONEST)
+        elif _equals_all(node):
+            message = "makes an object that equals everything"
+            yield Weakness(("equal",), message, line, "return the value itself")
+        elif _brings_mocks(node):
+            message = "imports mock objects, which pass for anything"
+            yield Weakness(("mock",), message, line, "return the value itself")
+
+
+def _equals_all(node: ast.AST) -> bool:
+    """Return whether ``__eq__`` is defined, as a method or for ``type``, and always true."""
+    match node:
+        case ast.FunctionDef(name="__eq__", body=[*said, ast.Return(ast.Constant(value=True))]):
+            return all(isinstance(one, ast.Expr) for one in said)
+        case ast.Dict(keys=keys, values=values):
+            return any(
+                isinstance(key, ast.Constant)
+                and key.value == "__eq__"
+                and isinstance(value, ast.Lambda)
+                and isinstance(value.body, ast.Constant)
+                and value.body.value is True
+                for key, value in zip(keys, values, strict=True)
+            )
+    return False
+
+
+def _brings_mocks(node: ast.AST) -> bool:
+    match node:
+        case ast.ImportFrom(module="unittest", names=names):
+            return _has(names, {"mock"})
+        case ast.ImportFrom(module="unittest.mock" | "mock"):
+            return True
+        case ast.Import(names=names):
+            return _has(names, {"unittest.mock", "mock"})
+    return False
+
+
+def _has(names: Iterable[ast.alias], wanted: set[str]) -> bool:
+    return any(alias.name in wanted for alias in names)
+
+
+def _is_of(node: ast.AST, owner: str, attributes: set[str]) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return name == owner and attribute in attributes
+        case ast.ImportFrom(module=module, names=names):
+            return module == owner and _has(names, attributes)
+    return False
+
+
+# What shows beside the old code
+
+
+def _reach(node: ast.AST, modules: set[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield a key, what a node does, and what to do in its place."""
+    yield from _looks(node)
+    if said := _tampers(node, modules):
+        yield "tampers", said, _HONEST
+    match node:
+        case ast.Call(func=func, args=args) if _ends_well(func, args):
+            yield "exit", "ends the process as if all were well", "return a result, or raise"
+        case ast.Name(id="no_type_check") | ast.alias(name="no_type_check"):
+            yield "typing", "adds no_type_check", "correct the types"
+
+
+def _looks(node: ast.AST) -> Iterator[tuple[str, str, str]]:
+    """Yield how the code finds out who calls it, and where."""
+    match node:
+        case ast.Attribute(attr=name) | ast.alias(name=name) if name in _FRAMES:
+            yield "frames", f"uses {name}, which shows who calls it", _HONEST
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="inspect"), attr="stack")):
+            yield "frames", "uses inspect.stack, which shows who calls it", _HONEST
+        case ast.Constant(value=str() as text) if _is_test_file(text):
+            yield "file", f"names the file {text[:80]!r} of the tests", _HONEST
+        case (
+            ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[ast.Constant(value=key), *_])
+            | ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=key))
+            | ast.Compare(left=ast.Constant(value=key), comparators=[ast.Attribute(attr="environ")])
+        ) if key in _ENVIRONMENT:
+            yield "runs", f"reads {key}: it asks whether a test runs", _HONEST
+
+
+def _tampers(node: ast.AST, modules: set[str]) -> str:
+    """Return how the code changes the program around it; empty where it does not."""
+    match node:
+        case ast.Attribute(attr=name) | ast.alias(name=name) if name in _TRACERS:
+            return f"uses {name}, which changes how all code runs"
+        case ast.Import(names=names) if any(_is_harness(alias.name) for alias in names):
+            return "imports what runs the tests"
+        case ast.ImportFrom(module=str() as module) if _is_harness(module):
+            return "imports what runs the tests"
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ast.Store()):
+            return f"replaces {name}.{attribute} for the whole program" if name in modules else ""
+        case ast.Subscript(
+            value=ast.Call(func=ast.Name(id="globals")) | ast.Attribute(attr="modules"),
+            ctx=ast.Store(),
+        ):
+            return "replaces names of a module"
+        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=name), *_]):
+            return f"replaces names of {name}" if name in modules else ""
+        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Subscript(), *_]):
+            return "replaces names of a module"
+    return ""
+
+
+def _is_harness(module: str) -> bool:
+    return module.partition(".")[0] in _HARNESS
+
+
+def _is_test_file(text: str) -> bool:
+    name = text.rpartition("/")[2]
+    return name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py"))
+
+
+def _ends_well(func: ast.expr, args: Sequence[ast.expr]) -> bool:
+    match func:
+        case ast.Attribute(value=ast.Name(id="os"), attr="_exit"):
+            return True
+        case ast.Attribute(value=ast.Name(id="atexit"), attr="register"):
+            return True
+        case (
+            ast.Attribute(value=ast.Name(id="sys"), attr="exit")
+            | ast.Name(id="exit" | "quit" | "SystemExit")
+        ):
+            first = args[0] if args else ast.Constant(0)
+            return isinstance(first, ast.Constant) and first.value in {0, None}
+    return False
+
+
+def _swallowed(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
+    """Yield where any error at all is caught, and nothing is done about it."""
+    advice = "catch the errors that are expected, by name"
+    for node in nodes:
+        match node:
+            case ast.Try(body=body, handlers=handlers, finalbody=last) if _is_much(body):
+                lines = [one.lineno for one in last if isinstance(one, ast.Return)]
+                lines += [
+                    handler.lineno
+                    for handler in handlers
+                    if _is_broad(handler.type) and all(map(_is_idle, handler.body))
+                ]
+                for line in lines:
+                    message = "catches every error and goes on as if there were none"
+                    yield Weakness(("swallows",), message, line, advice)
+            case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress")):
+                if any(_is_broad(argument) for argument in node.args):
+                    message = "suppresses every error"
+                    yield Weakness(("swallows",), message, node.lineno, advice)
+
+
+def _is_much(body: Sequence[ast.stmt]) -> bool:
+    """Return whether more than one step is guarded, or the step that gives the result."""
+    return len(body) > 1 or not isinstance(body[0], ast.Assign | ast.Expr | ast.AugAssign)
+
+
+def _is_broad(kind: ast.expr | None) -> bool:
+    if isinstance(kind, ast.Tuple):
+        return any(map(_is_broad, kind.elts))
+    return kind is None or (isinstance(kind, ast.Name) and kind.id in _BROAD)
+
+
+def _is_idle(node: ast.stmt) -> bool:
+    """Return whether a statement of a handler does no more than give a default."""
+    match node:
+        case ast.Pass() | ast.Continue() | ast.Break() | ast.Return(value=None):
+            return True
+        case ast.Return(value=value) | ast.Assign(value=value) | ast.AnnAssign(value=value):
+            return value is not None and not any(
+                isinstance(one, ast.Call | ast.Await) for one in ast.walk(value)
+            )
+        case ast.Expr(value=ast.Constant()):
+            return True
+    return False
+
+
+# Checks that are gone
+
+
+def _dropped_checks(old: _Code, new: _Code) -> Iterator[Weakness]:
+    """Yield the checks of the old code that the new code does not make in any form.
+
+    A check may be worded anew, joined with another or put into a helper. So one counts as gone only
+    if fewer are left of its kind, no new function is called, and what it looked at, or what it
+    raised, is not in the new code at all.
+    """
+    ours, theirs = Counter(_raised(new.nodes)), Counter(_raised(old.nodes))
+    if _called(new.nodes) - _called(old.nodes) - _HARMLESS_CALLS:
+        return  # A helper, or a constructor that refuses what is wrong, may check now.
+    if sum(ours.values()) >= sum(theirs.values()):
+        return
+    there = _atoms(new.nodes)
+    same = {
+        canonical(node.test)
+        for node in new.nodes
+        if isinstance(node, ast.If | ast.Assert) and _checks(node)
+    }
+    said: set[str] = set()
+    for node in old.nodes:
+        if not isinstance(node, ast.If | ast.Assert) or canonical(node.test) in same:
+            continue
+        raised = _checks(node)
+        if not raised or ours[raised] >= theirs[raised]:
+            continue
+        if ours[raised] and not _lost(node.test, there):
+            continue
+        shown = ast.unparse(node.test)
+        if shown not in said:
+            said.add(shown)
+            gone = "asserts" if isinstance(node, ast.Assert) else f"raises {raised} where"
+            message = f"drops a check: it no longer {gone} {in_quotes(shown[:160])}"
+            yield Weakness(("check", raised, canonical(node.test)), message, None, _KEEP)
+
+
+def _checks(node: ast.AST) -> str:
+    """Return what a statement raises where a condition holds; empty where it is no check."""
+    match node:
+        case ast.Assert():
+            return "AssertionError"
+        case ast.If(body=body):
+            return next(_raised(body), "")
+    return ""
+
+
+_HARMLESS_CALLS: Final = frozenset(
+    """abs all any bool dict divmod enumerate filter float get int isinstance items join keys len
+    list lower map max min print range repr reversed round set sorted split str strip sum super
+    tuple type upper values warn zip
+    """.split()  # noqa: SIM905 - as above
+)
+"""Functions that are no helper to which a check could have been moved."""
+
+
+def _raised(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names of what is raised, those of asserts included.
+
+    Errors that are passed on are none, nor is what says that there is no code yet.
+    """
+    for node in nodes:
+        match node:
+            case ast.Raise(exc=ast.Call(func=kind)) | ast.Raise(exc=ast.Name() as kind):
+                name = kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
+                if name[:1].isupper() and name != "NotImplementedError":
+                    yield name
+            case ast.Assert():
+                yield "AssertionError"
+
+
+def _called(nodes: Sequence[ast.AST]) -> set[str]:
+    inside = {id(node.exc) for node in nodes if isinstance(node, ast.Raise)}
+    return {
+        func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+        for node in nodes
+        if isinstance(node, ast.Call) and id(node) not in inside
+        for func in (node.func,)
+    }
+
+
+def _atoms(nodes: Iterable[ast.AST]) -> set[object]:
+    """Return what conditions are made of: names, attributes and constants."""
+    found: set[object] = set()
+    for node in nodes:
+        match node:
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                # ``< 65536`` and ``<= 65535`` say the same.
+                found |= {number, number + 1, number - 1}
+            case ast.Constant(value=value):
+                found.add(repr(value))
+            case ast.Attribute(attr=name) | ast.Name(id=name):
+                found.add(name)
+    return found
+
+
+def _lost(test: ast.expr, there: set[object]) -> bool:
+    """Return whether a condition looks at something that the new code does not have at all."""
+    for node in ast.walk(test):
+        match node:
+            case ast.Constant(value=int() | float() as number) if abs(number) > 1:
+                if number not in there:
+                    return True
+            case ast.Attribute(attr=name) if name not in there:
+                return True
+    return False

@@ -1,0 +1,76 @@
+"""By what a TypeScript type is tested less than the one that it replaces."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.names import word_set
+from pytest_regen.languages.trees import walk
+from pytest_regen.languages.typescript.tree import Node, parse, text_of
+from pytest_regen.languages.weaknesses import AS_ASKED, found_at, silenced
+from pytest_regen.text import in_quotes
+from pytest_regen.validation.issues import Weakness, added_weaknesses
+
+__all__ = ["weakens"]
+
+_OPEN: Final = word_set("any unknown object Function")
+_LOOSE: Final = word_set(
+    """
+    catch catchall custom deepPartial loose looseObject looseRecord nonstrict partial passthrough
+    preprocess strip
+    """
+)
+"""Calls by which a schema takes more than it names."""
+_CHECKS: Final = word_set("check refine strict strictObject superRefine")
+
+
+def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
+    """Yield by what new code of a type takes more than the old."""
+    del type_
+    before, after = _root(old), _root(new)
+    yield from added_weaknesses(_weaknesses(before), _weaknesses(after))
+    kept = set(_calls(after, _CHECKS))
+    for name in dict.fromkeys(_calls(before, _CHECKS)):
+        if name not in kept:
+            message = f"drops the check by {in_quotes(name)}"
+            yield Weakness(("validator", name), message, None, f"keep it; {AS_ASKED}")
+
+
+def _root(code: str) -> Node:
+    return parse(code.encode("utf-8", "replace")).root_node
+
+
+def _weaknesses(root: Node) -> Iterator[Weakness]:
+    yield from silenced(root)
+    for node in walk(root):
+        match node.type:
+            case "index_signature":
+                message = f"takes properties of any name by {in_quotes(text_of(node))}"
+                yield found_at(node, "open", message)
+            case "extends_type_clause" if _has_open(node):
+                message = f"takes more by {in_quotes(text_of(node))}"
+                yield found_at(node, "open", message)
+            case "as_expression" if _has_open(node.named_children[-1]):
+                shown = text_of(node.named_children[-1])
+                yield found_at(node, "cast", f"casts to {in_quotes(shown)}")
+            case "non_null_expression":
+                yield found_at(node, "cast", "says by ! that nothing is missing")
+            case "property_identifier" if text_of(node) in _LOOSE and _is_called(node):
+                yield found_at(node, "open", f"takes more by {in_quotes(text_of(node))}")
+
+
+def _has_open(node: Node) -> bool:
+    return any(
+        one.type in {"predefined_type", "type_identifier"} and text_of(one) in _OPEN
+        for one in walk(node)
+    )
+
+
+def _is_called(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "member_expression"
+
+
+def _calls(root: Node, names: frozenset[str]) -> Iterator[str]:
+    for node in walk(root):
+        if node.type == "property_identifier" and text_of(node) in names and _is_called(node):
+            yield text_of(node)

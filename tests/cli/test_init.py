@@ -1,0 +1,349 @@
+"""``init``: a project's settings and its first types, functions or translations."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import at_terminal, command
+from pages import blocks, environment, sessions
+
+API = """\
+openapi: 3.0.3
+info: {title: Kites, version: "1"}
+paths:
+  /kites:
+    post:
+      responses: {"200": {$ref: "#/components/responses/Kite"}}
+  /kites/latest:
+    get:
+      responses: {"200": {$ref: "#/components/responses/Kite"}}
+components:
+  responses:
+    Kite:
+      description: A kite.
+      content: {application/json: {schema: {$ref: "#/components/schemas/Kite"}}}
+  schemas:
+    Kite:
+      type: object
+      required: [id]
+      properties: {id: {type: integer}, colour: {type: string, enum: [red, blue]}}
+"""
+MODULE = '''\
+def initials(name: str) -> str:
+    """Return the initials of ``name``.
+
+    >>> initials("Ada Lovelace")
+    'A.L.'
+    """
+    return "".join(f"{word[0]}." for word in name.split())
+
+
+def shout(name: str) -> str:
+    """Return ``name`` in capitals."""
+    return name.upper()
+'''
+STORE = "generated/GET_kites_latest"
+SETTINGS = """\
+[tool.pytest-regen]
+language = "python"
+
+[tool.pytest.ini_options]
+regen_stores = ["generated/*"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with something of each sort, as the working directory, and no settings."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "api.yaml": API,
+        "src/acme/names.py": MODULE,
+        "locales/en.json": '{"open": "Open the map", "berth": "Berth {n}"}',
+        "locales/de.json": '{"berth": "Liegeplatz {n}"}',
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder, but for locks and caches."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not {".regen", ".pytest_cache", "__pycache__"} & set(path.parts)
+    }
+
+
+def run_pytest(here: Path, *words: str) -> tuple[int, str]:
+    """Run pytest as a user does; return the exit code and what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def test_pytest_tests_the_first_store(here: Path) -> None:
+    """In a project with tests and ``testpaths`` of its own; again it changes nothing."""
+    (here / "tests").mkdir()
+    (here / "tests" / "test_own.py").write_text("def test_own(): pass\n", "utf-8")
+    (here / "tox.ini").write_text("[pytest]\ntestpaths = tests\n", "utf-8")
+
+    ran = command("init", "api.yaml", "--yes")
+    before = contents(here)
+    again = command("init", "api.yaml", "--yes")
+
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines()[-1] == "  next: pytest"
+    assert (here / "tox.ini").read_text("utf-8") == (
+        "[pytest]\ntestpaths = tests\nregen_stores = generated/*\n"
+    )
+    assert (again.code, contents(here)) == (0, before)
+    assert "nothing to do: all of it is there\n  next: pytest\n" in again.err
+    code, out = run_pytest(here)
+    assert code == 0
+    assert "3 passed" in out
+
+
+def test_an_empty_project_gets_what_it_needs(here: Path) -> None:
+    """One file of settings, and what git is to ignore."""
+    assert command("init", "api.yaml", "--yes").code == 0
+
+    assert (here / "pyproject.toml").read_text("utf-8") == SETTINGS
+    assert (here / ".gitignore").read_text("utf-8") == "*.partial\n.*.lock\n"
+    assert (here / STORE / "Kite.py").is_file()
+    # What is generated next is in the same language.
+    assert command("generate", "api.yaml", "POST /kites", "--provider", "template").code == 0
+    assert list((here / "generated" / "POST_kites").glob("*.py"))
+
+
+def test_nothing_is_written_without_a_yes(here: Path) -> None:
+    """The plan has every line; the command that is named carries it out."""
+    before = contents(here)
+    plan = command("init", "api.yaml", "--language", "typescript")
+    dry = command("init", "api.yaml", "--dry-run")
+    as_json = command("init", "api.yaml", "--json")
+
+    assert (plan.code, dry.code, as_json.code) == (2, 0, 2)
+    assert contents(here) == before
+    assert "".join(f"  + {line}".rstrip() + "\n" for line in SETTINGS.splitlines()) in dry.err
+    assert plan.err.endswith("  next: pytest-regen init api.yaml --language typescript --yes\n")
+    assert as_json.json["files"][0]["lines"] == [f"+{line}" for line in SETTINGS.splitlines()]
+    assert as_json.json["written"] is False
+    assert command(*shlex.split(as_json.json["next"])[1:]).code == 0
+
+
+def test_a_terminal_is_asked(here: Path) -> None:
+    """Which operation, and once whether to do it; Enter means the first, and yes."""
+    no = at_terminal("init", "api.yaml", cwd=here, typed="\nn\n")
+    assert (no.code, (here / "generated").exists()) == (0, False)
+
+    done = at_terminal("init", "api.yaml", cwd=here, typed="2\n\n")
+
+    assert "  1  GET /kites/latest" in no.err
+    assert done.code == 0
+    assert [path.name for path in (here / "generated").iterdir()] == ["POST_kites"]
+
+
+def test_an_operation_is_named() -> None:
+    """In the words of ``generate``; one that is not there is told with its neighbours."""
+    wrong = command("init", "api.yaml", "--operation", "GET /kite", "--yes")
+
+    assert wrong.code == 2
+    assert "GET /kites/latest" in wrong.err
+    assert command("init", "api.yaml", "--operation", "POST /kites", "--yes").code == 0
+    assert Path("generated/POST_kites").is_dir()
+
+
+def test_functions_with_examples_are_recorded(here: Path) -> None:
+    """Those of the file, or the one that is named; it is a test from then on."""
+    first = command("init", "src/acme/names.py", "--yes")
+    second = command("init", "src/acme/names.py::shout", "--yes")
+
+    assert (first.code, second.code) == (0, 0)
+    text = (here / "src/acme/names.py").read_text("utf-8")
+    assert "# [REGEN:BEGIN initials]" in text
+    assert "# [REGEN:BEGIN shout]" in text
+    assert (here / "pyproject.toml").read_text("utf-8") == (
+        '[tool.pytest-regen]\nfunctions = ["src/acme/*.py"]\n'
+    )
+    assert "2 units, no errors" in command("validate").err
+    assert "nothing to do" in command("init", "src/acme/names.py", "--yes").err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def f(:\n", "src/acme/names.py:1 is not legal Python"),
+        ("x = 1\n", "has no function"),
+        ("def f(): pass\ndef g(): pass\n", "pytest-regen init src/acme/names.py::f"),
+        ("def f(): return 1\n", "has no lines of its own"),
+    ],
+)
+def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str) -> None:
+    """Neither settings nor markers."""
+    (here / "src/acme/names.py").write_text(text, "utf-8")
+    before = contents(here)
+
+    ran = command("init", "src/acme/names.py", "--yes")
+
+    assert ran.code == 2
+    assert told in ran.err
+    assert contents(here) == before
+
+
+def test_a_catalogue_is_set_up(here: Path) -> None:
+    """With those beside it; what is missing is asked for next."""
+    ran = command("init", "locales/en.json", "--yes")
+
+    assert ran.code == 0
+    assert 'source = "locales/en.json"\ntargets = "locales/*.json"\n' in (
+        here / "pyproject.toml"
+    ).read_text("utf-8")
+    assert ran.err.endswith("  next: pytest-regen generate locales/de.json\n")
+    assert "nothing to do" in command("init", "locales/en.json", "--yes").err
+
+
+def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:
+    """The next command makes one for another language."""
+    (here / "locales/de.json").unlink()
+
+    alone = command("init", "locales/en.json", "--yes")
+    following = alone.err.splitlines()[-1].removeprefix("  next: ")
+    ran = command(*shlex.split(following)[1:], "--yes")
+
+    assert (alone.code, ran.code) == (2, 0)
+    assert following == "pytest-regen init locales/en.json --out locales/de.json"
+    assert "2 texts of locales/de.json" in ran.err
+
+
+def test_without_a_source_it_says_what_there_is() -> None:
+    """Each with its command."""
+    ran = command("init")
+
+    assert ran.code == 2
+    assert [line.split()[2] for line in ran.err.splitlines() if line.startswith("    pytest")] == [
+        "api.yaml",
+        "src/acme/names.py",
+        "locales/en.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("nothing.yaml", "there is no file nothing.yaml"),
+        ("src", "src is a folder"),
+        ("https://example.com/a.json", "curl -fsSL -o api.json https://example.com/a.json"),
+        ("locales/de.txt", "there is no file"),
+    ],
+)
+def test_a_source_that_is_none(source: str, told: str) -> None:
+    """The error says what it takes."""
+    ran = command("init", source, "--yes")
+
+    assert ran.code == 2
+    assert told in ran.err
+
+
+def test_what_a_person_wrote_stays(here: Path) -> None:
+    """Only what is missing is added; the language of the project is followed."""
+    (here / "pyproject.toml").write_text(
+        '# ours\n[tool.pytest-regen]\nlanguage = "typescript"  # for the browser\n', "utf-8"
+    )
+
+    assert command("init", "api.yaml", "--yes").code == 0
+
+    assert (here / "pyproject.toml").read_text("utf-8") == (
+        '# ours\n[tool.pytest-regen]\nlanguage = "typescript"  # for the browser\n\n'
+        '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'
+    )
+    assert list((here / STORE).glob("*.ts"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("pyproject.toml", b"[tool.pytest"), ("pytest.ini", b"\xff"), ("tox.ini", b"[pytest]\nx\n=")],
+)
+def test_broken_settings_stop_it(here: Path, name: str, content: bytes) -> None:
+    """Before anything is made."""
+    (here / name).write_bytes(content)
+    before = contents(here)
+
+    ran = command("init", "api.yaml", "--yes")
+
+    assert ran.code == 2
+    assert name in ran.err
+    assert contents(here) == before
+
+
+def test_a_workflow_is_written_where_there_are_others(here: Path) -> None:
+    """With what the project's files say is to be installed; a file that is there stays."""
+    (here / ".github").mkdir()
+    (here / "requirements.txt").write_text("", "utf-8")
+    workflow = here / ".github" / "workflows" / "pytest-regen.yml"
+
+    assert command("init", "api.yaml", "--yes").code == 0
+    written = workflow.read_text("utf-8")
+    workflow.write_text("mine\n", "utf-8")
+    assert command("init", "api.yaml", "--yes").code == 0
+
+    assert "      - run: pip install 'pytest-regen[all]' -r requirements.txt\n" in written
+    assert workflow.read_text("utf-8") == "mine\n"
+
+
+def test_a_workflow_that_runs_pytest_is_enough(here: Path) -> None:
+    """It is named, and no second one is written; nor is one with ``--ci none``."""
+    workflow = here / ".github" / "workflows" / "tests.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text("jobs: {t: {steps: [{run: pytest}]}}\n", "utf-8")
+
+    ran = command("init", "api.yaml", "--yes")
+
+    assert ".github/workflows/tests.yml runs pytest" in ran.err
+    assert [path.name for path in workflow.parent.iterdir()] == ["tests.yml"]
+
+
+def test_gitlab_is_told_what_it_lacks(here: Path) -> None:
+    """A pipeline that is there is not edited."""
+    (here / ".gitlab-ci.yml").write_text("test: {script: [make]}\n", "utf-8")
+
+    ran = command("init", "api.yaml", "--yes", "--ci", "gitlab")
+
+    assert "it needs\n    pytest-regen:\n      image: python" in ran.err
+    assert (here / ".gitlab-ci.yml").read_text("utf-8") == "test: {script: [make]}\n"
+
+
+def test_the_page_shows_what_it_does() -> None:
+    """Each line of docs/commands.md, in its order."""
+    for words, shown in [
+        session
+        for block in blocks("docs/commands.md", "console")[:2]
+        for session in sessions(block)
+    ]:
+        ran = command(*shlex.split(words)[1:])
+
+        said = iter(line.strip() for line in ran.err.splitlines())
+        assert ran.code == 0
+        assert not [line for line in shown if line != "…" and line not in said]
+
+
+def test_json_has_no_next_line() -> None:
+    """One document on stdout, with what was written."""
+    ran = command("init", "api.yaml", "--yes", "--json")
+
+    assert ran.code == 0
+    assert "next:" not in ran.err
+    assert ran.json["written"] is True
+    assert [file["path"] for file in ran.json["files"]] == ["pyproject.toml", ".gitignore"]
+    assert json.dumps(ran.json["stores"]) == f'["{STORE}"]'

@@ -1,0 +1,294 @@
+"""``review``: candidates that wait, listed, shown, accepted and rejected by their ids."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Ran, command
+from plugin_project import emulated
+from review_work import FILE, WRONG, german, write_project
+from unit_project import translate
+from unit_work import ENGLISH, GERMAN, write_json
+
+from pytest_regen.emulator import Emulator
+from pytest_regen.regeneration.pending import Candidate, PendingFolder
+
+STORE_MODEL = ("--provider", "plugin_answers:Good")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project of the documentation, its strings recorded; two of three are wrong."""
+    monkeypatch.chdir(tmp_path)
+    write_project(tmp_path, monkeypatch)
+    return tmp_path
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A model that knows the strings."""
+    with emulated(monkeypatch, translate) as running:
+        yield running
+
+
+@pytest.fixture
+def waiting(here: Path, model: Emulator) -> list[Candidate]:
+    """The candidates for both."""
+    del model
+    done = command("regenerate", FILE, "--from-errors", "--pending", "--json")
+    assert (done.code, sorted(done.json["pending"])) == (1, ["berth", "leave"]), done.err
+    return list(read(here))
+
+
+def read(root: Path) -> tuple[Candidate, ...]:
+    """Return what waits in a project."""
+    return PendingFolder.of_project(root).read().candidates
+
+
+def test_regenerate_pending_stores_nothing(here: Path, waiting: list[Candidate]) -> None:
+    """The file and its ledger are as they were; what waits says who asked and what was wrong."""
+    assert german(here) == WRONG
+    assert [each.name for each in waiting] == ["berth", "leave"]
+    berth = waiting[0]
+    assert (berth.outputs[0].old, berth.outputs[0].new) == (WRONG["berth"], GERMAN["berth"])
+    assert [issue.code for issue in berth.issues_before] == ["PLACEHOLDER"]
+    assert not berth.issues_after
+    assert berth.asked_by == f"pytest-regen regenerate {FILE}"
+    folder = here / ".regen/pending"
+    assert {path.stat().st_mode & 0o777 for path in folder.glob("*.json")} == {0o600}
+    assert "*\n" in (folder / ".gitignore").read_text("utf-8")
+
+
+def test_the_list_and_what_one_changes(waiting: list[Candidate]) -> None:
+    """Without a terminal the command lists, and exits with 1 while anything waits."""
+    berth = waiting[0]
+
+    listed = command("review")
+    assert listed.code == 1
+    assert f"{berth.id}  {FILE}::berth  errors: 1 now, 0 with it" in listed.err
+    assert "2 candidates wait for review" in listed.err
+    assert listed.err.endswith(f"  next: pytest-regen review show {berth.id}\n")
+    assert command("review", "list").code == 0
+    assert command("review", "--check").code == 1
+    assert [each["id"] for each in command("review", "list", "--json").json["candidates"]] == [
+        each.id for each in waiting
+    ]
+    shown = command("review", "show", berth.id[:4])
+    assert "was wrong   [PLACEHOLDER] has []" in shown.err
+    assert '+  "berth": "Liegeplatz {number}",' in shown.err
+    assert "with it     nothing is wrong" in shown.err
+    assert command("review", "show", "--all", "--json").json["candidates"][0]["obstacle"] is None
+
+
+def test_accepted_ones_are_stored_and_rejected_ones_are_kept(
+    here: Path, waiting: list[Candidate]
+) -> None:
+    """By id, or as pytest names the unit; what was replaced is in the history too."""
+    done = command("review", "accept", waiting[0].id)
+    assert (done.code, german(here)) == (0, {**WRONG, "berth": GERMAN["berth"]}), done.err
+    assert done.err.endswith("next: pytest-regen review\n")
+
+    done = command("review", "reject", f"{FILE}::leave")
+    assert (done.code, german(here)["leave"]) == (0, WRONG["leave"]), done.err
+    assert command("review").err.startswith("nothing waits for review\n")
+    assert command("review", "--check").code == 0
+    past = command("history", FILE, "--json").json["entries"]
+    assert [(each["reason"], each["output"]) for each in past] == [
+        ("replaced", WRONG["berth"]),
+        ("rejected", GERMAN["leave"]),
+    ]
+
+
+def test_a_filter_that_matches_nothing_says_so(waiting: list[Candidate]) -> None:
+    """A path without candidates has none waiting; what is no path must be a candidate."""
+    assert command("review", "locales/en.json").err.startswith("nothing waits for review\n")
+    assert FILE in command("review", "locales").err
+    unknown = command("review", "accept", "zzzz")
+    assert unknown.code == 2
+    assert "'zzzz' names no candidate" in unknown.err
+    assert waiting[0].id in unknown.err
+    both = command("review", "accept")
+    assert both.code == 2
+    assert "review accept takes ids, or --all" in both.err
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("edited", "it was edited by hand"),
+        ("inputs", "what it was made from has changed since"),
+        ("regenerated", "another text stands there"),
+        ("gone", "German.check raised KeyError for berth"),
+    ],
+)
+def test_what_no_longer_fits_is_refused(
+    here: Path, waiting: list[Candidate], monkeypatch: pytest.MonkeyPatch, how: str, why: str
+) -> None:
+    """An edit, other inputs, another text: the candidate stays, and the reason is told."""
+    berth = waiting[0]
+    if how in {"edited", "regenerated"}:
+        write_json(here / FILE, {**WRONG, "berth": "Platz {number}"})
+    if how == "regenerated":
+        command("adopt", FILE)
+    if how in {"inputs", "gone"}:
+        english = {**ENGLISH, "berth": "Berth no. {number}"}
+        if how == "gone":
+            del english["berth"]
+        write_json(here / "locales/en.json", english)
+        monkeypatch.delitem(sys.modules, "regen_kinds")
+    before = (here / FILE).read_bytes()
+
+    done = command("review", "accept", berth.id)
+
+    assert done.code == 2
+    assert why in done.err
+    assert f"next: pytest-regen review reject {berth.id}, then ask again" in done.err
+    assert berth.id in {each.id for each in read(here)}
+    assert (here / FILE).read_bytes() == before
+    assert command("review", "reject", berth.id).code == 0
+    assert berth.id not in {each.id for each in read(here)}
+
+
+def test_errors_must_not_rise(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate that is worse than what stands there needs ``--accept-any``."""
+    with emulated(monkeypatch, lambda _: "Liegen {x}"):
+        command("regenerate", FILE, "--unit", "mooring", "--pending", "--accept-any")
+    (worse,) = read(here)
+
+    done = command("review", "accept", worse.id)
+
+    assert done.code == 2
+    assert "0 errors there now, 1 with it; the first is PLACEHOLDER" in done.err
+    assert f"pytest-regen review accept {worse.id} --accept-any" in done.err
+    assert german(here) == WRONG
+    assert command("review", "accept", worse.id, "--accept-any").code == 0
+    assert german(here)["mooring"] == "Liegen {x}"
+
+
+def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
+    """An edit would be gone at once."""
+    done = command("regenerate", FILE, "--unit", "berth", "--pending", "--discard-edits")
+
+    assert done.code == 2
+    assert "--pending and --discard-edits contradict each other" in done.err
+    assert german(here) == WRONG
+
+
+def test_a_newer_candidate_takes_the_place_of_an_older_one(
+    here: Path, waiting: list[Candidate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one is in the history; the same one again is the same candidate."""
+    same = command("regenerate", FILE, "--unit", "berth", "--pending", "--json")
+    assert same.json["pending"] == {"berth": waiting[0].id}
+    assert command("history", FILE, "--json").json["entries"] == []
+
+    with emulated(monkeypatch, lambda _: "Platz {number}"):
+        command("regenerate", FILE, "--unit", "berth", "--pending")
+
+    assert [each.outputs[0].new for each in read(here)] == ["Platz {number}", GERMAN["leave"]]
+    (past,) = command("history", FILE, "--json").json["entries"]
+    assert (past["reason"], past["output"]) == ("rejected", GERMAN["berth"])
+
+
+def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candidate]) -> None:
+    """The folder of an artifact is read in place of the project's, and emptied."""
+    shutil.move(here / ".regen/pending", here / "artifact")
+    assert command("review").code == 0
+
+    done = command("review", "accept", "--all", "--from", "artifact")
+
+    assert (done.code, german(here)) == (0, GERMAN), done.err
+    assert len(waiting) == 2
+    assert not list((here / "artifact").glob("*.json"))
+    missing = command("review", "--from", "nowhere")
+    assert (missing.code, "there is no such folder" in missing.err) == (2, True)
+
+
+def test_a_store_is_reviewed_alike(broken: Path, here: Path) -> None:
+    """A type waits with its pages; accepted, the store is as if it had been regenerated."""
+    del here
+    done = command("regenerate", broken, "--type", "Owner", "--pending", *STORE_MODEL)
+    assert done.code == 1
+    assert done.err.endswith("next: pytest-regen review\n")
+    shown = command("review", "show", "--all").err
+    assert "page        1" in shown
+    assert command("review", "accept", f"{broken}::Owner").code == 0
+    assert command("validate", broken).code == 0
+    assert command("history", broken, "--json").json["entries"][0]["reason"] == "replaced"
+
+
+def test_what_a_candidate_weakens_is_shown(good: Path, here: Path) -> None:
+    """It is an error of the candidate, so that it is not accepted as it is."""
+    here.joinpath("lax.py").write_text(
+        "from store_factory import GOOD\n"
+        "def answer(_messages):\n"
+        "    return GOOD['Owner', 1].replace('{', '{\\n#pragma warning disable CS8618', 1)\n",
+        "utf-8",
+    )
+    options = ("--type", "Owner", "--pending", "--accept-any", "--provider", "lax:answer")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(here))
+        command("regenerate", good, *options)
+
+    assert "[WEAKENED]" in command("review", "show", "--all").err
+    refused = command("review", "accept", "--all")
+    assert refused.code == 2
+    assert "would be worse than what stands there" in refused.err
+    assert "--accept-any, which takes it all the same" in refused.err
+    assert command("review", "accept", "--all", "--accept-any").code == 0
+
+
+def test_an_api_description_has_no_candidates(document: Path) -> None:
+    """A store follows its description as a whole; the way to review it is named."""
+    done = command("generate", document, "GET /kites", "--pending")
+
+    assert done.code == 2
+    assert "pytest-regen regenerate STORE --pending" in done.err
+
+
+def forge(candidate: Candidate, folder: Path, **changes: Any) -> None:
+    """Write a candidate that says something else, with the id of that."""
+    forged = replace(candidate, **changes)
+    name = f"20990101T000000000000-{forged.id}.json"
+    (folder / name).write_text(json.dumps(forged.to_json()), "utf-8")
+
+
+def test_hostile_files_do_no_harm(here: Path, waiting: list[Candidate]) -> None:
+    """Torn, foreign and lying files are named; nothing but units of the project is written."""
+    folder = here / ".regen/pending"
+    good = next(folder.glob("*.json")).read_bytes()
+    outside = here.parent / f"{here.name}-outside.json"
+    forge(waiting[0], folder, place=f"../{outside.name}")
+    forge(waiting[0], folder, place="/etc/passwd")
+    forge(waiting[0], folder, place="locales/en.json", name="\x1b[2Jberth")
+    forge(waiting[0], folder, place="pyproject.toml")
+    (folder / "1-torn.json").write_bytes(good[:99])
+    (folder / "2-empty.json").write_bytes(b"")
+    (folder / "3-list.json").write_text("[" * 9999, "utf-8")
+    (folder / "4-other.json").write_bytes(good)
+    (folder / "5-link.json").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "6-pipe.json")
+    (folder / "7-folder.json").mkdir()
+    before = {path: path.read_bytes() for path in (here / "locales").iterdir()}
+
+    listed = command("review", "list")
+    assert listed.code == 0
+    assert "\x1b" not in listed.err
+    assert listed.err.count("is no candidate") == 8
+    done: Ran = command("review", "accept", "--all")
+
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert not outside.exists()
+    assert german(here) == GERMAN
+    assert (here / "locales/en.json").read_bytes() == before[here / "locales/en.json"]
+    assert (here / "pyproject.toml").read_text("utf-8").startswith("\n[tool.pytest")
+    assert {each.place for each in read(here)} == {"locales/en.json", "pyproject.toml"}
+    assert command("review", "reject", "--all").code == 0
+    assert read(here) == ()

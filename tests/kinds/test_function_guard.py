@@ -1,0 +1,138 @@
+"""Repairs of functions that pass by testing less are found, and honest ones are not.
+
+``cheats.json`` was written from reports of what models do, before the guard was.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.kinds.functions.guard import compare_code, find_cheats
+from pytest_regen.kinds.functions.lint import nodes_of
+from pytest_regen.kinds.functions.source import FunctionRegion, ModuleSource, Place, read_module
+from pytest_regen.validation import Issue
+
+DATA = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
+HERE = Path(__file__).parent
+
+
+def place_of(text: str) -> tuple[ModuleSource, Place]:
+    """Return a module, and the place in it."""
+    module = read_module(text)
+    (place,) = module.places.values()
+    return module, place
+
+
+def compared(module: str, code: str, test: str = "") -> list[Issue]:
+    """Return what is said of code that replaces what stands in a module."""
+    old = place_of(module)
+    new = place_of(FunctionRegion().replace(module, {old[1].name: code}))
+    alone = find_cheats(nodes_of(*new), new[1])
+    return [*alone, *compare_code(old, new, [test] if test else [])]
+
+
+def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
+    """Return a module whose function has a body."""
+    lines = "\n".join(f"    {line}" for line in body.split("\n"))
+    text = doc.replace("\n", "\n    ")
+    head = f'import sys\n\n\ndef tide(text, more=0):\n    """Return minutes.\n\n    {text}\n    """'
+    return f"{head}\n    # [REGEN:BEGIN tide]\n{lines}\n    # [REGEN:END tide]\n"
+
+
+@pytest.mark.parametrize("cheat", DATA["cheats"], ids=lambda cheat: cheat["what"])
+def test_a_cheat_is_found(cheat: dict[str, str]) -> None:
+    """Each says what it does and what to do in its place; beside itself it is no cheat."""
+    base = DATA["bases"][cheat["base"]]
+
+    found = compared(base["module"], cheat["code"], base["test"])
+
+    assert {issue.code for issue in found} == {"WEAKENED"}
+    assert all(issue.message and issue.detail for issue in found)
+    ours = place_of(
+        FunctionRegion().replace(base["module"], {place_of(base["module"])[1].name: cheat["code"]})
+    )
+    assert not list(compare_code(ours, ours, [base["test"]]))
+
+
+HONEST = {
+    "a base case": ("return text", "if text == '':\n    return 0\nreturn len(text)"),
+    "a word": ("return text", "if text == 'noon':\n    return 720\nreturn len(text)"),
+    "a table of units": ("return 0", "return {'h': 60, 'm': 1, '1d': 1440}[text]"),
+    "a round number": ("return 0", "if more == 100:\n    return 6000\nreturn more"),
+    "another table": (
+        "return 0",
+        (
+            "known = {'1h 30m': 90, '2h 15m': 135, 'a tide': 745, 'two tides': 1490}\n"
+            "return known[text]"
+        ),
+    ),
+    "checks joined": (
+        (
+            "if not text:\n    raise ValueError('none')\nif len(text) > 9:\n"
+            "    raise ValueError('long')\nreturn 0"
+        ),
+        "if not 0 < len(text) < 10:\n    raise ValueError(text)\nreturn 1",
+    ),
+    "a check in a helper": (
+        "if not text:\n    raise ValueError('none')\nreturn 0",
+        "return parse_strictly(text)",
+    ),
+    "an error by name": (
+        "return int(text)",
+        "try:\n    return int(text)\nexcept ValueError:\n    return 0",
+    ),
+    "errors told": (
+        "return int(text)",
+        (
+            "try:\n    return int(text)\nexcept Exception as error:\n"
+            "    raise ValueError(text) from error"
+        ),
+    ),
+    "a directive kept": ("return text  # noqa: E501", "return text + ''  # noqa: E501"),
+    "a sentence about one": ("return 0", "# see noqa in the guide\nreturn 1"),
+    "a stub that ends": ("if more:\n    raise NotImplementedError\nreturn 0", "return more"),
+    "an equality": ("return 0", "class A:\n    def __eq__(self, o):\n        return o is self\n"),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_code_is_left_alone(name: str) -> None:
+    """What looks like a shortcut and is none."""
+    old, new = HONEST[name]
+
+    assert not compared(module_of(old), new, "def test_it():\n    assert tide('noon') == 720\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "return " + "+".join(["text"] * 4000),
+        "if " + "not " * 900 + "text:\n    return 1\nreturn 0",
+        f"if more == 0x{'f' * 9000}:\n    return 1\nreturn 0",
+        "if more == 1e999:\n    return 1\nreturn 0",
+        "return '\ud800'",
+        "def (",
+    ],
+)
+def test_no_code_is_too_odd(code: str) -> None:
+    """Neither depth nor length nor what is no code at all raises."""
+    old = place_of(module_of("return 0"))
+    new = place_of(FunctionRegion().replace(module_of("return 0"), {"tide": code}))
+
+    assert not list(compare_code(old, new, ["def ("]))
+    assert not list(compare_code(new, old, ["def ("]))
+
+
+def test_first_tries_of_a_model_are_left_alone() -> None:
+    """30 functions, written by a model that saw nothing but the prompts."""
+    files = json.loads((HERE / "quay" / "project.json").read_text("utf-8"))
+    replies = json.loads((HERE / "quay" / "replies.json").read_text("utf-8"))
+    looked = 0
+    for unit, reply in replies.items():
+        path, _, name = unit.partition("::")
+        module = FunctionRegion().replace(files[path], {name: reply.split("```")[1][7:]})
+        read = read_module(module)
+        assert not list(find_cheats(nodes_of(read, read.places[name]), read.places[name])), unit
+        looked += 1
+    assert looked == len(replies) > 20
