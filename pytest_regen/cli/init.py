@@ -141,7 +141,7 @@ def init(
         _finish(plan, 0, again, as_json=as_json)
     if not yes and not (asks and confirm("Do this?", default=True)):
         if not as_json and not asks:
-            fail("nothing was written", why="nobody could be asked")
+            fail("nothing was written", why="init asks before it writes, and there is no terminal")
         _finish(plan, 0 if asks else 2, again, as_json=as_json)
     code = plan.carry_out()
     _finish(plan, code, start.following() if code < 2 else "", as_json=as_json, is_written=True)

@@ -620,9 +620,12 @@ def _score(
 
 
 def _weakened(before: RegenStore, after: RegenStore, name: str, known: Results) -> Iterator[Issue]:
-    """Yield by what a type is tested less than as it stands; nothing where it was not written."""
+    """Yield by what a type is tested less than as it stands.
+
+    Nothing where it was not written, or was written for another description.
+    """
     type_, old = before.ir.type_named(name), before.stitch_type(name)
-    if type_ is None or not old or after.stitch_type(name) is None:
+    if type_ is None or not old or after.stitch_type(name) is None or before.is_stale(name):
         return
     language = find_language(after.ir.language)
     outputs = [page.output for page in after.pages_of(name)]

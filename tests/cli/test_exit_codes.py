@@ -112,4 +112,4 @@ def test_json_is_utf_8_whatever_the_locale(here: Path) -> None:
     told = process("validate", "generated/GET_ü", env={"PYTHONIOENCODING": "ascii"})
 
     assert ran.json["stores"][0]["path"] == "generated/GET_ü"
-    assert (told.code, told.err) == (0, "generated/GET_\\xfc: 3 types, no errors\n")
+    assert (told.code, told.err) == (0, "generated/GET_\\xfc: 3 types, no errors\n  next: pytest\n")

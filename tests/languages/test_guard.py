@@ -48,7 +48,7 @@ def ship_ir(language: str) -> IR:
         field("meta", {"kind": "map", "values": {"kind": "string"}}),
     ]
     number = field("number", {"kind": "integer"}, "required")
-    types = [
+    types: list[dict[str, Any]] = [
         {"name": "Ship", "is_root": True, "kind": "object", "fields": fields},
         {"name": "Flag", "kind": "enum", "enum_values": ["red", "light-green"]},
         {"name": "Berth", "kind": "object", "fields": [number]},

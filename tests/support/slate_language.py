@@ -59,7 +59,7 @@ from pytest_regen.languages.base import (
 )
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, Weakness
 
 __all__ = ["Slate", "answer", "install"]
 
@@ -338,6 +338,11 @@ class Slate:
         """Return that it is not known: ``read`` has to tell."""
         del code
         return False
+
+    def weakens(self, type_: TypeIR, old: str, new: str) -> tuple[Weakness, ...]:
+        """Return nothing: Slate has no checks that could be lost."""
+        del type_, old, new
+        return ()
 
     def runner(self, profile: str) -> Runner | None:
         """Return ``None``: nothing runs Slate."""

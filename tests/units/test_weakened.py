@@ -1,0 +1,215 @@
+"""An answer that passes because less is tested is kept out, told about, and may be let in."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from unit_work import GERMAN, German, codes, entry_of, kinds_with, project, write_json
+
+from pytest_regen import CallableProvider, Unit
+from pytest_regen.kinds.functions import Function, function_kinds
+from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration.values import FailedTest
+from pytest_regen.units.asking import ask_for_unit, generate_units, heal_units, regenerate_units
+from pytest_regen.units.place import UnitFile, open_units
+from pytest_regen.units.work import adopt_units, unit_history
+from pytest_regen.validation import Issue
+
+SILENT = "Liegeplatz {number} <!-- vale off -->"
+WRONG = {**GERMAN, "berth": "Liegeplatz"}
+
+
+def answering(*texts: str, asked: list[str] | None = None) -> TurnSettings:
+    """Return turns with a model that gives these answers in turn."""
+    left = list(texts)
+
+    def answer(messages: list[dict[str, str]]) -> str:
+        if asked is not None:
+            asked.append(messages[-1]["content"])
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return TurnSettings(CallableProvider(answer))
+
+
+def text_of(file: UnitFile, name: str = "berth") -> str:
+    """Return what stands in the file."""
+    return file.open().texts[name].text
+
+
+def test_it_replaces_nothing_and_the_correction_says_why(tmp_path: Path) -> None:
+    """The next answer is right; the first is in the history with its issue."""
+    file = project(tmp_path, WRONG)
+    asked: list[str] = []
+
+    done = heal_units(file, ["berth"], settings=answering(SILENT, GERMAN["berth"], asked=asked))
+
+    assert text_of(file) == GERMAN["berth"]
+    assert done.results[0].stop_reason == "clean"
+    assert "[WEAKENED] adds 'vale off'" in asked[1]
+    assert f"Line 1: {SILENT}" in asked[1]
+    assert "silence no check of it" in asked[1]
+    past = [entry for entry in unit_history(file) if entry.reason == "rejected"]
+    assert [issue.code for entry in past for issue in entry.issues] == ["WEAKENED"]
+
+
+class Strict(German):
+    """Has three errors in any text that is not polite."""
+
+    def check(self, unit: Unit) -> Iterator[tuple[str, str]]:
+        """Yield them."""
+        if "bitte" not in unit.text:
+            yield from (("CHECK", f"mistake {number}") for number in range(3))
+
+
+@pytest.mark.parametrize("ask", [heal_units, regenerate_units])
+def test_no_fall_of_errors_speaks_for_it(tmp_path: Path, ask: Callable[..., object]) -> None:
+    """Three errors corrected and one check silenced: it is kept out all the same."""
+    file = project(tmp_path, kind=Strict())
+
+    ask(file, ["berth"], settings=answering("Liegeplatz, bitte <!-- vale off -->"), attempts=1)
+
+    assert text_of(file) == GERMAN["berth"]
+
+
+def test_a_test_that_passes_does_not_speak_for_it(tmp_path: Path) -> None:
+    """A marked test is green with it; it is taken out again."""
+    file = project(tmp_path)
+
+    result = ask_for_unit(
+        file,
+        "berth",
+        settings=answering(SILENT),
+        feedback=["say Platz"],
+        check=list,
+    )
+
+    assert text_of(file) == GERMAN["berth"]
+    assert result.stop_reason == "attempts"
+
+
+def test_it_is_kept_where_any_answer_is(tmp_path: Path) -> None:
+    """And then it is what stands there: nothing is compared any more."""
+    file = project(tmp_path, WRONG)
+
+    done = heal_units(file, ["berth"], settings=answering(SILENT), accept_any=True, attempts=1)
+
+    assert text_of(file) == SILENT
+    assert done.results[0].issues_after == ()
+    assert codes(file.open()) == {}
+
+
+def test_it_is_kept_where_the_project_ignores_the_code(tmp_path: Path) -> None:
+    """For this unit, or for all."""
+    file = project(tmp_path, WRONG)
+
+    def ignored(unit: str) -> Collection[str]:
+        return ("WEAKENED",) if unit.endswith("berth") else ()
+
+    quiet = open_units(kinds_with(tmp_path, file.kind), file.place, ignore=ignored)
+    heal_units(quiet, ["berth"], settings=answering(SILENT), attempts=1)
+
+    assert text_of(file) == SILENT
+
+
+def test_what_the_old_text_has_too_is_no_loss(tmp_path: Path) -> None:
+    """A comment that stood there may stay."""
+    file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz <!-- vale off -->"})
+
+    heal_units(file, ["berth"], settings=answering(SILENT), attempts=1)
+
+    assert text_of(file) == SILENT
+
+
+def test_a_draft_and_a_stale_text_are_compared_with_nothing(tmp_path: Path) -> None:
+    """There is nothing to lose, or what was asked for is another text now."""
+    file = project(tmp_path, {**GERMAN, "berth": ""})
+    generate_units(file, settings=answering(SILENT))
+    assert text_of(file) == SILENT
+    write_json(file.path.with_name("en.json"), {"berth": "Quay {number}", "mooring": "Moor"})
+    stale = answering("Kai {number} <!-- vale off --> <!-- noqa -->")
+
+    regenerate_units(file, ["berth"], settings=stale)
+
+    assert text_of(file).startswith("Kai")
+
+
+class Polite(German):
+    """Says by itself what is a shortcut."""
+
+    def weakens(self, old: Unit, new: Unit) -> Iterator[Issue | tuple[str, str] | str]:
+        """Yield in each form there is."""
+        if "bitte" in old.text and "bitte" not in new.text:
+            yield "is no longer polite"
+        if any("harbour" in test for test in new.tests):
+            yield "RUDE", "knows the test"
+
+
+def test_a_kind_says_what_weakens(tmp_path: Path) -> None:
+    """Sentences are WEAKENED; it sees both texts, and the tests that asked."""
+    file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz bitte"}, kind=Polite())
+    asked: list[str] = []
+    test = FailedTest("[TEST] test_it fails", "def test_it():\n    assert harbour\n")
+
+    ask_for_unit(
+        file,
+        "berth",
+        settings=answering(GERMAN["berth"], asked=asked),
+        feedback=[test],
+        check=list,
+        rounds=2,
+    )
+
+    assert text_of(file) == "Liegeplatz bitte"
+    assert "[WEAKENED] is no longer polite" in asked[1]
+    assert "[RUDE] knows the test" in asked[1]
+
+
+def test_a_kind_whose_comparison_raises_is_at_fault(tmp_path: Path) -> None:
+    """The answer is kept out, and the traceback is the user's."""
+
+    class Broken(German):
+        def weakens(self, old: Unit, new: Unit) -> Sequence[str]:
+            raise LookupError(old.text + new.text)
+
+    file = project(tmp_path, WRONG, kind=Broken())
+
+    done = heal_units(file, ["berth"], settings=answering(GERMAN["berth"]), attempts=1)
+
+    assert text_of(file) == "Liegeplatz"
+    assert done.results[0].issues_after[0].code == "PLACEHOLDER"
+
+
+MODULE = '''\
+def tide(text: str) -> int:
+    """Return minutes.
+
+    >>> tide("1h 30m")
+    90
+    """
+    # [REGEN:BEGIN tide]
+    raise NotImplementedError
+    # [REGEN:END tide]
+'''
+CHEAT = "if text == '1h 30m':\n    return 90\nreturn 0"
+
+
+def test_a_function_that_knows_its_example_fails_the_gate(tmp_path: Path) -> None:
+    """As long as a model wrote it; adopted by a person it is a warning, and no test changes it."""
+    (tmp_path / "tides.py").write_text(MODULE, "utf-8")
+    kind = function_kinds(["tides.py"], tmp_path)[0]
+    assert isinstance(kind, Function)
+    file = open_units(kinds_with(tmp_path, kind), "tides.py")
+
+    done = generate_units(file, settings=answering(CHEAT), attempts=1)
+
+    (issue,) = file.open().issues("tide")
+    assert (issue.code, issue.severity, issue.line) == ("WEAKENED", "error", 8)
+    assert done.results[0].issues_after == (issue,)
+    adopt_units(file, ["tide"])
+    assert entry_of(file, "tide").model == "hand"
+    (issue,) = file.open().issues("tide")
+    assert (issue.code, issue.severity) == ("WEAKENED", "warning")
+    # A repair of it may keep what the person adopted.
+    candidate = answering(CHEAT.replace("return 0", "return len(text)"))
+    regenerate_units(file, ["tide"], settings=candidate)
+    assert "len(text)" in text_of(file, "tide")
