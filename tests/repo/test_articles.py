@@ -26,14 +26,17 @@ DEAR = frozenset(
         "agent",
         "cost-of-a-heal",
         "drop-a-hand-edit",
+        "fail-on-stale",
         "github-actions",
         "ignore-a-code",
         "keep-a-hand-edit",
         "merge-conflict",
-        "own-endpoint",
         "other-models",
+        "own-endpoint",
         "own-test",
         "re-record",
+        "record-once",
+        "types-without-a-model",
         "xdist",
     }
 )
