@@ -108,16 +108,30 @@ def generate(
         bool, typer.Option("--request", help="Read what operations take, not what they answer.")
     ] = False,
     status: Annotated[
-        str | None, typer.Option("--status", help="Response to read, exactly.")
+        str | None,
+        typer.Option(
+            "--status",
+            help="Response to read, exactly; by default 200, else the lowest 2xx with JSON, else "
+            "default.",
+        ),
     ] = None,
     fields_per_page: Annotated[
-        int | None, typer.Option("--fields-per-page", min=1, help="Instead of a token target.")
+        int | None,
+        typer.Option(
+            "--fields-per-page", min=1, help="Fields or values on a page; by default by tokens."
+        ),
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", help="Namespace of the source.")
+        str | None,
+        typer.Option(
+            "--namespace",
+            help="Namespace of the source; by default the stored one, else one made from the "
+            "operation.",
+        ),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option("--profile", help="Profile of the language.")
+        str | None,
+        typer.Option("--profile", help="Profile of the language; by default the stored one."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[

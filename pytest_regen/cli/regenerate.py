@@ -108,7 +108,8 @@ def regenerate(
         ),
     ],
     types: Annotated[
-        list[str] | None, typer.Option("--type", help="Type to regenerate; may be repeated.")
+        list[str] | None,
+        typer.Option("--type", help="Type to regenerate, all by default; may be repeated."),
     ] = None,
     pages: Annotated[
         list[int] | None,

@@ -223,6 +223,27 @@ def test_a_store_is_reviewed_alike(broken: Path, here: Path) -> None:
     assert command("history", broken, "--json").json["entries"][0]["reason"] == "replaced"
 
 
+def test_what_a_candidate_weakens_is_shown(good: Path, here: Path) -> None:
+    """It is an error of the candidate, so that it is not accepted as it is."""
+    here.joinpath("lax.py").write_text(
+        "from store_factory import GOOD\n"
+        "def answer(_messages):\n"
+        "    return GOOD['Owner', 1].replace('{', '{\\n#pragma warning disable CS8618', 1)\n",
+        "utf-8",
+    )
+    options = ("--type", "Owner", "--pending", "--accept-any", "--provider", "lax:answer")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(here))
+        command("regenerate", good, *options)
+
+    assert "[WEAKENED]" in command("review", "show", "--all").err
+    refused = command("review", "accept", "--all")
+    assert refused.code == 2
+    assert "would be worse than what stands there" in refused.err
+    assert "--accept-any, which takes it all the same" in refused.err
+    assert command("review", "accept", "--all", "--accept-any").code == 0
+
+
 def test_an_api_description_has_no_candidates(document: Path) -> None:
     """A store follows its description as a whole; the way to review it is named."""
     done = command("generate", document, "GET /kites", "--pending")
