@@ -1,4 +1,4 @@
-"""README, tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
+"""README, tutorials and how-tos work as they stand there, step by step: ``support/articles``."""
 
 import re
 from collections.abc import Iterator
