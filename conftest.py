@@ -17,9 +17,9 @@ except ModuleNotFoundError:
 
 pytest_plugins = ["pytester"]
 
-settings.register_profile(
-    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
+_PROFILE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("default", _PROFILE, max_examples=40)
+settings.register_profile("thorough", _PROFILE, max_examples=2_000)
 settings.load_profile("default")
 
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -75,6 +75,18 @@ def _own_cache_folder() -> Iterator[None]:
     """
     with TemporaryDirectory(prefix="user-cache-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", folder)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Let no write in this process wait until the disk has it: a killed process needs no disk.
+
+    What is synced, and in which order, is held by the effects that tests/support/power.py sees; the
+    programs that tests start wait as they do for users.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)
         yield
 
 

@@ -124,7 +124,7 @@ TOKENS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.binary(max_size=60) | st.lists(TOKENS, max_size=14).map(b"".join))
 @example(b"interactions: [{request: {method: GET, uri: x, body: !!set {a}, headers: {}}}]")
 @example(b"interactions: [!!bool x]")
@@ -169,7 +169,7 @@ HOSTILE = (
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.lists(TOKENS, max_size=14).map(b"".join))
 def test_recordings_parsed_one_by_one_are_those_of_the_whole(content: bytes) -> None:
     """With the same lines; what stands otherwise is left to the parser of the whole."""
@@ -282,7 +282,7 @@ def hold(
 DAMAGES = (flipped, cut, twice, without)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.data(), st.sampled_from(sorted(GOOD)), st.sampled_from(DAMAGES), st.integers(0, 255))
 def test_any_small_damage(folder: Path, data: Any, name: str, damage: Any, to: int) -> None:
     """What is left is read for what it says, or refused; no answer is given to another request."""

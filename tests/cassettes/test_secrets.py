@@ -334,7 +334,7 @@ def drawn(shape: SecretShape) -> st.SearchStrategy[str]:
 SHAPES = st.sampled_from(SECRET_SHAPES).flatmap(drawn)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=70, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     secret=SHAPES, before=st.sampled_from(["", " ", "\n", '"', "é", "="]), places=st.integers(0, 3)
 )

@@ -408,7 +408,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.data(), st.booleans(), st.sampled_from((ASKS, WRITES)))
 def test_any_json_is_a_result_or_an_error_that_says_why(
     data: st.DataObject,

@@ -48,7 +48,7 @@ from pytest_regen.context.values import (
 )
 from pytest_regen.errors import InvalidContextError
 
-LAW = settings(max_examples=40)
+LAW = settings(max_examples=25)
 
 LONGEST_ESCAPE = 12
 """Characters that one character becomes at most: a surrogate pair of escapes."""
@@ -195,7 +195,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(wires(), st.data())
 def test_anything_in_any_place_is_read_or_refused(
     data: dict[str, Any], draw: st.DataObject

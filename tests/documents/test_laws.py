@@ -112,7 +112,7 @@ def shuffled(value: Any, key: str = "") -> Any:
     return {name: shuffled(inner, name) for name, inner in entries}
 
 
-LAW = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 
 @LAW

@@ -188,21 +188,22 @@ def by_request(clock: Clock) -> Cost:
     return cost
 
 
-def test_ten_thousand_conversations_equal_the_reference_model(
-    reference_model: Callable[[], Reference],
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.sweep)])
+def test_conversations_equal_the_reference_model(
+    count: int, reference_model: Callable[[], Reference]
 ) -> None:
-    """In ten thousand random conversations every step costs what the reference says."""
-    totals = [check_conversation(n, reference_model, by_accounting) for n in range(10_000)]
+    """In random conversations every step costs what the reference says."""
+    totals = [check_conversation(n, reference_model, by_accounting) for n in range(count)]
 
-    assert sum(read > 0 for read, _ in totals) > 2_000
-    assert sum(written > 0 for _, written in totals) > 5_000
+    assert sum(read > 0 for read, _ in totals) > count // 5
+    assert sum(written > 0 for _, written in totals) > count // 2
 
 
 def test_requests_cost_what_the_reference_model_says(
     reference_model: Callable[[], Reference],
 ) -> None:
     """Usage reports it so too, for a sample of whole requests."""
-    for seed in range(500):
+    for seed in range(150):
         check_conversation(seed, reference_model, by_request)
 
 

@@ -344,8 +344,9 @@ def test_the_asynchronous_client(emulator: Emulator) -> None:
     assert asyncio.run(all_at_once()) == [f"You said {n}." for n in range(8)]
 
 
-def test_a_thousand_calls_at_once_do_not_mix(emulator: Emulator, client: Client) -> None:
-    """Twenty-four threads with fifty calls each, half of them streamed: each its own answer."""
+@pytest.mark.parametrize("calls", [8, pytest.param(50, marks=pytest.mark.sweep)])
+def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client, calls: int) -> None:
+    """Twenty-four threads with so many calls each, half of them streamed: each its own answer."""
     emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
     talk = client(max_retries=0)
 
@@ -357,9 +358,9 @@ def test_a_thousand_calls_at_once_do_not_mix(emulator: Emulator, client: Client)
         return str(talk.messages.create(**call).content[-1].text)
 
     with ThreadPoolExecutor(24) as pool:
-        answers = list(pool.map(answer, range(24 * 50)))
+        answers = list(pool.map(answer, range(24 * calls)))
 
-    assert answers == [f"You said {number}." for number in range(24 * 50)]
+    assert answers == [f"You said {number}." for number in range(24 * calls)]
 
 
 def test_parallel_cold_requests_all_write_the_cache(emulator: Emulator, client: Client) -> None:

@@ -163,7 +163,7 @@ def test_members_full_of_fences_survive(
     assert code(before + text + after) == text.strip("\n")
 
 
-@pytest.mark.parametrize("reply", ["```\nx {\n" * 2_000, "```\n" * 5_000, "{ `" * 20_000])
+@pytest.mark.parametrize("reply", ["```\nx {\n" * 1_000, "```\n" * 5_000, "{ `" * 20_000])
 def test_what_is_parsed_for_one_reply_is_bounded(reply: str) -> None:
     """A reply full of fences and without code is still answered, after a bounded effort."""
     parsed = 0

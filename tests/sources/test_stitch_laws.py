@@ -43,14 +43,14 @@ def check(outputs: list[str], plan: list[list[Sample]], *, is_enum: bool) -> Non
 
 
 @given(planned(is_enum=False))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_members_of_all_pages_stand_once_in_order(case: Planned) -> None:
     """However pages are written, their members are the type's members, with their text."""
     check(*case, is_enum=False)
 
 
 @given(planned(is_enum=True))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_enum_values_of_all_pages_stand_once_in_order(case: Planned) -> None:
     """Commas between enum pages are added exactly where they lack."""
     check(*case, is_enum=True)

@@ -242,7 +242,7 @@ def test_a_reader_never_sees_half_a_write(tmp_path: Path) -> None:
     seen: set[str] = set()
     with running("rewrite_first_page_for_ever", folder):
         start = time.monotonic()
-        while time.monotonic() < start + (3 if len(seen) > 1 else 60):
+        while time.monotonic() < start + (1 if len(seen) > 1 else 60):
             store = RegenStore.open(folder)
             assert store.source == store.pages_of("ProjectDataObject")[0].output
             seen.add(store.source)

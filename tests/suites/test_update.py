@@ -75,7 +75,7 @@ def work(written: Path, tmp_path: Path) -> Any:
 
 def store_in(work: Work) -> RegenStore:
     """Return the store as it is now."""
-    return RegenStore.open(next(path for path in work.out.iterdir() if path.is_dir()))
+    return RegenStore.open(next(work.out.glob("GET_*")))
 
 
 def tree(folder: Path) -> dict[str, bytes]:

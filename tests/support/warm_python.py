@@ -12,10 +12,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 __all__ = ["run_python"]
 
@@ -48,12 +48,10 @@ def run_python(
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
-    with TemporaryDirectory(prefix="warm-") as space:
-        asked = {"command": [*map(str, command)], "cwd": str(folder), "env": dict(env), "to": space}
-        server.stdin.write(json.dumps(asked) + "\n")
-        server.stdin.flush()
-        code = json.loads(server.stdout.readline())
-        out, err = (Path(space, name).read_bytes().decode() for name in ("out", "err"))
+    asked = {"command": [*map(str, command)], "folder": str(folder), "env": dict(env)}
+    server.stdin.write(json.dumps(asked) + "\n")
+    server.stdin.flush()
+    code, out, err = json.loads(server.stdout.readline())
     return subprocess.CompletedProcess([sys.executable, *command], code, out, err)
 
 
@@ -81,20 +79,31 @@ def _serve() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         asked = json.loads(line)
+        (out, to_out), (err, to_err) = os.pipe(), os.pipe()
         pid = os.fork()
         if not pid:
-            _become(asked["command"], asked["cwd"], asked["env"], Path(asked["to"]))
+            for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), to_out, to_err)):
+                os.dup2(end, number)
+            os.closerange(3, 64)
+            _become(**asked)
+        for end in (to_out, to_err):
+            os.close(end)
+        with ThreadPoolExecutor(2) as pool:
+            said = [*pool.map(_read, (out, err))]
         _, status = os.waitpid(pid, 0)
-        answers.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        answers.write(json.dumps([os.waitstatus_to_exitcode(status), *said]) + "\n")
         answers.flush()
 
 
-def _become(command: list[str], cwd: str, env: dict[str, str], space: Path) -> None:
+def _read(pipe: int) -> str:
+    with open(pipe, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def _become(command: list[str], folder: str, env: dict[str, str]) -> None:
     """Be the program that was asked for, and end as it ends."""
-    for number, file in enumerate((os.devnull, space / "out", space / "err")):
-        os.dup2(os.open(file, os.O_RDWR | os.O_CREAT), number)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - of the process
-    os.chdir(cwd)
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(env)
     sys.path[0] = ""
