@@ -4,11 +4,13 @@ Nothing is imported until a link is asked for.
 """
 
 import os
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
 
-__all__ = ["VARIABLE", "code_link", "docs_link"]
+__all__ = ["VARIABLE", "code_link", "codes_in", "docs_link", "link_codes", "shows_links"]
 
 VARIABLE: Final = "PYTEST_REGEN_DOCS_URL"
 """The environment variable that names the site of the documentation: an intranet's, a folder's."""
@@ -48,6 +50,47 @@ def code_link(code: str, *, docs_url: str | None = None) -> str | None:
     from pytest_regen.validation.issues import CODES
 
     return docs_link(f"codes/{code}.md", docs_url=docs_url) if code in CODES else None
+
+
+_CODE: Final = re.compile(r"(?:(?<=\[)|(?<=: )|(?<=^  ))[A-Z]{2}[A-Z_]*(?=\]|: |  )")
+"""A code as messages write it: ``[CODE]``, ``: CODE: `` or at the head of an indented line."""
+
+
+def codes_in(line: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a line of a message may name an issue code: start, end, and the code."""
+    for found in _CODE.finditer(line):
+        yield found.start(), found.end(), found[0]
+
+
+def link_codes(text: str, link: Callable[[str], str | None]) -> str:
+    """Return text for a terminal, in which issue codes are hyperlinks (OSC 8).
+
+    Args:
+        text: lines of a message.
+        link: where a code is explained; ``None`` leaves it as it is.
+    """
+
+    def linked(found: re.Match[str]) -> str:
+        address = link(found[0])
+        return f"\x1b]8;;{address}\x1b\\{found[0]}\x1b]8;;\x1b\\" if address else found[0]
+
+    return "\n".join(_CODE.sub(linked, line) for line in text.split("\n"))
+
+
+class _Stream(Protocol):
+    def isatty(self) -> bool: ...
+
+
+def shows_links(stream: _Stream) -> bool:
+    """Return whether hyperlinks may be written: to a terminal that knows more than plain text.
+
+    ``FORCE_HYPERLINK=0`` switches them off, as elsewhere.
+    """
+    return (
+        stream.isatty()
+        and os.environ.get("TERM", "") not in {"", "dumb", "linux"}
+        and os.environ.get("FORCE_HYPERLINK", "1") != "0"
+    )
 
 
 @cache

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr
 from html import escape, unescape
@@ -57,6 +58,33 @@ def initials(name: str) -> str:
 '''
 _REPLY = '```python\n    return "".join(f"{word[0]}." for word in name.split())\n```'
 
+_MORE = {
+    "src/acme/prices.py": '''\
+def in_cents(price: str) -> int:
+    """Return a price in cents.
+
+    >>> in_cents("12.50")
+    1250
+    """
+    euros, _, cents = price.partition(".")
+    return int(euros) * 100 + int(cents.ljust(2, "0"))
+''',
+    "locales/en.json": '{"bye": "Goodbye", "greeting": "Hello, {name}!", "thanks": "Thank you"}\n',
+    "locales/de.json": '{"bye": "Tschüss", "greeting": "Hallo, {nam}!", "thanks": "Danke"}\n',
+}
+_TRANSLATIONS = """
+[[tool.pytest-regen.translations]]
+source = "locales/en.json"
+targets = "locales/*.json"
+"""
+"""What the report has beside the function: one that passes, and a catalogue with a fault."""
+
+
+def _reply(body: dict[str, Any], **_: Any) -> str:
+    """Answer in the place of a model: the function rightly, the catalogue as wrongly as before."""
+    return _REPLY if "initials" in str(body["messages"]) else '"Hallo, {namen}!"'
+
+
 _LEFT_OUT = re.compile(r"=+ test session starts|collect(?:ing|ed) |sandbox: |emulated: ")
 """Lines that say nothing, or depend on the machine: here the emulator plays the model."""
 
@@ -73,7 +101,7 @@ def _project(folder: Path) -> Iterator[Callable[..., str]]:
     source = folder / "src" / "acme" / "names.py"
     source.parent.mkdir(parents=True)
     source.write_text(_SOURCE, "utf-8")
-    with Emulator(lambda _body, **_: _REPLY) as emulator:
+    with Emulator(_reply) as emulator:
         env = {name: value for name, value in os.environ.items() if name not in _NOT_OF_USERS}
         env |= {
             "ANTHROPIC_BASE_URL": emulator.base_url,
@@ -89,10 +117,14 @@ def _project(folder: Path) -> Iterator[Callable[..., str]]:
         def run(*words: str, typed: str = "") -> str:
             return _at_terminal(words, folder, env, typed)
 
-        # In this process: it is no part of any picture.
-        with chdir(folder), redirect_stderr(io.StringIO()):
-            app(["init", "src/acme/names.py", "--yes"], standalone_mode=False)
+        _quietly(folder, "init", "src/acme/names.py", "--yes")
         yield run
+
+
+def _quietly(folder: Path, *words: str) -> None:
+    """Run a command of ours in this process: it is faster, and no part of a picture."""
+    with chdir(folder), redirect_stderr(io.StringIO()):
+        app(list(words), standalone_mode=False)
 
 
 def heal(folder: Path) -> str:
@@ -116,8 +148,15 @@ def _typed(command: str) -> str:
 
 
 def report(folder: Path) -> str:
-    """The report of a healed run, as HTML."""
+    """The report of a run that heals one unit and cannot heal another, as HTML."""
     with _project(folder) as run:
+        for name, text in _MORE.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, "utf-8")
+        with (folder / "pyproject.toml").open("a") as settings:
+            settings.write(_TRANSLATIONS)
+        _quietly(folder, "adopt", "src/acme/prices.py::in_cents")
+        _quietly(folder, "adopt", "locales/de.json")
         run("pytest", "--regen", "--regen-record", "once", "--regen-report", "report.html")
     return (folder / "report.html").read_text("utf-8")
 
@@ -256,6 +295,12 @@ def text_of_screen(svg: str) -> str:
 _KEY = b"pytest-regen text\0"
 
 
+_OPEN = (
+    "const d = [...document.querySelectorAll('details')]"
+    ".find(d => d.innerText.startsWith('Conversation')); if (d) d.open = true"
+)
+
+
 def picture_of_page(html: str, width: int, height: int) -> bytes:
     """Return a picture of a page in Chromium, with the text of the page in it."""
     from selenium import webdriver
@@ -274,6 +319,8 @@ def picture_of_page(html: str, width: int, height: int) -> bytes:
             size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             browser.get(page.as_uri())
+            # The first conversation is what people look for.
+            browser.execute_script(_OPEN)
             picture = browser.get_screenshot_as_png()
         finally:
             browser.quit()
@@ -293,13 +340,56 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + kind + data + check
 
 
+_COLOURS_OF_PALETTE = 256
+
+
 def _smaller(png: bytes) -> bytes:
-    """Return the picture with its pixels packed as well as zlib can."""
-    found = list(_chunks(png))
-    data = zlib.compress(zlib.decompress(b"".join(d for k, d in found if k == b"IDAT")), 9)
-    kept = [(kind, data_) for kind, data_ in found if kind in {b"IHDR", b"PLTE"}]
-    parts = [*kept, (b"IDAT", data), (b"IEND", b"")]
-    return png[:8] + b"".join(_chunk(*part) for part in parts)
+    """Return the picture with a palette, as a page has few colours: a third of the bytes."""
+    found = dict(_chunks(png))
+    width, height = (int.from_bytes(found[b"IHDR"][at : at + 4], "big") for at in (0, 4))
+    channels = {2: 3, 6: 4}[found[b"IHDR"][9]]
+    data = b"".join(data for kind, data in _chunks(png) if kind == b"IDAT")
+    rows = list(_pixel_rows(zlib.decompress(data), width * channels, channels))
+    pixels = [[row[at : at + 3] for at in range(0, len(row), channels)] for row in rows]
+    counts = Counter(pixel for row in pixels for pixel in row)
+    palette = [colour for colour, _ in counts.most_common(_COLOURS_OF_PALETTE)]
+    nearest = {
+        colour: min(
+            range(len(palette)),
+            key=lambda one: sum((a - b) ** 2 for a, b in zip(palette[one], colour, strict=True)),
+        )
+        for colour in counts
+    }
+    packed = b"".join(b"\0" + bytes(nearest[pixel] for pixel in row) for row in pixels)
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes((8, 3, 0, 0, 0))
+    parts = ((b"IHDR", head), (b"PLTE", b"".join(palette)), (b"IDAT", zlib.compress(packed, 9)))
+    return png[:8] + b"".join(_chunk(*part) for part in (*parts, (b"IEND", b"")))
+
+
+def _pixel_rows(data: bytes, length: int, channels: int) -> Iterator[bytes]:
+    """Yield the rows of a picture, their filters undone (PNG specification, 9)."""
+    above = bytearray(length)
+    for start in range(0, len(data), length + 1):
+        kind, row = data[start], bytearray(data[start + 1 : start + 1 + length])
+        for at, byte in enumerate(row):
+            left = row[at - channels] if at >= channels else 0
+            up = above[at]
+            match kind:
+                case 0:
+                    break
+                case 1:
+                    guess = left
+                case 2:
+                    guess = up
+                case 3:
+                    guess = (left + up) // 2
+                case _:
+                    corner = above[at - channels] if at >= channels else 0
+                    near = left + up - corner
+                    guess = min((left, up, corner), key=lambda one: abs(near - one))
+            row[at] = (byte + guess) & 255
+        above = row
+        yield bytes(row)
 
 
 def _with_text(png: bytes, text: str) -> bytes:
@@ -364,7 +454,7 @@ def main(names: list[str]) -> None:
             seen = SCENES[name](Path(folder))
         file = picture(name)
         if file.suffix == ".png":
-            file.write_bytes(picture_of_page(seen, 860, 600))
+            file.write_bytes(picture_of_page(seen, 900, 1500))
         else:
             file.write_text(picture_of_screen(seen, _TITLES[name]), "utf-8")
         print(f"{file.relative_to(IMAGES.parents[1])}: {file.stat().st_size:,} bytes")

@@ -447,7 +447,8 @@ def _api() -> str:
         homes.setdefault(home or name, []).append(name)
     parts = []
     for home, names in sorted(homes.items()):
-        parts.append(f"## {home}")
+        if names != [home]:
+            parts.append(f"## {home}")
         parts += [_public(pytest_regen, name) for name in names]
     return "\n\n".join(parts)
 
@@ -464,7 +465,7 @@ def _public(package: Any, name: str) -> str:
             for inner in value.__all__
             if inspect.isclass(getattr(value, inner)) or inspect.isfunction(getattr(value, inner))
         ]
-        return f"### `{name}`\n\n{said.text}\n\n{table(('name', ''), inner)}"
+        return f"## `{name}`\n\n{said.text}\n\n{table(('name', ''), inner)}"
     node = definition(value)
     parts = [f"### `{name}`", f"```python\n{signature(node)}\n```", said.text]
     if said.arguments:

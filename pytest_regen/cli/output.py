@@ -115,7 +115,34 @@ def say(text: str = "", style: str = "") -> None:
         return
     from rich.text import Text
 
-    console().print(Text(text, style), soft_wrap=True, highlight=False)
+    shown = Text(text, style)
+    for start, end, address in _links_in(text):
+        shown.stylize(f"link {address}", start, end)
+    console().print(shown, soft_wrap=True, highlight=False)
+
+
+def _links_in(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a text names an issue code, and where that is explained."""
+    from pytest_regen.links import code_link, codes_in, shows_links
+
+    if not shows_links(sys.stderr):
+        return
+    for start, end, code in codes_in(text):
+        address = code_link(code, docs_url=_docs_url())
+        if address:
+            yield start, end, address
+
+
+@cache
+def _docs_url() -> str | None:
+    """Return the address of the documentation that the project names, if its settings are read."""
+    from pytest_regen.cli.project import Project
+    from pytest_regen.errors import RegenError
+
+    try:
+        return Project.here().settings.docs_url
+    except RegenError:
+        return None
 
 
 _last_line = [""]

@@ -4,6 +4,7 @@ Every run of every suite that has the package installed passes through here, so 
 not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
+import sys
 from collections.abc import Generator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -185,6 +186,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
             log.notes += notes_on_kinds(config)
         config.pluginmanager.register(log, "regen-log")
+        if sys.stdout.isatty():
+            from pytest_regen.pytest_plugin.hyperlinks import code_links
+
+            links = code_links(config, choices.settings.docs_url)
+            log.links = links
+            if links is not None:
+                config.pluginmanager.register(links, "regen-links")
         if is_reported(config):
             from pytest_regen.pytest_plugin.report_log import report_to
 

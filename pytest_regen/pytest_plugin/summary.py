@@ -17,6 +17,7 @@ from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
 from pytest_regen.text import plural
 
 if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.hyperlinks import CodeLinks
     from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue
@@ -257,6 +258,8 @@ class RunLog:
         """What became of the report that was asked for."""
         self.report_failed = False
         """Whether it could not be written."""
+        self.links: CodeLinks | None = None
+        """What makes links of codes, on a terminal that shows some."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
@@ -294,7 +297,8 @@ class RunLog:
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
-            terminalreporter.write_line(line, **dict.fromkeys(colour, True))
+            shown = self.links.text(line) if self.links is not None else line
+            terminalreporter.write_line(shown, **dict.fromkeys(colour, True))
 
     @property
     def all_notes(self) -> list[str]:

@@ -56,6 +56,8 @@ class Unit:
     kind: "Kind"
     tests: tuple[str, ...] = ()
     """In ``weakens``, the sources of the tests that asked for the candidate."""
+    failures: tuple[str, ...] = ()
+    """In ``weakens``, what was wrong with the old text, in words."""
 
 
 class Kind:

@@ -31,7 +31,7 @@ from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import call_region, find_texts
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import WEAKENED, Issue
 
 __all__ = ["UnitFile", "open_units", "project_files"]
 
@@ -181,6 +181,11 @@ class UnitFile:
         findings = [finding for page in wanted.values() for finding in page]
         correction = _correction(view, name, findings)
         tests = tuple(one.source for one in findings if isinstance(one, FailedTest))
+        failures = tuple(
+            one if isinstance(one, str) else f"{one.message}\n{one.detail or ''}"
+            for one in findings
+            if isinstance(one, str) or one.code != WEAKENED
+        )
         user = with_correction(prompt, correction)
         recorded = None if correction else view.entry(name)
         limit = settings.max_tokens or FIRST_LIMIT
@@ -194,7 +199,7 @@ class UnitFile:
                 output_tokens=max(_LEAST_TOKENS, estimate_tokens(prompt)),
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
-                entry=Asked(prompt, inputs, tests),
+                entry=Asked(prompt, inputs, tests, failures),
                 correction=correction,
                 stored=recorded.output if recorded and recorded.prompt == prompt else None,
             )

@@ -49,6 +49,8 @@ class Asked:
     inputs: Inputs
     tests: tuple[str, ...] = ()
     """The sources of the tests that its correction shows."""
+    failures: tuple[str, ...] = ()
+    """What its correction says was wrong, in words."""
 
 
 class FileUnits:
@@ -75,8 +77,8 @@ class FileUnits:
         """What a candidate was made from; it knows the units that are the same in both."""
         self._texts: dict[str, str] = {}
         """The candidates, by name."""
-        self._tests: dict[str, tuple[str, ...]] = {}
-        """The sources of the tests that asked for them."""
+        self._asked: dict[str, Asked] = {}
+        """What they were asked for with."""
         self._cut: frozenset[str] = frozenset()
         """Candidates that ended at a limit of the model."""
         self._unplaced: dict[str, Issue] = {}
@@ -421,7 +423,8 @@ class FileUnits:
             return ()
         if entry is not None and entry.inputs_sha256 != self.inputs(name).inputs_sha256:
             return ()  # Another text was asked for: what it need not do, it may leave out.
-        new = replace(new, tests=self._tests.get(name, ()))
+        if asked := self._asked.get(name):
+            new = replace(new, tests=asked.tests, failures=asked.failures)
         found = call_kind(
             self.kind,
             "weakens",
@@ -570,12 +573,12 @@ class FileUnits:
         texts = {answer.ask.name: answer.output for answer in answers}
         entries = {answer.ask.name: self.entry_of(answer) for answer in answers}
         cut = {answer.ask.name for answer in answers if answer.stop_reason in _CUT}
-        tests = {
-            answer.ask.name: answer.ask.entry.tests
+        asked = {
+            answer.ask.name: answer.ask.entry
             for answer in answers
             if isinstance(answer.ask.entry, Asked)
         }
-        return self._with_texts(texts, entries, frozenset(cut), tests)
+        return self._with_texts(texts, entries, frozenset(cut), asked)
 
     def entry_of(self, answer: Answer) -> Entry:
         """Return what the ledger is going to say of an answer."""
@@ -599,12 +602,12 @@ class FileUnits:
         texts: Mapping[str, str],
         entries: Mapping[str, Entry],
         cut: frozenset[str],
-        tests: Mapping[str, tuple[str, ...]],
+        asked: Mapping[str, Asked],
     ) -> "FileUnits":
         made = FileUnits(self.kind, self.place, self.files, self._ignore)
         made._base, made._hashes, made._cut = self, self._hashes, cut
         made._texts = dict(texts)
-        made._tests = dict(tests)
+        made._asked = dict(asked)
         made._placed = dict(self._placed)
         made._unplaced = {name: why for name, why in self._unplaced.items() if name not in texts}
         made.__dict__["names"] = self.names

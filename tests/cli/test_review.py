@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,9 @@ from typing import Any
 import pytest
 from command_line import Ran, command
 from plugin_project import emulated
-from review_work import FILE, WRONG, german, write_project
-from unit_project import translate
+from review_work import FILE, TRANSLATOR, WRONG, german, write_project
 from unit_work import ENGLISH, GERMAN, write_json
 
-from pytest_regen.emulator import Emulator
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 
 STORE_MODEL = ("--provider", "plugin_answers:Good")
@@ -31,17 +28,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """A model that knows the strings."""
-    with emulated(monkeypatch, translate) as running:
-        yield running
-
-
-@pytest.fixture
-def waiting(here: Path, model: Emulator) -> list[Candidate]:
+def waiting(here: Path) -> list[Candidate]:
     """The candidates for both."""
-    del model
-    done = command("regenerate", FILE, "--from-errors", "--pending", "--json")
+    done = command("regenerate", FILE, "--from-errors", "--pending", "--json", *TRANSLATOR)
     assert (done.code, sorted(done.json["pending"])) == (1, ["berth", "leave"]), done.err
     return list(read(here))
 
@@ -184,7 +173,7 @@ def test_a_newer_candidate_takes_the_place_of_an_older_one(
     here: Path, waiting: list[Candidate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The older one is in the history; the same one again is the same candidate."""
-    same = command("regenerate", FILE, "--unit", "berth", "--pending", "--json")
+    same = command("regenerate", FILE, "--unit", "berth", "--pending", "--json", *TRANSLATOR)
     assert same.json["pending"] == {"berth": waiting[0].id}
     assert command("history", FILE, "--json").json["entries"] == []
 

@@ -15,9 +15,7 @@ from pathlib import Path
 
 import pytest
 from command_line import at_terminal, command
-from plugin_project import emulated
-from review_work import FILE, WRONG, german, write_project
-from unit_project import translate
+from review_work import FILE, TRANSLATOR, WRONG, german, write_project
 from unit_work import GERMAN, write_json
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -29,8 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in which candidates wait for two strings."""
     monkeypatch.chdir(tmp_path)
     write_project(tmp_path, monkeypatch)
-    with emulated(monkeypatch, translate):
-        command("regenerate", FILE, "--from-errors", "--pending")
+    command("regenerate", FILE, "--from-errors", "--pending", *TRANSLATOR)
     return tmp_path
 
 
@@ -97,6 +94,7 @@ def test_a_review_at_eighty_columns(here: Path) -> None:
     assert command("review", "--check").code == 1
 
 
+@pytest.mark.sweep
 def test_what_no_longer_fits_cannot_be_accepted_by_a_key(here: Path) -> None:
     """The reason stands there; ``R`` rejects it and the rest."""
     write_json(here / FILE, {**WRONG, "berth": "Platz {number}"})

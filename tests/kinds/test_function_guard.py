@@ -24,12 +24,12 @@ def place_of(text: str) -> tuple[ModuleSource, Place]:
     return module, place
 
 
-def compared(module: str, code: str, test: str = "") -> list[Issue]:
+def compared(module: str, code: str, test: str = "", failures: tuple[str, ...] = ()) -> list[Issue]:
     """Return what is said of code that replaces what stands in a module."""
     old = place_of(module)
     new = place_of(FunctionRegion().replace(module, {old[1].name: code}))
     alone = find_cheats(nodes_of(*new), new[1])
-    return [*alone, *compare_code(old, new, [test] if test else [])]
+    return [*alone, *compare_code(old, new, [test] if test else [], failures)]
 
 
 def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
@@ -102,6 +102,25 @@ def test_honest_code_is_left_alone(name: str) -> None:
     old, new = HONEST[name]
 
     assert not compared(module_of(old), new, "def test_it():\n    assert tide('noon') == 720\n")
+
+
+CHECKED = "if more > 365:\n    raise ValueError(more)\nassert text != 'x'\nreturn 0"
+
+
+@pytest.mark.parametrize(
+    ("failure", "left"),
+    [
+        ("[TEST] test_it fails: ValueError: 400\nraised by: raise ValueError(more)", 1),
+        ("[TEST] test_it fails: DID NOT RAISE <class 'ValueError'>", 2),
+        ("the example shows something else\nexpected: 1\ngot:      ValueError: 400", 1),
+        ("the example shows something else\nexpected: ValueError: 400\ngot:      1", 2),
+    ],
+)
+def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
+    """Where the failure is that it refuses, and not that nothing was refused."""
+    found = compared(module_of(CHECKED), "return 1", failures=(failure,))
+
+    assert len(found) == left
 
 
 @pytest.mark.parametrize(

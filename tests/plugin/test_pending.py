@@ -79,29 +79,31 @@ def test_a_unit_that_would_be_healed_waits(
     assert units.german() == GERMAN
 
 
-def test_candidates_of_a_store_with_workers_and_ahead_of_their_turn(project: Project) -> None:
-    """The folder of the store stays byte for byte; the type is named with its id."""
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--regen-jobs", "3"), id="jobs"),
+        pytest.param(("-n", "2"), id="workers", marks=pytest.mark.sweep),
+    ],
+)
+def test_candidates_of_stores(project: Project, options: tuple[str, ...]) -> None:
+    """The folders of the stores stay byte for byte; each type is named with its id."""
     project.broken()
     project.broken("GET_v2_projects")
     project.answered_by("Good")
     before = contents(project.path)
 
-    result = project.run("--regen", "--regen-pending", "-n", "2")
-    ahead = project.run("--regen", "--regen-pending", "--regen-jobs", "3", "--junitxml=j.xml")
+    result = project.run("--regen", "--regen-pending", *options)
 
-    assert result.ret == ahead.ret == pytest.ExitCode.TESTS_FAILED
-    (project.path / "j.xml").unlink()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert contents(project.path) == before
     waiting = candidates(project.path)
-    assert [each["place"] for each in waiting] == [
-        "generated/GET_v1_projects",
-        "generated/GET_v2_projects",
-    ]
-    for run in (result, ahead):
-        run.stdout.fnmatch_lines(["*2 candidates wait for review: pytest-regen review"])
-        assert all(f"[{each['id']}]" in run.stdout.str() for each in waiting)
+    assert [each["name"] for each in waiting] == ["Owner", "Owner"]
+    result.stdout.fnmatch_lines(["*2 candidates wait for review: pytest-regen review"])
+    assert all(f"[{each['id']}]" in result.stdout.str() for each in waiting)
 
 
+@pytest.mark.sweep
 def test_a_test_of_the_users_own_is_tried_and_the_candidate_taken_out(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""README, tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
+"""README, tutorials and how-tos work as they stand there, step by step: ``support/articles``."""
 
 import re
 from collections.abc import Iterator
@@ -26,14 +26,17 @@ DEAR = frozenset(
         "agent",
         "cost-of-a-heal",
         "drop-a-hand-edit",
+        "fail-on-stale",
         "github-actions",
         "ignore-a-code",
         "keep-a-hand-edit",
         "merge-conflict",
-        "own-endpoint",
         "other-models",
+        "own-endpoint",
         "own-test",
         "re-record",
+        "record-once",
+        "types-without-a-model",
         "xdist",
     }
 )

@@ -88,16 +88,23 @@ def process(
 
 
 def at_terminal(
-    *words: object, cwd: Path, typed: str = "", env: Mapping[str, str] | None = None
+    *words: object,
+    cwd: Path,
+    typed: str = "",
+    env: Mapping[str, str] | None = None,
+    module: str = "pytest_regen",
 ) -> Ran:
-    """Run a command as a real process at a terminal of 100 columns; ``err`` is what is seen."""
+    """Run a command as a real process at a terminal of 100 columns; ``err`` is what is seen.
+
+    The stdout of pytest, another ``module``, is a terminal as well.
+    """
     ours, theirs = pty.openpty()
     running = subprocess.Popen(
-        [sys.executable, "-m", "pytest_regen", *map(str, words)],
+        [sys.executable, "-m", module, *map(str, words)],
         cwd=cwd,
-        env={**_environment(env), "TERM": "xterm-256color", "COLUMNS": "100"},
+        env={**_environment(None), "TERM": "xterm-256color", "COLUMNS": "100", **(env or {})},
         stdin=theirs,
-        stdout=subprocess.PIPE,
+        stdout=theirs if module == "pytest" else subprocess.PIPE,
         stderr=theirs,
     )
     os.close(theirs)
@@ -109,7 +116,7 @@ def at_terminal(
     out, _ = running.communicate()
     watch.cancel()
     os.close(ours)
-    return Ran(running.returncode, out.decode(), seen)
+    return Ran(running.returncode, (out or b"").decode(), seen)
 
 
 def _read_all(terminal: int) -> str:

@@ -27,7 +27,9 @@ from pytest_regen.units.place import UnitFile, open_units
 __all__ = [
     "FILE",
     "STORE",
+    "TRANSLATOR",
     "WRONG",
+    "Translator",
     "accept_everything",
     "accept_or_reject",
     "german",
@@ -59,16 +61,22 @@ def german(root: Path) -> dict[str, str]:
     return strings
 
 
-class _Translator:
-    """Knows one string, and the code of the stores of these tests."""
+TRANSLATOR = ("--provider", "review_work:Translator")
+"""Options of a command that asks one who knows the strings."""
+
+
+class Translator:
+    """Knows the strings, and the code of the stores of these tests."""
 
     def __init__(self) -> None:
         self._code = Good()
 
     def send(self, request: TurnRequest) -> Reply:
         """Answer as a model would."""
+        text = request.messages[0].content
+        known = (GERMAN[name] for name, english in ENGLISH.items() if english in text)
         if "harbour" in request.system:
-            return Reply(GERMAN["berth"], model="a-model", usage=Usage(input_tokens=9))
+            return Reply(next(known), model="a-model", usage=Usage(input_tokens=9))
         return self._code.send(request)
 
 
@@ -91,7 +99,7 @@ def place_of(root: Path, candidate: Candidate) -> Place[Any]:
 
 def heal_for_review(root: Path) -> None:
     """Let what heals both wait; the unit is tried by a test of its own meanwhile."""
-    settings = TurnSettings(_Translator(), pending=Pending(root, "a test"))
+    settings = TurnSettings(Translator(), pending=Pending(root, "a test"))
     file = unit_file(root)
 
     def check() -> tuple[str, ...]:

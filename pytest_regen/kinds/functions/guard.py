@@ -57,7 +57,10 @@ def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
 
 
 def compare_code(
-    old: tuple[ModuleSource, Place], new: tuple[ModuleSource, Place], tests: Sequence[str]
+    old: tuple[ModuleSource, Place],
+    new: tuple[ModuleSource, Place],
+    tests: Sequence[str] = (),
+    failures: Sequence[str] = (),
 ) -> Iterator[Issue]:
     """Yield by what new code is tested less than the code that it replaces.
 
@@ -65,9 +68,10 @@ def compare_code(
         old: the module with the code that stands, and its place.
         new: the module with the candidate, and the place.
         tests: the sources of the tests that asked for it.
+        failures: what was wrong with the old code, in words; a check that failed may go.
     """
     with suppress(SyntaxError, *_UNREADABLE):
-        ours = _Code(*new, tests)
+        ours = _Code(*new, tests, failures)
         dropped: tuple[Weakness, ...] = ()
         before: tuple[Weakness, ...] = ()
         with suppress(SyntaxError):
@@ -95,9 +99,16 @@ class _Code:
         SyntaxError: it is not legal.
     """
 
-    def __init__(self, module: ModuleSource, place: Place, tests: Sequence[str]) -> None:
+    def __init__(
+        self,
+        module: ModuleSource,
+        place: Place,
+        tests: Sequence[str] = (),
+        failures: Sequence[str] = (),
+    ) -> None:
         self.nodes = nodes_of(module, place)
         self.place = place
+        self.failures = failures
         self._text = module.spans[place.name].text
         self._modules = {
             (alias.asname or alias.name).partition(".")[0]
@@ -343,13 +354,21 @@ def _dropped_checks(old: _Code, new: _Code) -> Iterator[Weakness]:
         for node in new.nodes
         if isinstance(node, ast.If | ast.Assert) and _checks(node)
     }
+    known = {canonical(node.test) for node in old.nodes if isinstance(node, ast.If)}
+    handled = [
+        _atoms(ast.walk(node.test))
+        for node in new.nodes
+        if isinstance(node, ast.If) and canonical(node.test) not in known
+    ]
     said: set[str] = set()
     for node in old.nodes:
         if not isinstance(node, ast.If | ast.Assert) or canonical(node.test) in same:
             continue
         raised = _checks(node)
-        if not raised or ours[raised] >= theirs[raised]:
+        if not raised or ours[raised] >= theirs[raised] or _failed(raised, node, new.failures):
             continue
+        if isinstance(node, ast.Assert) and any(_atoms_of(node.test) <= one for one in handled):
+            continue  # A case that could not be is one that is dealt with now.
         if ours[raised] and not _lost(node.test, there):
             continue
         shown = ast.unparse(node.test)
@@ -358,6 +377,13 @@ def _dropped_checks(old: _Code, new: _Code) -> Iterator[Weakness]:
             gone = "asserts" if isinstance(node, ast.Assert) else f"raises {raised} where"
             message = f"drops a check: it no longer {gone} {in_quotes(shown[:160])}"
             yield Weakness(("check", raised, canonical(node.test)), message, None, _KEEP)
+
+
+def _failed(raised: str, node: ast.If | ast.Assert, failures: Sequence[str]) -> bool:
+    """Return whether a check is what the tests failed with: then it was wrong."""
+    shown = raised if isinstance(node, ast.If) else f"assert {ast.unparse(node.test)}"
+    got = (words.rpartition("got:")[2] for words in failures if "DID NOT RAISE" not in words)
+    return any(shown in words for words in got)
 
 
 def _checks(node: ast.AST) -> str:
@@ -414,6 +440,18 @@ def _atoms(nodes: Iterable[ast.AST]) -> set[object]:
                 found |= {number, number + 1, number - 1}
             case ast.Constant(value=value):
                 found.add(repr(value))
+            case ast.Attribute(attr=name) | ast.Name(id=name):
+                found.add(name)
+    return found
+
+
+def _atoms_of(test: ast.expr) -> set[object]:
+    """Return the names and the constants of a condition, each as it is written."""
+    found: set[object] = set()
+    for node in ast.walk(test):
+        match node:
+            case ast.Constant(value=value):
+                found.add(value if isinstance(value, int | float) else repr(value))
             case ast.Attribute(attr=name) | ast.Name(id=name):
                 found.add(name)
     return found

@@ -128,7 +128,7 @@ class Function(Kind):
         """Return by what new code is tested less than the old."""
         modules = read_module(old.file_text), read_module(new.file_text)
         before, after = ((module, module.places[new.name]) for module in modules)
-        return compare_code(before, after, new.tests)
+        return compare_code(before, after, new.tests, new.failures)
 
     def prepare(self, files: Sequence[Path]) -> None:
         """Judge the units of files, all together, that were not judged before."""
