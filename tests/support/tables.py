@@ -19,7 +19,7 @@ ParameterSet = type(pytest.param())
 def each(
     names: str | tuple[str, ...],
     rows: Iterable[Any],
-    ids: Iterable[str] | Callable[[Any], str] | None = None,
+    ids: Iterable[object] | Callable[[Any], str] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Call a test with each row, in one case; it is read as ``pytest.mark.parametrize`` is.
 
@@ -65,18 +65,19 @@ def _folder(parent: Path, number: int) -> Path:
 
 
 def _table(
-    names: list[str], rows: list[Any], ids: Iterable[str] | Callable[[Any], str] | None
+    names: list[str], rows: list[Any], ids: Iterable[object] | Callable[[Any], str] | None
 ) -> list[tuple[str, Mapping[str, Any]]]:
     assert rows, "a table without rows says nothing"
     tell = ids if callable(ids) else lambda value: repr(value)[:80]
     given = [] if ids is None or callable(ids) else list(ids)
     assert not given or len(given) == len(rows)
-    table = []
+    table: list[tuple[str, Mapping[str, Any]]] = []
     for number, row in enumerate(rows):
-        word, values = None, row if len(names) > 1 else (row,)
+        word: object = None
+        values = row if len(names) > 1 else (row,)
         if isinstance(row, ParameterSet):
             assert not row.marks, "a row has no marks of its own"
             word, values = row.id, row.values
         word = given[number] if given else word or "-".join(map(tell, values))
-        table.append((word, dict(zip(names, values, strict=True))))
+        table.append((str(word), dict(zip(names, values, strict=True))))
     return table
