@@ -76,7 +76,7 @@ _TRANSLATIONS = """
 source = "locales/en.json"
 targets = "locales/*.json"
 """
-"""With these, what the report has beside the function: one that passes, and a catalogue with a fault."""
+"""With these the report has more: a function that passes, and a catalogue with a fault."""
 
 
 def _reply(body: dict[str, Any], **_: Any) -> str:
