@@ -369,7 +369,7 @@ def miss(
             left = display_path(partial_path(path))
             why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
-            f"no cassette at {display_path(path)}, and {asked} needs one",
+            f"no cassette at {display_path(path)}: {asked} is not recorded yet",
             why=why,
             hint=command or _record_command("once", asked),
             host=asked.host,

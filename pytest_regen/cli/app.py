@@ -198,7 +198,7 @@ def _following(words: Sequence[str]) -> str:
     """Return what comes after a command that went well, and does not say so itself."""
     if "--dry-run" in words:
         return shlex.join(["pytest-regen", *(word for word in words if word != "--dry-run")])
-    return "pytest"
+    return "pytest-regen review" if "--pending" in words else "pytest"
 
 
 def _tell_stopped() -> None:

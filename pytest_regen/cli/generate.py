@@ -49,6 +49,7 @@ from pytest_regen.documents import read_document
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.text import plural
+from pytest_regen.units.naming import command
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration import GenerateResult
@@ -107,16 +108,30 @@ def generate(
         bool, typer.Option("--request", help="Read what operations take, not what they answer.")
     ] = False,
     status: Annotated[
-        str | None, typer.Option("--status", help="Response to read, exactly.")
+        str | None,
+        typer.Option(
+            "--status",
+            help="Response to read, exactly; by default 200, else the lowest 2xx with JSON, else "
+            "default.",
+        ),
     ] = None,
     fields_per_page: Annotated[
-        int | None, typer.Option("--fields-per-page", min=1, help="Instead of a token target.")
+        int | None,
+        typer.Option(
+            "--fields-per-page", min=1, help="Fields or values on a page; by default by tokens."
+        ),
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", help="Namespace of the source.")
+        str | None,
+        typer.Option(
+            "--namespace",
+            help="Namespace of the source; by default the stored one, else one made from the "
+            "operation.",
+        ),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option("--profile", help="Profile of the language.")
+        str | None,
+        typer.Option("--profile", help="Profile of the language; by default the stored one."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
@@ -378,12 +393,25 @@ def _refuse_pending(path: Path, *, pending: bool) -> None:
         )
 
 
+def _is_catalogue(path: Path) -> bool:
+    from pytest_regen.cli.starts import is_catalogue
+
+    return is_catalogue(path)
+
+
 def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:
     """Refuse a path without an operation where it may be meant for a kind.
 
     Raises:
         UsageError: the project has kinds, and none claims the path.
     """
+    is_module = path.suffix == ".py" and path.is_file()
+    if is_module or (not names_operations and path.is_file() and _is_catalogue(path)):
+        raise UsageError(
+            f"no kind claims {short_path(path)}",
+            why="neither functions nor translations in [tool.pytest-regen] name it",
+            hint=command("init", short_path(path).as_posix()),
+        )
     if project.kinds and not names_operations:
         raise UsageError(
             f"no kind claims {short_path(path)}",

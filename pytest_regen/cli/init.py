@@ -25,9 +25,8 @@ from pytest_regen.cli.output import (
     show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_with_examples
-from pytest_regen.errors import UsageError
-from pytest_regen.kinds.functions.source import parse
+from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_in
+from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
@@ -141,7 +140,7 @@ def init(
         _finish(plan, 0, again, as_json=as_json)
     if not yes and not (asks and confirm("Do this?", default=True)):
         if not as_json and not asks:
-            fail("nothing was written", why="nobody could be asked")
+            fail("nothing was written", why="init asks before it writes, and there is no terminal")
         _finish(plan, 0 if asks else 2, again, as_json=as_json)
     code = plan.carry_out()
     _finish(plan, code, start.following() if code < 2 else "", as_json=as_json, is_written=True)
@@ -422,7 +421,6 @@ def _has_examples(path: Path) -> bool:
     if is_test or path.name in {"conftest.py", "setup.py"}:
         return False
     try:
-        text = path.read_text("utf-8")
-        return ">>>" in text and bool(functions_with_examples(parse(text))[0])
-    except (OSError, ValueError, SyntaxError):
+        return b">>>" in path.read_bytes() and bool(functions_in(path)[0])
+    except (OSError, RegenError):
         return False

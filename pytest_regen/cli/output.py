@@ -457,13 +457,19 @@ ModelOption = Annotated[
     str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
 ]
 Attempts = Annotated[
-    int | None, typer.Option("--attempts", min=1, help="Replies per page at most.")
+    int | None,
+    typer.Option(
+        "--attempts",
+        min=1,
+        help="Replies per page at most, the first included; by default 2, or as in the settings.",
+    ),
 ]
 Jobs = Annotated[
     int, typer.Option("--jobs", min=1, help="Pages asked at the same time; of a batch, all are.")
 ]
 BudgetTokens = Annotated[
-    int | None, typer.Option("--budget", min=1, help="Tokens this command may spend.")
+    int | None,
+    typer.Option("--budget", min=1, help="Tokens this command may spend, input and output."),
 ]
 CassetteOption = Annotated[
     Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")

@@ -173,8 +173,7 @@ class Project:
             raise UsageError(
                 f"no function of {here} has markers yet",
                 why="only what stands between a [REGEN:BEGIN name] and its END is a unit",
-                hint=f"put them around one that is there: pytest-regen adopt "
-                f"{shlex.quote(str(here))} --unit NAME",
+                hint=f"pytest-regen init {shlex.quote(str(here))}",
             )
 
     def unit_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":

@@ -108,7 +108,8 @@ def regenerate(
         ),
     ],
     types: Annotated[
-        list[str] | None, typer.Option("--type", help="Type to regenerate; may be repeated.")
+        list[str] | None,
+        typer.Option("--type", help="Type to regenerate, all by default; may be repeated."),
     ] = None,
     pages: Annotated[
         list[int] | None,
@@ -655,11 +656,10 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
         if words:
             fact("stopped", f"{name}: {words} ({reason})", "yellow")
     show_issues({"": result.validation}, str(result.source_path))
-    if not (result.calls or result.stop_reasons or result.skipped or result.failures):
+    if result.calls or result.stop_reasons or result.skipped or result.failures:
+        say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
+    else:
         say(f"{result.source_path}: no errors, nothing to ask", "green")
-        next_step(f"pytest {shlex.quote(str(result.source_path.parent))}")
-        return
-    say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
     show_failures(result.failures)
     show_pending(result.pending)
     if not (result.failures or result.pending):

@@ -12,8 +12,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from pytest_regen.cli.desk import Desk, candidate_facts, following, stored_diff
 from pytest_regen.cli.output import console, fact, fail, next_step, say, without_tricks
-from pytest_regen.cli.review import Desk, candidate_facts, following, stored_diff
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.pending import Candidate
 from pytest_regen.text import plural

@@ -38,7 +38,8 @@ __all__ = [
     "Start",
     "StoreOptions",
     "find_start",
-    "functions_with_examples",
+    "functions_in",
+    "is_catalogue",
 ]
 
 NEW_LANGUAGE: Final = "python"
@@ -302,8 +303,20 @@ class Functions:
         return "pytest"
 
 
-def functions_with_examples(tree: ast.Module) -> tuple[list[str], list[str]]:
-    """Return the functions and methods of a module whose docstrings have examples, and all."""
+def functions_in(path: Path) -> tuple[list[str], list[str]]:
+    """Return the functions and methods of a module whose docstrings have examples, and all.
+
+    Raises:
+        UsageError: it is not legal Python.
+    """
+    text = path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
+    try:
+        tree = parse(text)
+    except SyntaxError as error:
+        place = f"{short_path(path).as_posix()}:{error.lineno}"
+        raise UsageError(
+            f"{place} is not legal Python", why=error.msg, hint="correct the file"
+        ) from None
     good: list[str] = []
     every: list[str] = []
 
@@ -338,13 +351,7 @@ def _find_functions(
             why=f"its root is {project.root}",
             hint="name a file below it, or run the command in the project of that file",
         )
-    text = path.read_bytes().decode("utf-8", "replace")
-    try:
-        good, every = functions_with_examples(parse(text.removeprefix("\ufeff")))
-    except SyntaxError as error:
-        raise UsageError(
-            f"{here}:{error.lineno} is not legal Python", why=error.msg, hint="correct the file"
-        ) from None
+    good, every = functions_in(path)
     if wanted:
         names = list(wanted)
     elif len(good) > 1:
@@ -359,7 +366,7 @@ def _find_functions(
             why=f"it has {shorten(every)}" if every else "",
             hint=command("init", f"{here}::{every[0]}") if every else "name another file",
         )
-    region = FunctionRegion()
+    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     there = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in there]:
         try:
@@ -531,7 +538,7 @@ def find_start(
             f"--unit {units[0]} names a function, and {path} is no Python file",
             hint="leave the option out",
         )
-    if _is_catalogue(path):
+    if is_catalogue(path):
         return _find_catalogue(project, path, out)
     return _find_description(project, path, options, choose)
 
@@ -539,7 +546,7 @@ def find_start(
 _OF_DESCRIPTIONS: Final = {"openapi", "swagger", "$schema", "$defs", "definitions", "$ref"}
 
 
-def _is_catalogue(path: Path) -> bool:
+def is_catalogue(path: Path) -> bool:
     """Return whether a file is a catalogue by its name, and not a description by what it holds."""
     if path.suffix == ".arb":
         return True

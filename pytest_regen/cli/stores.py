@@ -27,7 +27,7 @@ from pytest_regen.cli.output import (
     show_issues_by_type,
 )
 from pytest_regen.cli.project import Project
-from pytest_regen.errors import StoreWriteError, UsageError
+from pytest_regen.errors import RegenError, StoreWriteError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import fixable
 from pytest_regen.regeneration.regenerate import write_summary
@@ -407,6 +407,7 @@ def adopt(
     named, separator, unit = str(path).partition("::")
     if separator and not path.exists():
         path, units = Path(named), [*(units or ()), unit]
+    units = units or _only_function(Project.here(), path)
     if units and path.is_file():
         enclose_in_file(Project.here(), path, units)
     if file := Project.here().unit_file(path, units):
@@ -432,6 +433,22 @@ def adopt(
                 say(f"{path}: no type was edited by hand")
             next_step(f"pytest {where}")
     raise typer.Exit(int(any(result.has_errors for result in left.values())))
+
+
+def _only_function(project: Project, path: Path) -> list[str] | None:
+    """Return the one function of a module without markers; ``None`` of any other file."""
+    if path.suffix != ".py" or not path.is_file():
+        return None
+    real = Path.cwd() / path
+    if project.kinds.kind_to_enclose(real) is None or project.kinds.kind_of(real) is not None:
+        return None
+    from pytest_regen.cli.starts import functions_in
+
+    try:
+        every = functions_in(path)[1]
+    except RegenError:
+        return None  # Said where the file is opened.
+    return every if len(every) == 1 else None
 
 
 def _remaining_issues(path: Path, types: Collection[str]) -> dict[str, ValidationResult]:

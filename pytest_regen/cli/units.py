@@ -710,9 +710,9 @@ def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:
         files = [*named, place] if isinstance(named, list) else [place]
         raise UsageError(
             f"{short_path(path)} is not among the files whose functions are gated",
-            why="[tool.pytest-regen] does not name it",
-            hint=f"write `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
-            f"{short_path(project.root / 'pyproject.toml')}, then run the same command again",
+            why=f"it takes `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
+            f"{short_path(project.root / 'pyproject.toml')}",
+            hint=command("init", f"{short_path(path).as_posix()}::{names[0]}"),
         )
     if kind is not None and place is not None:
         new = enclose_units(UnitFile(kinds, place, kind), names)

@@ -180,6 +180,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from pytest_regen.pytest_plugin.summary import RunLog
 
         log = RunLog(config, choices)
+        if has_kinds(config):
+            from pytest_regen.pytest_plugin.units import notes_on_kinds
+
+            log.notes += notes_on_kinds(config)
         config.pluginmanager.register(log, "regen-log")
         if is_reported(config):
             from pytest_regen.pytest_plugin.report_log import report_to

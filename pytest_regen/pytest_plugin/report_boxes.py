@@ -244,10 +244,13 @@ class Boxes:
         issues = entry["issues"]
         is_clean = not _errors(issues)
         verdict = "Kept" if entry["kept"] else "Not kept"
+        left = len(_errors(issues))
         if is_clean:
             words = "nothing is wrong with it any more" if entry["kept"] else ""
+        elif entry["kept"]:
+            words = f"it is better than what was there, {plural(left, 'error')} left"
         else:
-            words = plural(len(_errors(issues)), "error")
+            words = plural(left, "error")
         rows = [element("li", self._issue(issue)) for issue in _errors(issues)]
         return _message(
             "trial good" if entry["kept"] and is_clean else "trial bad",

@@ -1,6 +1,7 @@
 """The report as one page: no script, nothing from elsewhere, every text escaped."""
 
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -43,6 +44,10 @@ _TALK: Final = 2_000_000
 _UNITS: Final = 8
 """Units whose tokens are shown as bars."""
 _TABLE_ROWS: Final = 500
+_GROUPED: Final = 48
+"""Closed boxes of a section that still stand one below the other."""
+_MANY: Final = 100
+"""Rows of a list that is open at first."""
 _OPEN: Final = 12
 """Boxes of a section that are open at first; more would be a wall."""
 _MODES: Final = {
@@ -322,14 +327,15 @@ def _sections(report: Json) -> Iterator[Child]:
     yield _waiting(report)
     for outcome, title in (("failed", "Failing"), ("regenerated", "Regenerated")):
         found = by_outcome[outcome]
-        boxes = [made.item(item, is_open=number < _OPEN) for number, item in enumerate(found)]
-        yield _section(outcome, title, len(found), boxes)
+        yield _section(outcome, title, len(found), [_codes(found, made), *_boxes(found, made)])
     weaker = list(_weakened(items))
     yield _section("weakened", "Weakened", len(weaker), made.weakened(weaker))
     yield _names("unfinished", "Unfinished", by_outcome["unfinished"], is_open=True)
     warnings = [(item, issue) for item in items for issue in item["issues"]]
     warnings = [(item, issue) for item, issue in warnings if issue["severity"] == "warning"]
-    yield _section("warnings", "Warnings", len(warnings), made.warnings(warnings))
+    is_short = len(warnings) <= _MANY
+    listed = made.warnings(warnings)
+    yield _section("warnings", "Warnings", len(warnings), listed, is_open=is_short)
     notes = report["cassettes"]["notes"]
     boxes = [*cause_boxes(report["cassettes"]["causes"]), *cassette_boxes(notes)]
     yield _section("drifted", "Drift and recordings", len(notes), boxes)
@@ -338,6 +344,42 @@ def _sections(report: Json) -> Iterator[Child]:
     yield _section("changed", "Changed files", len(changed), files)
     yield _names("passed", "Passed", by_outcome["passed"])
     yield _names("skipped", "Skipped", by_outcome["skipped"])
+
+
+def _codes(items: Sequence[Json], made: Boxes) -> Child:
+    """Return how many of many items have which code, the most frequent first."""
+    if len(items) <= _OPEN:
+        return None
+    counts = Counter(
+        code
+        for item in items
+        for code in {issue["code"] for issue in item["issues"] if issue["severity"] == "error"}
+        if code
+    )
+    rows = [
+        element("li", (made.code(code), f"{count:,}")) for code, count in counts.most_common(_OPEN)
+    ]
+    return element("ul", rows, class_="codes") if rows else None
+
+
+def _boxes(items: Sequence[Json], made: Boxes) -> Iterator[Child]:
+    """Yield a box for each item: the first ones open, of very many the rest by their file."""
+    for item in items[:_OPEN]:
+        yield made.item(item, is_open=True)
+    rest = items[_OPEN:]
+    if len(rest) <= _GROUPED:
+        yield from (made.item(item, is_open=False) for item in rest)
+        return
+    by_place: dict[str, list[Json]] = {}
+    for item in rest:
+        by_place.setdefault(item["id"].partition("::")[0], []).append(item)
+    for place, group in by_place.items():
+        head = (
+            element("h3", element("b", visible(place)), class_="id"),
+            element("span", plural(len(group), "more item"), class_="reason"),
+        )
+        boxes = [made.item(item, is_open=False) for item in group]
+        yield element("details", (element("summary", head), boxes), class_="group")
 
 
 def _waiting(report: Json) -> Child:

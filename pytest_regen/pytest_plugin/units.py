@@ -52,6 +52,7 @@ __all__ = [
     "kind_name",
     "kinds_of",
     "marked_units",
+    "notes_on_kinds",
     "select_units",
     "unit_nodes",
     "units_of",
@@ -117,6 +118,15 @@ def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelect
         return selection, [arg for arg in args if not _take(arg, config, kinds, selection)]
     except RegenError as error:
         raise plain_usage_error(str(error)) from None
+
+
+def notes_on_kinds(config: pytest.Config) -> Iterator[str]:
+    """Yield what is to be said of kinds without a unit, as their tests are not there either."""
+    for one in kinds_of(config).unmarked():
+        yield (
+            f"note: {one.origin}: no function of {', '.join(one.globs)} has markers yet; "
+            "next: pytest-regen init"
+        )
 
 
 def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitSelection) -> bool:

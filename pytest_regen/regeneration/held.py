@@ -21,6 +21,7 @@ from pytest_regen.regeneration.places import Place, PlaceUpdate, Trial, V
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
+    FailedTest,
     Feedback,
     Known,
     Pending,
@@ -187,6 +188,11 @@ class HeldPlace(Generic[V]):
             issues_before=_scrubbed(stored.issues(name)),
             issues_after=_scrubbed(candidate.issues(name)),
             feedback=tuple(scrub_text(_words(note)) for note in self._feedback),
+            tests=tuple(
+                scrub_text(note.source)
+                for note in self._feedback
+                if isinstance(note, FailedTest) and note.source
+            ),
             asked_by=scrub_text(self._pending.asked_by),
             made_at=moment(),
         )
@@ -280,7 +286,8 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
         KindError: a method of the kind raised.
     """
     outputs = {output.page: output for output in candidate.outputs}
-    wanted: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, ())
+    tests = [FailedTest("a test failed", source) for source in candidate.tests]
+    wanted: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, tests)
     found = []
     for ask in place.asks(view, candidate.name, wanted, _NOBODY):
         output = outputs[ask.page]

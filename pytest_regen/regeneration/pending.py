@@ -103,6 +103,8 @@ class Candidate:
     issues_after: tuple[Issue, ...] = ()
     feedback: tuple[str, ...] = ()
     """What the asking test reported, beyond the issues."""
+    tests: tuple[str, ...] = ()
+    """The sources of the tests that the correction showed: a text made for them alone is weaker."""
     asked_by: str = ""
     """The test item, or the command."""
     made_at: str = ""
@@ -138,6 +140,7 @@ class Candidate:
             "issues_before": [issue.to_json() for issue in self.issues_before],
             "issues_after": [issue.to_json() for issue in self.issues_after],
             "feedback": list(self.feedback),
+            "tests": list(self.tests),
             "basis": self.basis,
             "outputs": [output.to_json() for output in self.outputs],
         }
@@ -165,6 +168,7 @@ class Candidate:
             _issues(node, "issues_before"),
             _issues(node, "issues_after"),
             tuple(map(str, node.list("feedback"))),
+            tuple(map(str, node.list("tests"))),
             node.text("asked_by"),
             node.text("made_at"),
         )

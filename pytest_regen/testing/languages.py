@@ -216,7 +216,7 @@ class LanguageConformance:
 
     def test_code_never_weakens_itself(self) -> None:
         """``weakens`` has nothing against the code of a type beside that very code."""
-        for type_ in self.ir().types:
+        for type_ in self.ir.types:
             code = self.write(type_)
             assert not find_weaknesses(self.target, type_, code, code)
 

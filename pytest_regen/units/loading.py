@@ -188,6 +188,15 @@ class ProjectKinds:
             None,
         )
 
+    def unmarked(self) -> Iterator[KindOfFile]:
+        """Yield the kinds whose units stand between markers, and whose files have none yet."""
+        for one in self.kinds:
+            if getattr(one.kind.region, "enclose", None) is None or one.is_installed:
+                continue
+            files = (path for path, kind in self.files.items() if kind is one.kind)
+            if not any(b"[REGEN:BEGIN" in path.read_bytes() for path in files if path.is_file()):
+                yield one
+
     def absolute(self, path: Path | str) -> Path:
         """Return a path seen from the root, links left as they are."""
         return Path(os.path.normpath(self.root / path))

@@ -339,7 +339,7 @@ class FileUnits:
         elif not same_text(self.kind, entry.output, unit.text):
             yield Issue.of(
                 "DRIFT",
-                "the text is not the recorded one: somebody edited it",
+                "the text differs from the recorded one: it was edited by hand",
                 type_name=name,
                 line=line,
                 detail=f"recorded: {_clip(entry.output)}\nstands:   {_clip(unit.text)}",

@@ -20,7 +20,7 @@ def run_with(folder: Path, name: str, code: str) -> tuple[int, str]:
     """Run a command with a module of this name in front of all others; return how it ended."""
     folder.joinpath(f"{name}.py").write_text(_PRESS + code, "utf-8")
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    ran = process("--version", cwd=folder, env={**os.environ, "PYTHONPATH": path})
+    ran = process("--version", anew=True, cwd=folder, env={**os.environ, "PYTHONPATH": path})
     return ran.code, ran.err
 
 

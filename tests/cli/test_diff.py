@@ -53,7 +53,7 @@ def test_nothing_changed() -> None:
     ran = command("diff", write("a.json"), write("b.json"))
 
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "1 operation, nothing changed\n"
+    assert ran.err == "1 operation, nothing changed\n  next: pytest\n"
 
 
 def test_for_people() -> None:
@@ -144,7 +144,7 @@ def test_stores_and_descriptions_and_revisions() -> None:
     documents = command("diff", "HEAD:api.json", document, "--json")
 
     assert told(behind) == told(stores) == told(documents) == breaking
-    assert (followed.code, followed.err) == (0, "1 operation, nothing changed\n")
+    assert (followed.code, followed.err) == (0, "1 operation, nothing changed\n  next: pytest\n")
 
 
 def git(*words: str) -> None:

@@ -53,7 +53,8 @@ def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
     done = command("adopt", f"{FILE}::height")
 
     assert done.code == 2
-    assert f'write `functions = ["{FILE}"]` below [tool.pytest-regen]' in done.err
+    assert f'it takes `functions = ["{FILE}"]` below [tool.pytest-regen]' in done.err
+    assert done.err.endswith(f"  next: pytest-regen init {FILE}::height\n")
     assert (here / FILE).read_text("utf-8") == MODULE
 
 
@@ -67,14 +68,14 @@ def test_a_function_that_is_not_there(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("verb", ["adopt", "generate", "validate", "status", "history"])
+@pytest.mark.parametrize("verb", ["generate", "validate", "status", "history"])
 def test_a_module_without_markers_is_neither_store_nor_description(verb: str) -> None:
     """The error says what makes a unit, with the command."""
     done = command(verb, FILE)
 
     assert done.code == 2
     assert f"no function of {FILE} has markers yet" in done.err
-    assert f"pytest-regen adopt {FILE} --unit NAME" in done.err
+    assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
 
 
 def test_a_file_of_which_a_marker_is_lost_has_no_orphans(here: Path) -> None:
@@ -114,3 +115,30 @@ def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
 
     assert "Python" in plan["system"]
     assert "Return the height of the tide." in plan["asked"][0]["prompt"]
+
+
+def test_the_only_function_need_not_be_named(here: Path) -> None:
+    """Of several one has to be, and the command that takes all with examples is named."""
+    (here / "src/acme/more.py").write_text(
+        "def f():\n    return 1\ndef g():\n    return 2\n", "utf-8"
+    )
+
+    one, several = command("adopt", FILE), command("adopt", "src/acme/more.py")
+
+    assert (one.code, several.code) == (0, 2)
+    assert "[REGEN:BEGIN height]" in (here / FILE).read_text("utf-8")
+    assert several.err.endswith("  next: pytest-regen init src/acme/more.py\n")
+
+
+@pytest.mark.parametrize(("name", "text"), [(FILE, MODULE), ("locales/en.json", '{"a": "b"}')])
+def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, text: str) -> None:
+    """What sets it up is the next command."""
+    (here / "pyproject.toml").write_text("", "utf-8")
+    (here / name).parent.mkdir(exist_ok=True)
+    (here / name).write_text(text, "utf-8")
+
+    done = command("generate", name)
+
+    assert done.code == 2
+    assert f"no kind claims {name}" in done.err
+    assert done.err.endswith(f"  next: pytest-regen init {name}\n")

@@ -560,4 +560,4 @@ def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
     assert "STALE" not in validated.err
     assert "note: another version of pytest-regen made GET_kites" in validated.err
     after = command("validate", STORE)
-    assert (after.code, after.err) == (0, f"{STORE}: 2 types, no errors\n")
+    assert (after.code, after.err) == (0, f"{STORE}: 2 types, no errors\n  next: pytest\n")

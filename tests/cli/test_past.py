@@ -20,7 +20,8 @@ def test_an_empty_history_says_so(good: Path) -> None:
     """There is nothing to list, which is no error."""
     ran = command("history", good)
 
-    assert (ran.code, ran.err) == (0, f"{good}: nothing was replaced or rejected yet\n")
+    said = f"{good}: nothing was replaced or rejected yet\n  next: pytest {good}\n"
+    assert (ran.code, ran.err) == (0, said)
     assert command("history", good, "--json").json == {"entries": []}
 
 
@@ -102,12 +103,11 @@ def test_adopt_keeps_an_edit(good: Path) -> None:
 
     ran = command("adopt", good)
 
-    assert (ran.code, ran.err) == (
-        0,
-        f"  adopted     Owner page 1\n  next: pytest-regen validate {good}\n",
-    )
+    assert (ran.code, ran.err) == (0, f"  adopted     Owner page 1\n  next: pytest {good}\n")
     assert command("validate", good).code == 0
-    assert command("adopt", good).err == f"{good}: no type was edited by hand\n"
+    assert command("adopt", good).err == (
+        f"{good}: no type was edited by hand\n  next: pytest {good}\n"
+    )
 
 
 def test_adopt_of_one_type(good: Path) -> None:

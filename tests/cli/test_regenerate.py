@@ -139,7 +139,7 @@ def test_attempts_are_replies_per_page(broken: Path) -> None:
     assert one.code == 1
     assert "1 call," in one.err
     assert "Owner: the model makes the same mistakes again (no_progress)" in one.err
-    assert "--from-errors --provider plugin_answers:Stubborn --model ANOTHER" in one.err
+    assert "note: another model may do better: add --model NAME\n" in one.err
 
 
 def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
@@ -241,7 +241,10 @@ def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
     told = command("regenerate", broken, "--dry-run", "--json").json
 
     assert ran.code == 0
-    assert ran.err.endswith(f"{broken}: 1 page to ask; nothing written\n")
+    assert ran.err.endswith(
+        f"{broken}: 1 page to ask; nothing written\n"
+        f"  next: pytest-regen regenerate {broken} --from-errors\n"
+    )
     assert [(page["type_name"], page["page"]) for page in told["pages"]] == [
         ("ProjectDataObject", 1),
         ("ProjectDataObject", 2),
@@ -284,7 +287,9 @@ def test_a_clean_store_has_nothing_to_ask(good: Path) -> None:
     ran = command("regenerate", good, "--from-errors")
 
     assert ran.code == 0
-    assert ran.err.endswith(f"{good}/ProjectDataObject.cs: no errors, nothing to ask\n")
+    assert ran.err.endswith(
+        f"{good}/ProjectDataObject.cs: no errors, nothing to ask\n  next: pytest {good}\n"
+    )
 
 
 def test_errors_of_a_rejected_reply_are_not_said_to_remain(good: Path) -> None:
@@ -313,7 +318,7 @@ def test_a_folder_of_stores_is_healed(several: Path, recorder: type[Recorder]) -
     places = [line for line in done.err.splitlines() if line.startswith(("1/3", "2/3", "3/3"))]
     assert places == ["1/3 generated/GET_a", "2/3 generated/GET_b", "3/3 generated/GET_c"]
     assert done.err.index("GET_a/ProjectDataObject.cs:") < done.err.index("GET_b/ProjectDataObject")
-    assert done.err.splitlines()[-1] == "3 stores, 2 changed"
+    assert done.err.splitlines()[-2:] == ["3 stores, 2 changed", "  next: pytest"]
     assert len(recorder.requests) == 2
 
 
@@ -356,7 +361,7 @@ def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorde
     assert asked_then == 0
     assert done.code == 0, done.err
     assert {name for name, _ in pages(recorder)} == {whole}
-    assert done.err.splitlines()[-1].startswith("1 store")
+    assert done.err.splitlines()[-2].startswith("1 store")
 
 
 def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -> None:

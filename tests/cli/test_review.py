@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Ran, command
@@ -95,7 +96,7 @@ def test_accepted_ones_are_stored_and_rejected_ones_are_kept(
 
     done = command("review", "reject", f"{FILE}::leave")
     assert (done.code, german(here)["leave"]) == (0, WRONG["leave"]), done.err
-    assert command("review").err == "nothing waits for review\n"
+    assert command("review").err.startswith("nothing waits for review\n")
     assert command("review", "--check").code == 0
     past = command("history", FILE, "--json").json["entries"]
     assert [(each["reason"], each["output"]) for each in past] == [
@@ -106,7 +107,7 @@ def test_accepted_ones_are_stored_and_rejected_ones_are_kept(
 
 def test_a_filter_that_matches_nothing_says_so(waiting: list[Candidate]) -> None:
     """A path without candidates has none waiting; what is no path must be a candidate."""
-    assert command("review", "locales/en.json").err == "nothing waits for review\n"
+    assert command("review", "locales/en.json").err.startswith("nothing waits for review\n")
     assert FILE in command("review", "locales").err
     unknown = command("review", "accept", "zzzz")
     assert unknown.code == 2
@@ -222,6 +223,27 @@ def test_a_store_is_reviewed_alike(broken: Path, here: Path) -> None:
     assert command("history", broken, "--json").json["entries"][0]["reason"] == "replaced"
 
 
+def test_what_a_candidate_weakens_is_shown(good: Path, here: Path) -> None:
+    """It is an error of the candidate, so that it is not accepted as it is."""
+    here.joinpath("lax.py").write_text(
+        "from store_factory import GOOD\n"
+        "def answer(_messages):\n"
+        "    return GOOD['Owner', 1].replace('{', '{\\n#pragma warning disable CS8618', 1)\n",
+        "utf-8",
+    )
+    options = ("--type", "Owner", "--pending", "--accept-any", "--provider", "lax:answer")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(here))
+        command("regenerate", good, *options)
+
+    assert "[WEAKENED]" in command("review", "show", "--all").err
+    refused = command("review", "accept", "--all")
+    assert refused.code == 2
+    assert "would be worse than what stands there" in refused.err
+    assert "--accept-any, which takes it all the same" in refused.err
+    assert command("review", "accept", "--all", "--accept-any").code == 0
+
+
 def test_an_api_description_has_no_candidates(document: Path) -> None:
     """A store follows its description as a whole; the way to review it is named."""
     done = command("generate", document, "GET /kites", "--pending")
@@ -230,7 +252,7 @@ def test_an_api_description_has_no_candidates(document: Path) -> None:
     assert "pytest-regen regenerate STORE --pending" in done.err
 
 
-def forge(candidate: Candidate, folder: Path, **changes: str) -> None:
+def forge(candidate: Candidate, folder: Path, **changes: Any) -> None:
     """Write a candidate that says something else, with the id of that."""
     forged = replace(candidate, **changes)
     name = f"20990101T000000000000-{forged.id}.json"

@@ -385,7 +385,7 @@ def test_several_files_are_asked_for_at_once(here: Path) -> None:
 
     assert done.code == 0, done.err
     assert german(here) == json.loads((here / twin).read_text("utf-8")) == GERMAN
-    assert done.err.splitlines()[-1] == "2 files, 2 changed"
+    assert done.err.splitlines()[-2] == "2 files, 2 changed"
     write_json(here / FILE, WRONG)
     wrong = command("regenerate", "locales", "--from-errors", "--discard-edits", "--json")
     assert [report["path"] for report in wrong.json["files"]] == sorted([twin, FILE])

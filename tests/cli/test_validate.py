@@ -15,7 +15,7 @@ def test_a_clean_store_is_fine(good: Path) -> None:
     ran = command("validate", good)
 
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == f"{good}: 3 types, no errors\n"
+    assert ran.err == f"{good}: 3 types, no errors\n  next: pytest\n"
 
 
 def test_issues_are_listed_by_line(broken: Path) -> None:

@@ -284,6 +284,36 @@ def test_a_client_that_vcrpy_does_not_know_is_never_let_through(
     assert "vcrpy 7.0.0 cannot patch aiohttp" in said()
 
 
+OLDEST_SDKS = [
+    name.replace(">=", "==")
+    for extra in ("anthropic", "openai", "ollama")
+    for name in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ][extra]
+]
+SUPPORT = ROOT / "tests" / "support"
+
+
+@pytest.mark.parametrize("sdks", [OLDEST_SDKS, ["litellm"]], ids=["oldest", "litellm"])
+def test_providers_keep_their_contract(tmp_path: Path, wheel: Path, sdks: list[str]) -> None:
+    """With the oldest SDKs that are asked for, and through LiteLLM, which is too large for more."""
+    others = ["genai-prices", "ollama", "openai", "anthropic"] if "litellm" in sdks else sdks
+    python = environment(tmp_path / "venv", wheel, [*sdks, *others, "genai-prices", "hypothesis"])
+    words = ["-m", "pytest", "-q", "--noconftest", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    tests = ROOT / "tests" / "turns" / "test_chat_providers.py"
+
+    done = subprocess.run(
+        [str(python), *words, "-p", "no:cacheprovider", "-o", f"pythonpath={SUPPORT}", str(tests)],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert ("skipped" in done.stdout) == ("litellm" not in sdks)
+
+
 def test_an_sdk_that_is_too_old_is_named(tmp_path: Path, wheel: Path) -> None:
     """With its version and the line that installs another."""
     python = environment(tmp_path / "venv", wheel, ["anthropic==0.39.0"])

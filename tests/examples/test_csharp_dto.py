@@ -19,6 +19,7 @@ def copy(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.sweep  # its demonstration ends so
 def test_every_type_and_test_passes(copy: Path) -> None:
     """The example is green as it is committed."""
     done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider")

@@ -35,6 +35,7 @@ def copy(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.sweep  # test_strict_mode.py runs it in every run
 def test_the_gate_is_green(copy: Path) -> None:
     """Every verified scenario is an item of its own, and both recorded runs end as they did."""
     done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider")

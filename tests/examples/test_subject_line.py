@@ -42,6 +42,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
+@pytest.mark.sweep  # test_strict_mode.py runs it in every run
 def test_every_flow_passes_offline(copy: Path) -> None:
     """Without a key, a network, or a folder of the repository."""
     done = run(copy.parent, "-m", "pytest", "-q", "subject_line")

@@ -87,6 +87,17 @@ def test_a_type_that_could_not_be_mended(project: Project) -> None:
 
     (heal,) = item(report, "::Owner")["heals"]
     assert (heal["outcome"], heal["stop_reason"]) == ("failed", "no_progress")
+    asked = [entry for entry in heal["transcript"] if entry["role"] == "user"]
+    assert [entry["role"] for entry in heal["transcript"]] == [
+        *("system", "user", "assistant", "trial")
+    ]
+    assert asked[0]["correction"].startswith("CORRECTION REQUIRED:\n")
+    assert asked[0]["text"].startswith("OUTPUT MODE: ")
+    trial = heal["transcript"][-1]
+    assert (trial["kept"], [issue["code"] for issue in trial["issues"]]) == (
+        False,
+        ["MISSING_FIELD", "PHANTOM_FIELD"],
+    )
     assert "the same errors came back" in heal["why"]
     assert heal["next"] == item(report, "::Owner")["next"] == report["run"]["next"]
 
@@ -403,6 +414,36 @@ def test_no_credential_gets_in(project: Project) -> None:
         assert "Miller" not in text
 
 
+def test_a_long_message_is_cut_after_it_was_scrubbed(project: Project) -> None:
+    """Half a key is no key that anything finds; what is left out is counted."""
+    key = KINDS["anthropic"]
+    project.broken()
+    project.answered_by(
+        "Good",
+        f"""
+    import dataclasses
+    from pytest_regen.pytest_plugin.transcripts import MAX_MESSAGE
+
+    _send = PROVIDER.send
+
+    def send(request):
+        reply = _send(request)
+        text = "// " + "x" * (MAX_MESSAGE - 20) + " {key}" + "\\n" + reply.text
+        return dataclasses.replace(reply, text=text)
+
+    PROVIDER.send = send
+    """,
+    )
+
+    report = report_of(project, "--regen")
+
+    (heal,) = item(report, "::Owner")["heals"]
+    (said,) = [entry for entry in heal["transcript"] if entry["role"] == "assistant"]
+    assert said["cut"] > 100
+    assert len(said["text"]) == 12_000
+    assert key[:8] not in json.dumps(heal["transcript"])
+
+
 @pytest.mark.parametrize("name", ["report.txt", "report", ".html", "folder/report.xml", ""])
 def test_another_ending_is_a_usage_error(
     project: Project, spread: tuple[str, ...], name: str
@@ -535,6 +576,13 @@ def test_a_session_that_learned(project: Project) -> None:
     assert (found["outcome"], found["kind"]) == ("regenerated", "test")
     assert "two are wanted" in heal["findings"][0]["message"]
     assert (heal["calls"], heal["attempts"]) == (1, 2)
+    said = [(entry["role"], entry.get("correction", "")[:16]) for entry in heal["transcript"]]
+    assert said == [
+        *[("system", ""), ("user", ""), ("assistant", "")],
+        *[("user", "Your last answer"), ("assistant", ""), ("trial", "")],
+    ]
+    assert heal["transcript"][-1]["kept"]
+    assert [(kind["kind"], kind["regenerated"]) for kind in report["kinds"]] == [("sessions", 1)]
 
 
 def test_without_the_option_nothing_of_it_is_loaded(project: Project) -> None:

@@ -11,6 +11,7 @@ from recorded_talk import CHANGED, TALK, say
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from store_factory import GOOD, MISSPELT
+from syrupy.assertion import SnapshotAssertion
 
 HOSTILE = (
     "</script></style><img src=x onerror=\"document.title='planted'\"><script>alert(1)</script>"
@@ -20,7 +21,8 @@ HOSTILE = (
 ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "div"),
     *("section", "details", "summary", "h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd"),
-    *("b", "span", "pre", "code", "svg", "rect"),
+    *("b", "span", "pre", "code", "svg", "rect", "a", "h4", "h5", "ol"),
+    *("table", "thead", "tbody", "tfoot", "tr", "th", "td"),
 }
 
 OWN = f"""
@@ -69,6 +71,30 @@ def page_of(project: Project, *args: str) -> str:
     """Run the project with a report as a page; return it."""
     project.run("--regen-report=report.html", *args)
     return (project.path / "report.html").read_text("utf-8")
+
+
+def asks(message: Node) -> bool:
+    """Return whether a message is a system prompt or a prompt."""
+    return message.named("note") or message.named("user")
+
+
+LINES = {"summary", "li", "p", "pre", "h2", "h3", "h4", "h5", "tr", "details", "section"}
+
+
+def lines_of(node: Node) -> list[str]:
+    """Return the text of a page, an element that is a block on lines of its own."""
+    lines = [""]
+    for child in node.children:
+        if isinstance(child, str):
+            lines[-1] += child
+        elif child.name in LINES:
+            lines += [*lines_of(child), ""]
+        else:
+            first, *rest = lines_of(child) or [""]
+            space = " " if lines[-1] and first and child.name in {"span", "td", "th"} else ""
+            lines[-1] += space + first
+            lines += rest
+    return [line for line in lines if line.strip()]
 
 
 def names_in(node: Node) -> set[str]:
@@ -122,7 +148,9 @@ def test_nothing_comes_from_elsewhere(hostile: str) -> None:
                 yield from attributes(child)
 
     found = list(attributes(page))
-    assert not {name for name, _ in found if name in {"src", "href", "style", "action"}}
+    assert not {name for name, _ in found if name in {"src", "style", "action"}}
+    # Places in the page itself; codes lead nowhere where the documentation has no address.
+    assert all((value or "").startswith("#") for name, value in found if name == "href")
     assert not {name for name, _ in found if name.startswith("on")}
     assert "@import" not in page.one("style").text
     assert "url(" not in page.one("style").text
@@ -174,6 +202,107 @@ def test_the_headline(
     page = read_page(page_of(project, *args))
 
     assert page.one("h1").text == headline
+
+
+SLOPPY = """
+    import dataclasses
+
+    _send = PROVIDER.send
+
+    def send(request):
+        reply = _send(request)
+        if len(PROVIDER.requests) == 1:
+            return dataclasses.replace(reply, text="#pragma warning disable CS8618\\n" + reply.text)
+        return dataclasses.replace(reply, usage=Usage(60, 40, 700, 200))
+
+    PROVIDER.send = send
+    from pytest_regen.turns.values import Usage
+"""
+"""Weakens the type with its first reply; from the second on the prompt cache is in use."""
+
+
+@pytest.fixture
+def healed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """The page of a type that passes with the second reply; the documentation has an address."""
+    monkeypatch.setenv("PYTEST_REGEN_DOCS_URL", "https://docs.example/")
+    project.broken()
+    project.answered_by("Good", SLOPPY)
+    return read_page(page_of(project, "--regen", "--regen-attempts=3"))
+
+
+def test_a_conversation_and_what_it_took(healed: Node, snapshot: SnapshotAssertion) -> None:
+    """Said in order: correction, prompt, reply, test, the next correction; tokens by the cache."""
+    talk = healed.one("details", class_="talk")
+    said = [one.text for one in talk.one("ol").all("h5")]
+    assert said == [
+        *("System prompt", "Correction", "Prompt", "Model", "Put to the test"),
+        *("Correction, before the same prompt", "Model", "Put to the test"),
+    ]
+    first, second = (item.one("p").text for item in talk.all("li") if item.named("trial"))
+    assert (first, second) == ("Not kept: 1 error", "Kept: nothing is wrong with it any more")
+    (weaker,) = healed.one("details", id="weakened").all("li")
+    assert weaker.text.endswith("a candidate, kept out")
+    (link,) = {one.attributes["href"] for one in weaker.all("a")}
+    assert link == "https://docs.example/codes/WEAKENED/"
+    whole = healed.one("svg", class_="tokens whole")
+    assert whole.attributes["aria-label"] == (
+        "700 read from the cache, 200 written to the cache, 160 other input, 80 output"
+    )
+    assert healed.one("tfoot").text == "All700200160801,140"
+    assert [row.text for row in healed.one("table", class_="kinds").one("tbody").all("tr")] == [
+        "Types31 regenerated · 2 passed "
+    ]
+    # What is asked is for tests of prompts.
+    (system, prompt) = (item for item in talk.all("li") if asks(item))
+    for part in (system.one("summary"), system.one("pre"), prompt.one("pre")):
+        part.children = ["…"]
+    assert "\n".join(lines_of(healed.one("main"))) == snapshot
+
+
+def test_what_waits_for_review(project: Project) -> None:
+    """Its unit, its id, and the command that shows it; the page of the job says so as well."""
+    project.broken()
+    project.answered_by("Good")
+
+    page = read_page(page_of(project, "--regen", "--regen-pending"))
+
+    waiting = page.one("details", id="pending")
+    (row,) = waiting.one("ul").all("li")
+    assert row.one("b").text == "Owner"
+    assert waiting.one("pre", class_="command").text == "pytest-regen review"
+    assert page.one("details", id="failed").one("span", class_="reason").text == (
+        "a candidate waits for review"
+    )
+
+
+def test_many_lines_are_folded(project: Project) -> None:
+    """A wall of words shows its beginning; back-ticks of ours mean code."""
+    project.store()
+    hook = """
+    from pytest_regen.validation.issues import Issue
+
+    def pytest_regen_validators(config, store, type_name):
+        if type_name == "State":
+            yield Issue("STYLE", "write `State` in full", "State")
+    """
+    project.answered_by("Good", hook)
+    project.pytester.makepyfile(
+        test_own="""
+        import pytest, pytest_regen
+
+        @pytest.mark.regen(types="Owner")
+        def test_it(regen_store):
+            pytest_regen.fail(corrections=["\\n".join(f"line {n}" for n in range(60))])
+        """
+    )
+
+    page = read_page(page_of(project, "--regen", "--regen-only=*::Owner"))
+
+    words = page.all("span", class_="message words")[0].text
+    assert (words.count("\n"), words.startswith("line 0\n")) == (6, True)
+    assert "53 more lines" in page.text
+    messages = page.all("span", class_="message")
+    assert [one.text for message in messages for one in message.all("code")] == ["State"]
 
 
 @pytest.fixture
@@ -247,7 +376,10 @@ def test_in_a_browser(driver: Chrome, shown: Path, width: int, *, dark: bool) ->
     assert driver.execute_script("return performance.getEntriesByType('resource')") == []
     assert logged(driver) == []
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
-    for seen in ("h1", ".more", ".totals li", ".code", ".place", ".add", ".del", ".hunk", "dt"):
+    driver.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    seen_ = ("h1", ".more", ".totals li", ".code", ".place", ".add", ".del", ".hunk", "dt")
+    for seen in (*seen_, ".legend li", ".amount", ".correction pre", ".assistant h5", ".trial b"):
         assert contrast(driver, seen) >= 4.5, seen
 
 

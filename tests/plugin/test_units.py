@@ -536,3 +536,20 @@ def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProjec
     result = units.run("-v")
 
     assert "\x1b[31mred" not in result.stdout.str()
+
+
+def test_functions_without_markers_are_told(pytester: pytest.Pytester) -> None:
+    """A gate that checks nothing says so, and which command finds functions for it."""
+    pytester.makepyprojecttoml('[tool.pytest-regen]\nfunctions = ["*.py"]\n')
+    pytester.makepyfile(acme="def height(hour): return 2 * hour")
+
+    result = pytester.runpytest_inprocess()
+
+    result.stdout.fnmatch_lines(
+        [
+            (
+                "note: [[]tool.pytest-regen] functions: no function of *.py has markers yet; "
+                "next: pytest-regen init"
+            )
+        ]
+    )

@@ -1,4 +1,4 @@
-"""The tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
+"""README, tutorials and how-tos work as they stand there, step by step; see ``support/articles``."""
 
 import re
 from collections.abc import Iterator
@@ -12,17 +12,25 @@ from pages import ROOT
 from pytest_regen import sandbox
 
 ARTICLES = [
+    ROOT / "README.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("behaviour", "diff", "template")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("behaviour", "diff", "functions", "kinds", "template")
+    ),
 ]
 
 DEAR = frozenset(
     {
+        "agent",
         "cost-of-a-heal",
         "drop-a-hand-edit",
+        "github-actions",
         "ignore-a-code",
+        "keep-a-hand-edit",
         "merge-conflict",
+        "own-endpoint",
         "other-models",
         "own-test",
         "re-record",

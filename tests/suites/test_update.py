@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,16 @@ def check_small_change(work: Work, change: Change, *, types: int = 1) -> None:
     assert after.missing_pages == ()
 
 
-@pytest.mark.parametrize("place", [0, 7, -1])
-@pytest.mark.parametrize("name", ["PortCall", "Money"])
-@pytest.mark.parametrize("kind", [add_field, remove_field, describe_field])
+@pytest.mark.parametrize(
+    ("kind", "name", "place"),
+    # Each kind, type and place in every run, and all that they make together in the sweep.
+    [
+        pytest.param(*case, marks=pytest.mark.sweep) if number % 4 else case
+        for number, case in enumerate(
+            product((add_field, remove_field, describe_field), ("PortCall", "Money"), (0, 7, -1))
+        )
+    ],
+)
 def test_a_change_of_one_field_asks_for_one_page_at_most(
     kind: Callable[[str, int], Change], name: str, place: int, work: Work
 ) -> None:
@@ -190,7 +198,9 @@ def test_a_change_of_one_field_asks_for_one_page_at_most(
     check_small_change(work, kind(name, place))
 
 
-@pytest.mark.parametrize("place", [0, 30, -1])
+@pytest.mark.parametrize(
+    "place", [30, *(pytest.param(place, marks=pytest.mark.sweep) for place in (0, -1))]
+)
 def test_a_new_enum_value_asks_for_one_page_at_most(place: int, work: Work) -> None:
     """Wherever it stands in an enum of several pages."""
     check_small_change(work, add_value("PortCode", place))

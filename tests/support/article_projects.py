@@ -35,6 +35,7 @@ def initials(name: str) -> str:
 RIGHT = 'return "".join(f"{word[0]}." for word in name.split())'
 STRICTER = f"{RIGHT[:-1]} if word[0].isupper())"
 WRONG = 'return ".".join(word[0] for word in name.split()) + "."'
+FOLDERS = ("src", ".regen/units", ".regen/systems")
 FUNCTIONS = '[tool.pytest-regen]\nfunctions = ["src/acme/*.py"]\n'
 
 KITES = """\
@@ -79,14 +80,37 @@ CATALOGUE = (
 )
 
 _made: dict[str, Mapping[str, bytes]] = {}
-"""What was made once, by name: files by their paths in the project."""
+"""What was made once, by name: files by their paths in the project, results of runs among them."""
+
+
+def _once(reader: "Reader", name: str, command: str, *folders: str) -> None:
+    """Make folders by a command, or take those that an earlier article made."""
+    if name not in _made:
+        said = reader.run(command)
+        _made[name] = {
+            str(file.relative_to(reader.folder)): file.read_bytes()
+            for folder in (*folders, ".regen/cache")
+            for file in (reader.folder / folder).rglob("*")
+            if file.is_file()
+        }
+        assert _made[name], said
+    for place, content in _made[name].items():
+        (reader.folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (reader.folder / place).write_bytes(content)
 
 
 def function(reader: "Reader", body: str = RIGHT) -> None:
     """Give a function whose body a model wrote."""
     _write(reader.folder / "src/acme/names.py", STUB.replace("raise NotImplementedError", body))
     _write(reader.folder / "pyproject.toml", FUNCTIONS)
-    reader.run("pytest-regen adopt src/acme/names.py")
+    _once(
+        reader,
+        body,
+        "pytest-regen adopt src/acme/names.py",
+        "src",
+        ".regen/units",
+        ".regen/systems",
+    )
 
 
 def broken_function(reader: "Reader") -> None:
@@ -98,20 +122,17 @@ def store(reader: "Reader") -> None:
     """Give a store of two types in Python, as the template writes them."""
     _write(reader.folder / "api.yaml", KITES)
     _write(reader.folder / "pyproject.toml", STORES)
-    if "store" not in _made:
-        said = reader.run(
-            'pytest-regen generate api.yaml "GET /kites/latest" --language python'
-            " --provider template"
-        )
-        assert (reader.folder / STORE).is_dir(), said
-        _made["store"] = {
-            str(file.relative_to(reader.folder)): file.read_bytes()
-            for file in (reader.folder / STORE).rglob("*")
-            if file.is_file()
-        }
-    for name, content in _made["store"].items():
-        (reader.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (reader.folder / name).write_bytes(content)
+    _once(
+        reader,
+        "store",
+        'pytest-regen generate api.yaml "GET /kites/latest" --language python --provider template',
+        STORE,
+    )
+
+
+def description(reader: "Reader") -> None:
+    """Give the description of an API, and no store yet."""
+    _write(reader.folder / "api.yaml", KITES)
 
 
 def broken_store(reader: "Reader") -> None:
@@ -136,6 +157,23 @@ def repository(reader: "Reader") -> None:
     """Commit what is there."""
     for line in ("git init -q -b main", "git add -A", "git commit -qm first"):
         reader.run(line)
+
+
+def pattern_model(reader: "Reader") -> None:
+    """Give a model that writes the patterns of docs/kinds.md, the second better than the first."""
+    first = {"IMO number": r"IMO ?\d{7}", "3 m": r"\d+([.,]\d+)? m", "draught": r"\d+[.,]\d+ m"}
+    reader.serve(
+        Emulator(lambda body: next(first[part] for part in first if part in str(body["messages"])))
+    )
+
+
+def duration_model(reader: "Reader") -> None:
+    """Give a model that writes the body of docs/functions.md."""
+    body = (
+        'hours, _, minutes = text.replace(" ", "").rpartition("h")\n'
+        'return int(hours or 0) * 60 + int(minutes.rstrip("m") or 0)\n'
+    )
+    reader.serve(Emulator(lambda _: f"```python\n{body}```"))
 
 
 def model(reader: "Reader") -> None:
@@ -185,6 +223,7 @@ def _write(file: Path, text: str) -> None:
 
 
 GIVEN: Mapping[str, Callable[["Reader"], None]] = {
+    "description": description,
     "function": function,
     "broken-function": broken_function,
     "store": store,
@@ -192,6 +231,8 @@ GIVEN: Mapping[str, Callable[["Reader"], None]] = {
     "catalogue": catalogue,
     "repository": repository,
     "model": model,
+    "pattern-model": pattern_model,
+    "duration-model": duration_model,
     "endpoint": endpoint,
     "letters": lambda reader: endpoint(reader, "LETTERS_URL"),
     "chat": chat,

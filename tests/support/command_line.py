@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from warm_python import run_python
 
 from pytest_regen.cli.app import main
 
@@ -62,11 +63,19 @@ def process(
     *words: object,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    anew: bool = False,
     **options: Any,
 ) -> Ran:
-    """Run ``python -m pytest_regen`` with these words as a real process."""
+    """Run ``python -m pytest_regen`` with these words as a real process.
+
+    ``anew`` starts Python for it, where its start itself is looked at.
+    """
+    command = ["-m", "pytest_regen", *map(str, words)]
+    if not anew and not options and "PYTHONIOENCODING" not in (env or {}):
+        ended = run_python(command, cwd or Path.cwd(), _environment(env))
+        return Ran(ended.returncode, ended.stdout, ended.stderr)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest_regen", *map(str, words)],
+        [sys.executable, *command],
         cwd=cwd,
         env=_environment(env),
         capture_output=True,

@@ -36,6 +36,10 @@ class Node:
             )
         ]
 
+    def named(self, class_: str) -> bool:
+        """Whether the element has a class."""
+        return class_ in (self.attributes.get("class") or "").split()
+
     def one(self, name: str, **attributes: str) -> "Node":
         """Return the only element inside of that name and with these attributes."""
         (node,) = self.all(name, **attributes)

@@ -10,12 +10,13 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from warm_python import run_python
 
 __all__ = [
     "Killed",
@@ -114,13 +115,8 @@ def run_alone(work: str, folder: Path) -> str:
 
 
 def _driven(how: str, work: str, template: Path, space: Path, *choices: int | str) -> list[Killed]:
-    done = subprocess.run(
-        [sys.executable, __file__, how, work, template, space, *map(str, choices)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    command = [__file__, how, work, str(template), str(space), *map(str, choices)]
+    done = run_python(command, Path.cwd(), os.environ)
     assert done.returncode == 0, done.stderr
     return [Killed(Path(folder), effect) for folder, effect in json.loads(done.stdout)]
 

@@ -21,7 +21,7 @@ PROGRAMS = {
 def blocks(page: str, kind: str) -> list[str]:
     """Return the blocks of one kind on a page, named from the root of the checkout."""
     text = (ROOT / page).read_text("utf-8")
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    found = re.findall(r'^```(\w*)(?: title="[^"]+")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
     return [block for of, block in found if of == kind]
 
 

@@ -4,6 +4,7 @@ import json
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import command
@@ -15,6 +16,7 @@ from unit_work import ENGLISH, GERMAN, German, kinds_with, project, write_json
 from pytest_regen.errors import OutdatedCandidateError, UsageError
 from pytest_regen.regeneration import TurnSettings, heal_store
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
+from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.review import accept_candidate, reject_candidate
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.values import Pending
@@ -82,7 +84,7 @@ def unit_file(root: Path) -> UnitFile:
     return open_units(kinds_with(root, German()), root / FILE)
 
 
-def place_of(root: Path, candidate: Candidate) -> UnitFile | StorePlace:
+def place_of(root: Path, candidate: Candidate) -> Place[Any]:
     """Return the place of a candidate."""
     return StorePlace(root / STORE) if candidate.has_pages else unit_file(root)
 

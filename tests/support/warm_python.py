@@ -26,20 +26,23 @@ _LOADED = ("anthropic", "httpx2", "jsonschema", "pydantic", "pytest", "typer", "
 def run_python(
     command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``python COMMAND`` in a process of its own; what it prints is text.
+    """Run ``python COMMAND`` in a process of its own, without an input; what it prints is text.
+
+    Threads that run commands at the same time start a Python each.
 
     Args:
         command: ``-m MODULE``, ``-c CODE`` or a file, and what follows.
         folder: where.
         env: the whole environment.
     """
-    if not hasattr(os, "fork"):
+    if not hasattr(os, "fork") or threading.current_thread() is not threading.main_thread():
         return subprocess.run(
             [sys.executable, *command],
             cwd=folder,
             env=env,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=False,
         )
     server = _server()
@@ -50,7 +53,7 @@ def run_python(
         server.stdin.write(json.dumps(asked) + "\n")
         server.stdin.flush()
         code = json.loads(server.stdout.readline())
-        out, err = (Path(space, name).read_text("utf-8") for name in ("out", "err"))
+        out, err = (Path(space, name).read_bytes().decode() for name in ("out", "err"))
     return subprocess.CompletedProcess([sys.executable, *command], code, out, err)
 
 

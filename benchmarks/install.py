@@ -1,0 +1,74 @@
+"""Packages and megabytes that the package and each of its extras install, in fresh environments.
+
+Byte code is not counted: pip writes it, other installers do not. Needs a package index, and uv.
+
+Usage: python benchmarks/install.py
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+from table import print_table
+
+ROOT = Path(__file__).parents[1]
+OWN = frozenset({"test", "docs"})
+"""Extras that contributors need, not users."""
+
+
+def run(*words: str) -> str:
+    """Run a program and return what it says; fails with what it says otherwise."""
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return done.stdout
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files but byte code."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return sum(path.stat().st_size for path in files)
+
+
+def measure(wheel: Path, extra: str) -> tuple[str, int, float, float]:
+    """Return the requirement, its packages, megabytes and the seconds that installing took."""
+    wanted = f"pytest-regen[{extra}]" if extra else "pytest-regen"
+    with tempfile.TemporaryDirectory() as folder:
+        run("uv", "venv", "--quiet", "--python", sys.executable, folder)
+        start = time.perf_counter()
+        run("uv", "pip", "install", "--quiet", "--python", folder, f"{wanted} @ {wheel.as_uri()}")
+        seconds = time.perf_counter() - start
+        packages = run("uv", "pip", "list", "--python", folder, "--format", "freeze").splitlines()
+        size = sum(map(size_of, Path(folder).glob("[Ll]ib/*/site-packages")))
+    return wanted, len(packages), size / 1e6, seconds
+
+
+def main() -> None:
+    """Measure and print."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = sorted(set(project["optional-dependencies"]) - OWN - {"all"})
+    with tempfile.TemporaryDirectory() as folder:
+        run("uv", "build", "--wheel", "--quiet", "--out-dir", folder, str(ROOT))
+        (wheel,) = Path(folder).glob("*.whl")
+        rows = [measure(wheel, extra) for extra in ("", *extras, "all")]
+    core = rows[0]
+    print_table(
+        ("`pip install`", "packages", "MB", "more than the core", "seconds"),
+        [
+            (
+                f"`{wanted}`",
+                str(packages),
+                f"{size:.0f}",
+                "" if wanted == core[0] else f"+{packages - core[1]}, +{size - core[2]:.0f} MB",
+                f"{seconds:.1f}",
+            )
+            for wanted, packages, size, seconds in rows
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

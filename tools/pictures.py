@@ -1,0 +1,374 @@
+"""Make the pictures of the documentation from real runs.
+
+    python tools/pictures.py            # all of them
+    python tools/pictures.py heal       # one
+
+A picture of a terminal is text: a test runs the same commands and compares it with what they
+print. That of the report is taken in Chromium; the text of the page is kept in the file, for the
+same test. Numbers and times count for nothing in the comparison.
+"""
+
+import io
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.cli.app import app
+from pytest_regen.emulator import Emulator
+
+__all__ = [
+    "COMMAND",
+    "IMAGES",
+    "SCENES",
+    "comparable",
+    "picture_of_page",
+    "picture_of_screen",
+    "printed_text",
+    "shown_text",
+    "text_of_png",
+    "text_of_screen",
+]
+
+COMMAND = "python tools/pictures.py"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+COLUMNS = 100
+
+_SOURCE = '''\
+def initials(name: str) -> str:
+    """Return the initials of ``name``.
+
+    >>> initials("Ada Lovelace")
+    'A.L.'
+    >>> initials("")
+    \'\'
+    """
+    return ".".join(word[0] for word in name.split()) + "."
+'''
+_REPLY = '```python\n    return "".join(f"{word[0]}." for word in name.split())\n```'
+
+_LEFT_OUT = re.compile(r"=+ test session starts|collect(?:ing|ed) |sandbox: |emulated: ")
+"""Lines that say nothing, or depend on the machine: here the emulator plays the model."""
+
+
+_NOT_OF_USERS = {"CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "NO_COLOR", "PYTEST_REGEN_DOCS_URL"}
+
+
+# -- scenes
+
+
+@contextmanager
+def _project(folder: Path) -> Iterator[Callable[..., str]]:
+    """Make the project of the first example; yield what runs a command at its terminal."""
+    source = folder / "src" / "acme" / "names.py"
+    source.parent.mkdir(parents=True)
+    source.write_text(_SOURCE, "utf-8")
+    with Emulator(lambda _body, **_: _REPLY) as emulator:
+        env = {name: value for name, value in os.environ.items() if name not in _NOT_OF_USERS}
+        env |= {
+            "ANTHROPIC_BASE_URL": emulator.base_url,
+            "ANTHROPIC_API_KEY": "sk-ant-emulated",
+            "COLUMNS": str(COLUMNS),
+            "LINES": "50",
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "PYTEST_ADDOPTS": "--no-header --color=yes -p no:cacheprovider -p no:syrupy -p no:xdist"
+            " -p no:anyio -p no:hypothesispytest -p no:cov",
+        }
+
+        def run(*words: str, typed: str = "") -> str:
+            return _at_terminal(words, folder, env, typed)
+
+        # In this process: it is no part of any picture.
+        with chdir(folder), redirect_stderr(io.StringIO()):
+            app(["init", "src/acme/names.py", "--yes"], standalone_mode=False)
+        yield run
+
+
+def heal(folder: Path) -> str:
+    """A function that fails its doctest, and the run that heals it."""
+    with _project(folder) as run:
+        red = run("pytest")
+        green = run("pytest", "--regen", "--regen-record", "once")
+    return f"{_typed('pytest')}{red}\n\n{_typed('pytest --regen --regen-record once')}{green}"
+
+
+def review(folder: Path) -> str:
+    """A candidate that waits, looked at and accepted."""
+    with _project(folder) as run:
+        run("pytest", "--regen", "--regen-pending", "--regen-record", "once")
+        seen = run("pytest-regen", "review", typed="a")
+    return f"{_typed('pytest-regen review')}{seen}"
+
+
+def _typed(command: str) -> str:
+    return f"\x1b[1m$ {command}\x1b[0m\n"
+
+
+def report(folder: Path) -> str:
+    """The report of a healed run, as HTML."""
+    with _project(folder) as run:
+        run("pytest", "--regen", "--regen-record", "once", "--regen-report", "report.html")
+    return (folder / "report.html").read_text("utf-8")
+
+
+def _at_terminal(words: tuple[str, ...], folder: Path, env: Mapping[str, str], typed: str) -> str:
+    """Run a command at a terminal and return what is seen there.
+
+    Raises:
+        TimeoutError: it takes longer than two minutes; it may wait for another key.
+    """
+    program = {"pytest": ["-m", "pytest"], "pytest-regen": ["-m", "pytest_regen"]}[words[0]]
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, *program, *words[1:]],
+        cwd=folder,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    watch = threading.Timer(120, running.kill)
+    watch.start()
+    os.write(ours, typed.encode())
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # Linux's way to say that nobody holds the other end any more
+            break
+        if not chunk:
+            break
+        seen += chunk
+    watch.cancel()
+    os.close(ours)
+    if running.wait() < 0:
+        raise TimeoutError(f"{' '.join(words)} did not end: {seen[-500:]!r}")
+    lines = seen.decode().replace("\r\n", "\n").splitlines()
+    # What was typed is echoed by the terminal, not said by the command.
+    said = [line.rpartition("\r")[2] for line in lines if not typed or line != typed]
+    return "\n".join(line for line in said if not _LEFT_OUT.search(_PLAIN.sub("", line)))
+
+
+_PLAIN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+"""Sequences that colour, move or link."""
+
+
+# -- pictures of a terminal
+
+_SIZE = 13
+_WIDTH, _HEIGHT = 7.8, 18
+"""Of a character, in pixels; each run of text is stretched to it, whatever font there is."""
+_MARGIN = 16
+_STYLE = (
+    f"text{{font:{_SIZE}px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
+    "fill:#d8dee9;white-space:pre}.b{font-weight:700}"
+)
+
+
+def picture_of_screen(screen: str, title: str) -> str:
+    """Return a picture of what a terminal shows, in the colours it has there."""
+    from rich.console import Console
+    from rich.text import Text
+
+    lines = [_settled(line) for line in _stripped(screen).split("\n")]
+    console = Console(width=4 * COLUMNS, color_system="truecolor", file=io.StringIO())
+    marks = []
+    for row, line in enumerate(lines):
+        at, y = 0, _MARGIN + _SIZE + row * _HEIGHT
+        for segment in Text.from_ansi(line).render(console):
+            piece = segment.text.rstrip("\n")
+            text = piece.strip()
+            if text:
+                start = at + len(piece) - len(piece.lstrip())
+                marks.append(_run(text, start, y, segment.style))
+            at += len(piece)
+    longest = max(len(_PLAIN.sub("", line)) for line in lines)
+    width = round(max(longest, COLUMNS) * _WIDTH + 2 * _MARGIN)
+    height = len(lines) * _HEIGHT + 2 * _MARGIN
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">'
+        f"<style>{_STYLE}</style>\n"
+        f'<rect width="{width}" height="{height}" rx="8" fill="#1f2430"/>\n'
+        + "\n".join(marks)
+        + "\n</svg>\n"
+    )
+
+
+_COLOURS = {1: "#ff7b72", 2: "#7ee787", 3: "#f2cc60", 4: "#79c0ff", 5: "#d2a8ff", 6: "#76e3ea"}
+
+
+def _run(text: str, start: int, y: int, style: Any) -> str:
+    colour = style.color if style else None
+    number = None if colour is None else colour.number
+    fill = "" if number is None else _COLOURS.get(number % 8, "")
+    if colour is not None and colour.triplet is not None:
+        fill = colour.triplet.hex
+    dim = ' opacity=".7"' if style and style.dim else ""
+    bold = ' class="b"' if style and style.bold else ""
+    paint = f' fill="{fill}" style="fill:{fill}"' if fill else ""
+    words = escape(text).replace("  ", "\u00a0\u00a0")
+    return (
+        f'<text x="{_MARGIN + start * _WIDTH:g}" y="{y}" textLength="{len(text) * _WIDTH:g}"'
+        f"{bold}{paint}{dim}>{words}</text>"
+    )
+
+
+def _stripped(screen: str) -> str:
+    """Return a screen without blank lines at its ends, and never two of them in a row."""
+    lines: list[str] = []
+    for line in screen.split("\n"):
+        is_blank = not _PLAIN.sub("", line).strip()
+        if not is_blank or (lines and _PLAIN.sub("", lines[-1]).strip()):
+            lines.append("" if is_blank else line)
+    return "\n".join(lines).strip("\n")
+
+
+def _settled(line: str) -> str:
+    """Return a line with the same time in every run, as long as it was."""
+    settled = re.sub(r"in \d+\.\d\ds", "in 0.42s", line)
+    settled = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-11-22T23:06:57Z", settled)
+    return settled + "=" * (len(line) - len(settled))
+
+
+def text_of_screen(svg: str) -> str:
+    """Return the lines of text in a picture of a terminal."""
+    rows: dict[int, list[str]] = {}
+    for y, text in re.findall(r'<text x="[^"]*" y="(\d+)"[^>]*>([^<]*)</text>', svg):
+        rows.setdefault(int(y), []).append(unescape(text).replace("\u00a0", " "))
+    return "\n".join(" ".join(parts) for _, parts in sorted(rows.items()))
+
+
+# -- pictures of a page
+
+_KEY = b"pytest-regen text\0"
+
+
+def picture_of_page(html: str, width: int, height: int) -> bytes:
+    """Return a picture of a page in Chromium, with the text of the page in it."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars"):
+        options.add_argument(argument)
+    driver = shutil.which("chromedriver")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "report.html")
+        page.write_text(html, "utf-8")
+        browser = webdriver.Chrome(options, Service(driver))
+        try:
+            size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            browser.get(page.as_uri())
+            picture = browser.get_screenshot_as_png()
+        finally:
+            browser.quit()
+    return _with_text(_smaller(picture), _text_of_html(html))
+
+
+def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 8
+    while at < len(png):
+        length = int.from_bytes(png[at : at + 4], "big")
+        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        at += length + 12
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    check = zlib.crc32(kind + data).to_bytes(4, "big")
+    return len(data).to_bytes(4, "big") + kind + data + check
+
+
+def _smaller(png: bytes) -> bytes:
+    """Return the picture with its pixels packed as well as zlib can."""
+    found = list(_chunks(png))
+    data = zlib.compress(zlib.decompress(b"".join(d for k, d in found if k == b"IDAT")), 9)
+    kept = [(kind, data_) for kind, data_ in found if kind in {b"IHDR", b"PLTE"}]
+    parts = [*kept, (b"IDAT", data), (b"IEND", b"")]
+    return png[:8] + b"".join(_chunk(*part) for part in parts)
+
+
+def _with_text(png: bytes, text: str) -> bytes:
+    note = _chunk(b"zTXt", _KEY + b"\0" + zlib.compress(text.encode("latin-1", "replace"), 9))
+    end = _chunk(b"IEND", b"")
+    return png.removesuffix(end) + note + end
+
+
+def text_of_png(png: bytes) -> str:
+    """Return the text of the page that a picture shows."""
+    for kind, data in _chunks(png):
+        if kind == b"zTXt" and data.startswith(_KEY):
+            return zlib.decompress(data[len(_KEY) + 1 :]).decode("latin-1")
+    return ""
+
+
+def _text_of_html(html: str) -> str:
+    """Return the words of a page, line by line."""
+    body = re.sub(r"<(style|script|title)\b.*?</\1>", "", html, flags=re.DOTALL)
+    lines = (" ".join(unescape(part).split()) for part in re.split(r"<[^>]*>", body))
+    return "\n".join(filter(None, lines)).encode("latin-1", "replace").decode("latin-1")
+
+
+# -- all of them
+
+SCENES: Mapping[str, Callable[[Path], str]] = {"heal": heal, "review": review, "report": report}
+_TITLES = {
+    "heal": "pytest fails on a doctest of a function; pytest --regen heals it and shows the diff",
+    "review": "pytest-regen review shows a candidate and asks what becomes of it",
+}
+
+
+def picture(name: str) -> Path:
+    """Return the file of a scene."""
+    return IMAGES / f"{name}.{'png' if name == 'report' else 'svg'}"
+
+
+def shown_text(name: str) -> str:
+    """Return the text in the picture of a scene."""
+    file = picture(name)
+    if file.suffix == ".png":
+        return text_of_png(file.read_bytes())
+    return text_of_screen(file.read_text("utf-8"))
+
+
+def printed_text(name: str, seen: str) -> str:
+    """Return the text of what a scene has just shown."""
+    return _text_of_html(seen) if name == "report" else text_of_screen(picture_of_screen(seen, ""))
+
+
+def comparable(text: str) -> str:
+    """Return a text without its numbers: prompts are reworded, clocks go on."""
+    text = re.sub(r"\b[0-9a-f]{8}\b", "ID", text)
+    text = re.sub(r"\d[\d,.:TZ-]*", "N", text)
+    return re.sub(r"={3,}|─{3,}", "", re.sub(r"[ \t]+", " ", text))
+
+
+def main(names: list[str]) -> None:
+    """Write the pictures that are named, or all."""
+    for name in names or SCENES:
+        with tempfile.TemporaryDirectory() as folder:
+            seen = SCENES[name](Path(folder))
+        file = picture(name)
+        if file.suffix == ".png":
+            file.write_bytes(picture_of_page(seen, 860, 600))
+        else:
+            file.write_text(picture_of_screen(seen, _TITLES[name]), "utf-8")
+        print(f"{file.relative_to(IMAGES.parents[1])}: {file.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
