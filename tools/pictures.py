@@ -10,7 +10,6 @@ same test. Numbers and times count for nothing in the comparison.
 
 import io
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -77,7 +76,7 @@ _TRANSLATIONS = """
 source = "locales/en.json"
 targets = "locales/*.json"
 """
-"""What the report has beside the function: one that passes, and a catalogue with a fault."""
+"""With these the report has more: a function that passes, and a catalogue with a fault."""
 
 
 def _reply(body: dict[str, Any], **_: Any) -> str:
@@ -167,6 +166,8 @@ def _at_terminal(words: tuple[str, ...], folder: Path, env: Mapping[str, str], t
     Raises:
         TimeoutError: it takes longer than two minutes; it may wait for another key.
     """
+    import pty  # not on Windows
+
     program = {"pytest": ["-m", "pytest"], "pytest-regen": ["-m", "pytest_regen"]}[words[0]]
     ours, theirs = pty.openpty()
     running = subprocess.Popen(

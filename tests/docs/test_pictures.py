@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pictures
@@ -11,6 +12,7 @@ SWEEP = ("review", "report")
 """These take several runs more; they are looked at with all that is slow."""
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[pytest.mark.sweep] if n in SWEEP else []) for n in pictures.SCENES],
