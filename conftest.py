@@ -104,7 +104,8 @@ def _interruptible() -> None:
 def _clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a developer's keys, proxies and CI settings out of the tests."""
     for name in list(os.environ):
-        if name.startswith("ANTHROPIC_") or name.lower().endswith("_proxy") or name == "CI":
+        is_of_ci = name == "CI" or name.startswith("GITHUB_")
+        if name.startswith("ANTHROPIC_") or name.lower().endswith("_proxy") or is_of_ci:
             monkeypatch.delenv(name)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "SettingsFile",
     "add_lines",
     "find_root",
+    "refuse_two_tables",
     "settings_file_in",
 ]
 
@@ -134,6 +135,16 @@ def _pyproject_table(path: Path) -> tuple[str, ...] | None:
     if native.keys() - {"ini_options"} and _reads_toml():
         return _NATIVE_TABLE
     return INI_TABLE if "ini_options" in native else None
+
+
+def refuse_two_tables(file: SettingsFile) -> None:
+    """Raise a UsageError for a file that pytest refuses: it takes one of two tables."""
+    if file.table == _NATIVE_TABLE and _table_of(load_toml(file.path), INI_TABLE):
+        raise UsageError(
+            f"{file.path.name} has both [tool.pytest] and [tool.pytest.ini_options]",
+            why="pytest refuses to start with both",
+            hint="move the settings into one of them",
+        )
 
 
 def _has_section(path: Path, section: str) -> bool:

@@ -15,6 +15,7 @@ from pytest_regen.cli.config_files import (
     Edit,
     SettingsFile,
     find_root,
+    refuse_two_tables,
     settings_file_in,
 )
 from pytest_regen.errors import UsageError
@@ -122,6 +123,7 @@ class Project:
     def edit_pytest(self, settings: Mapping[str, Any]) -> Edit:
         """Return the edit that adds settings of pytest to the file it reads."""
         file = self.pytest_file or SettingsFile(self.root / "pyproject.toml", INI_TABLE)
+        refuse_two_tables(file)
         return Edit(self.root, file.path, file.change(settings), file.header)
 
     def edit_own(self, settings: Mapping[str, Any]) -> Edit:

@@ -215,6 +215,12 @@ def _find_description(
     # What is read comes first: it is what most clients begin with.
     operations = sorted(document.operations, key=lambda each: each.method != "GET")
     parts: list[Part] = [each for each in operations if each.is_answered_in_json]
+    if not parts and not document.named_schemas:
+        raise UsageError(
+            f"{short_path(path)} has nothing to begin with",
+            why="no operation is answered with JSON, and no schema has a name",
+            hint="name another description",
+        )
     if not parts:
         parts = [Components()]
     first = choose("Which operation first?", [str(part) for part in parts])

@@ -40,18 +40,15 @@ from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import StopReason, TurnSettings, fixable
 from pytest_regen.regeneration.costs import Estimate
-from pytest_regen.regeneration.queue import Flow
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.text import plural
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.units.asking import (
     UnitsResult,
     generate_steps,
-    generate_units,
     heal_steps,
-    heal_units,
     needs_answer,
     regenerate_steps,
-    regenerate_units,
 )
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.units.naming import (
@@ -273,11 +270,7 @@ def generate_file(
     if check or dry_run:
         return _plan(file, names, turns, force=force, check=check, as_json=as_json)
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
-        if settings.ready and _names_to_ask(file.open(), names, force=force):
-            settings.ready()
-        done = generate_units(
-            file, settings=settings, names=names, attempts=turns.replies(), force=force
-        )
+        done = drive_flow(_generate(file, names, turns, settings, force=force), settings)
     return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
 
 
@@ -296,17 +289,27 @@ def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> Outdate
     return found, current
 
 
-def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
-    """Return what ``generate_file`` does with a file, to be done beside others."""
-
-    def steps(settings: TurnSettings) -> Flow[UnitsResult]:
-        if settings.ready and _names_to_ask(file.open(), None, force=force):
-            settings.ready()
-        return (
-            yield from generate_steps(
-                file, settings=settings, attempts=turns.replies(), force=force
-            )
+def _generate(
+    file: UnitFile,
+    names: Sequence[str] | None,
+    turns: TurnOptions,
+    settings: TurnSettings,
+    *,
+    force: bool,
+) -> Flow[UnitsResult]:
+    """Ask for the units of a file, alone or beside others."""
+    if settings.ready and _names_to_ask(file.open(), names, force=force):
+        settings.ready()
+    return (
+        yield from generate_steps(
+            file, names, settings=settings, attempts=turns.replies(), force=force
         )
+    )
+
+
+def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: bool) -> Task:
+    def steps(settings: TurnSettings) -> Flow[UnitsResult]:
+        return _generate(file, None, turns, settings, force=force)
 
     def finish(done: UnitsResult, emit: Callable[[Any], None]) -> int:
         return _finish(done, None, None, as_json=as_json, emit=emit)
@@ -358,6 +361,32 @@ def generate_files(
     return outcome.exit_code
 
 
+def _regenerate(
+    file: UnitFile,
+    names: Sequence[str],
+    turns: TurnOptions,
+    settings: TurnSettings,
+    *,
+    from_errors: bool,
+    correction: str | None,
+    accept_any: bool,
+    discard_edits: bool,
+) -> Flow[UnitsResult]:
+    """Ask for units of a file again, alone or beside others."""
+    if settings.ready and names:
+        settings.ready()
+    options: dict[str, Any] = {
+        "settings": settings,
+        "attempts": turns.replies(),
+        "accept_any": accept_any,
+        "discard_edits": discard_edits,
+    }
+    if from_errors:
+        return (yield from heal_steps(file, names, **options))
+    corrections = [correction] if correction else ()
+    return (yield from regenerate_steps(file, names, corrections=corrections, **options))
+
+
 def regenerate_task(
     file: UnitFile,
     turns: TurnOptions,
@@ -374,18 +403,18 @@ def regenerate_task(
     def steps(settings: TurnSettings) -> Flow[UnitsResult]:
         units = file.open()
         chosen.extend(name for name in _names(units) if not from_errors or units.score(name).errors)
-        if settings.ready and chosen:
-            settings.ready()
-        options: dict[str, Any] = {
-            "settings": settings,
-            "attempts": turns.replies(),
-            "accept_any": accept_any,
-            "discard_edits": discard_edits,
-        }
-        if from_errors:
-            return (yield from heal_steps(file, chosen, **options))
-        corrections = [correction] if correction else ()
-        return (yield from regenerate_steps(file, chosen, corrections=corrections, **options))
+        return (
+            yield from _regenerate(
+                file,
+                chosen,
+                turns,
+                settings,
+                from_errors=from_errors,
+                correction=correction,
+                accept_any=accept_any,
+                discard_edits=discard_edits,
+            )
+        )
 
     def finish(done: UnitsResult, emit: Callable[[Any], None]) -> int:
         return _finish(done, chosen, None, as_json=as_json, emit=emit)
@@ -500,27 +529,17 @@ def regenerate_file(
     if names is None and not from_errors and not yes and not _confirm_all(units, chosen):
         return 0
     with turns.run("regenerating", of_types=False, as_json=as_json) as (progress, settings):
-        if settings.ready and chosen:
-            settings.ready()
-        if from_errors:
-            done = heal_units(
-                file,
-                chosen,
-                settings=settings,
-                attempts=turns.replies(),
-                accept_any=accept_any,
-                discard_edits=discard_edits,
-            )
-        else:
-            done = regenerate_units(
-                file,
-                chosen,
-                settings=settings,
-                corrections=[correction] if correction else (),
-                attempts=turns.replies(),
-                accept_any=accept_any,
-                discard_edits=discard_edits,
-            )
+        steps = _regenerate(
+            file,
+            chosen,
+            turns,
+            settings,
+            from_errors=from_errors,
+            correction=correction,
+            accept_any=accept_any,
+            discard_edits=discard_edits,
+        )
+        done = drive_flow(steps, settings)
     emit = _emit_with(progress.cost)
     return _finish(done, names or chosen, progress.cost, as_json=as_json, emit=emit)
 

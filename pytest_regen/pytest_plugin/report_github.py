@@ -39,8 +39,9 @@ def annotations_of(
         where = root / changed if changed else None
         yield Annotation("error", "pytest-regen: regenerated", run["why_failed"], where)
     for item in report["items"]:
+        failing = _errors(item) if item["outcome"] == "failed" else []
         for issue in item["issues"]:
-            if issue["severity"] == "warning":
+            if issue["severity"] == "warning" and issue not in failing:
                 yield _issue(item, issue, "warning", root)
 
 
@@ -140,7 +141,10 @@ def _pending(report: Json) -> Iterator[str]:
 
 
 def _errors(item: Json) -> list[Json]:
-    return [issue for issue in item["issues"] if issue["severity"] == "error"]
+    """Return what an item fails with: its errors, or that it is stale, where that is all."""
+    issues: list[Json] = item["issues"]
+    errors = [issue for issue in issues if issue["severity"] == "error"]
+    return errors or [issue for issue in issues if issue["code"] == "STALE"]
 
 
 def _what(item: Json, link: Link) -> str:

@@ -215,9 +215,6 @@ class _Journaled:
     replies: Replies
     turns: Turns
 
-    def send(self, request: TurnRequest) -> Reply:
-        raise NotImplementedError  # only asked in the event loop
-
     async def asend(self, request: TurnRequest) -> Reply:
         turns = self.turns
         reply = self.replies.find(turns.ask, request)

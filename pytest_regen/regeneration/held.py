@@ -146,10 +146,7 @@ class HeldPlace(Generic[V]):
         self, update: PlaceUpdate[V], candidate: V, rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Put outputs into the history, and with them candidates that newer ones stand in for."""
-        waiting = self._folder.read()
-        older = [
-            each for each in waiting.of(self._name, self.ids) if each.id != self.ids[each.name]
-        ]
+        older = self._folder.read((self._name, name) for name in self.ids).older
         entries = [rejected_of(self._place, candidate, each) for each in older]
         past = [entry for found in entries for entry in found or ()]
         ids: tuple[str, ...] = ()

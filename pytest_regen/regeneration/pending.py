@@ -7,11 +7,11 @@ project. Its id is a digest of what it says; a file that says something else is 
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -27,6 +27,9 @@ __all__ = ["FOLDER", "Candidate", "Output", "PendingFolder", "Waiting", "moment"
 
 FOLDER: Final = ".regen/pending"
 """From the root of a project."""
+
+Piece = tuple[str, str]
+"""A place, from the root of the project, and the unit or type in it."""
 
 _FORMAT: Final = 1
 _ID: Final = 8
@@ -118,7 +121,7 @@ class Candidate:
         return digest.removeprefix("sha256:")[:_ID]
 
     @property
-    def piece(self) -> tuple[str, str]:
+    def piece(self) -> Piece:
         """What it is a candidate for; of one piece, the newest waits."""
         return self.place, self.name
 
@@ -218,11 +221,6 @@ class Waiting:
     faults: Mapping[Path, StoreCorruptError] = field(default_factory=dict)
     """Files that hold no candidate, and why."""
 
-    def of(self, place: str, names: Iterable[str]) -> list[Candidate]:
-        """Return the candidates of some pieces of a place, older ones included."""
-        pieces = {(place, name) for name in names}
-        return [each for each in (*self.older, *self.candidates) if each.piece in pieces]
-
 
 class PendingFolder:
     """A folder with candidates.
@@ -260,21 +258,33 @@ class PendingFolder:
             )
         return cls(path)
 
-    def read(self) -> Waiting:
-        """Return what waits; files that hold no candidate are faults of it."""
+    def read(self, pieces: Iterable[Piece] | None = None) -> Waiting:
+        """Return what waits; files that hold no candidate are faults of it.
+
+        Args:
+            pieces: read the candidates of these alone; by default all.
+        """
+        marks = None if pieces is None else {_mark_of(piece) for piece in pieces}
         try:
-            return self._files.read(self._read)
+            return self._files.read(partial(self._read, marks=marks))
         except OSError as error:
             raise ReviewError(
                 f"{self.path} cannot be read: {error.strerror or error}",
                 hint="make it readable, then run the same command again",
             ) from error
 
-    def _read(self, view: View) -> Waiting:
-        newest: dict[tuple[str, str], Candidate] = {}
+    def waits(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is still there."""
+        names = self._files.read(self._names)
+        return any(_id_in(name) == candidate.id for name in names)
+
+    def _read(self, view: View, *, marks: Collection[str] | None) -> Waiting:
+        newest: dict[Piece, Candidate] = {}
         older: list[Candidate] = []
         faults: dict[Path, StoreCorruptError] = {}
         for name in self._names(view):
+            if marks is not None and _mark_in(name) not in marks:
+                continue
             path = view.root / name
             try:
                 candidate = _read_candidate(view, name)
@@ -327,7 +337,8 @@ class PendingChange:
         for candidate in candidates:
             contents |= dict.fromkeys(self._ids.get(candidate.id, ()), None)
             # Names sort by time; what is dropped with the old one is written with the new one.
-            name = f"{self._prefix}{new_id().partition('-')[0]}-{candidate.id}.json"
+            moment_ = new_id().partition("-")[0]
+            name = f"{self._prefix}{moment_}-{_mark_of(candidate.piece)}-{candidate.id}.json"
             contents[name] = as_json(candidate.to_json())
         if contents:
             self._files.commit({**contents, **self._files.ignore_file(self._prefix.rstrip("/"))})
@@ -347,6 +358,15 @@ class PendingChange:
         self._files.commit(dict.fromkeys(names, None))
 
 
+def _mark_of(piece: Piece) -> str:
+    """Return what names of files hold of a piece, so that not all have to be read for one."""
+    return canonical_hash(piece).removeprefix("sha256:")[:_ID]
+
+
+def _mark_in(name: str) -> str:
+    return name.rpartition("-")[0].rpartition("-")[2]
+
+
 def _id_in(name: str) -> str:
     return name.rpartition("-")[2].removesuffix(".json")
 
@@ -363,7 +383,7 @@ def _read_candidate(view: View, name: str) -> Candidate:
         if facts.st_size > _LARGEST:
             raise _no_candidate(path, f"{facts.st_size:,} bytes are more than any candidate has")
     candidate = Candidate.from_json(parse_json(view.read(name) or b"", path), path)
-    if candidate.id != _id_in(name):
+    if (candidate.id, _mark_of(candidate.piece)) != (_id_in(name), _mark_in(name)):
         raise _no_candidate(path, f"it holds the candidate {candidate.id}")
     return candidate
 

@@ -111,7 +111,7 @@ def reject_candidate(
 
 
 def _refuse_gone(folder: PendingFolder, candidate: Candidate) -> None:
-    if candidate.id not in {each.id for each in folder.read().candidates}:
+    if not folder.waits(candidate):
         raise UsageError(
             f"candidate {candidate.id} does not wait any more",
             why="it was accepted or rejected meanwhile, or a newer one took its place",

@@ -181,19 +181,21 @@ class _ChatProvider:
         if isinstance(error, RegenError):
             raise error
         words = f"{type(error).__name__} {error} {getattr(error, 'body', '')}"
-        if any(code in words for code in (*_FILTERED, "ContentPolicyViolationError")):
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if getattr(error, "code", None) in _FILTERED or "ContentPolicyViolationError" in kinds:
             return Reply("", stop_reason="refusal", model=self.model)
-        failure = self._translate(error, words)
+        failure = self._translate(error, kinds, words)
         is_echoed = key not in {"", REPLAY_KEY} and key in f"{failure}{error}"
         if is_echoed:
             failure.what = failure.what.replace(key, "[key]")
             failure.why = failure.why.replace(key, "[key]")
             failure.args = (failure.what,)
-        raise failure from (None if is_echoed else error)
+        # A traceback shows the cause as it is.
+        is_clean = not is_echoed and scrub_text(str(error)) == str(error)
+        raise failure from (error if is_clean else None)
 
-    def _translate(self, error: Exception, words: str) -> ProviderError:
+    def _translate(self, error: Exception, kinds: set[str], words: str) -> ProviderError:
         # By the names of its classes: three SDKs, and what they send with, in any release.
-        kinds = {kind.__name__ for kind in type(error).__mro__}
         address, model = self._address, self.model
         status = getattr(error, "status_code", None)
         if kinds & {"APITimeoutError", "TimeoutException"}:

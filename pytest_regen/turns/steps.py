@@ -19,6 +19,7 @@ from typing import Generic, Protocol, TypeVar, cast
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = [
+    "AsyncSender",
     "OnProgress",
     "Parallel",
     "Sender",
@@ -52,6 +53,14 @@ class Sender(Protocol[Question_contra, Answer_co]):
         ...
 
 
+class AsyncSender(Protocol[Question_contra, Answer_co]):
+    """Answers what steps ask where only an event loop drives them."""
+
+    async def asend(self, request: Question_contra, /) -> Answer_co:
+        """Return the answer, or raise."""
+        ...
+
+
 def drive(steps: Generator[Question, Answer, R], sender: Sender[Question, Answer]) -> R:
     """Make the calls of ``steps`` one after the other and return their result."""
     try:
@@ -69,7 +78,10 @@ def drive(steps: Generator[Question, Answer, R], sender: Sender[Question, Answer
         steps.close()
 
 
-async def adrive(steps: Generator[Question, Answer, R], sender: Sender[Question, Answer]) -> R:
+async def adrive(
+    steps: Generator[Question, Answer, R],
+    sender: Sender[Question, Answer] | AsyncSender[Question, Answer],
+) -> R:
     """Make the calls of ``steps`` without blocking the event loop."""
     try:
         request = next(steps)
@@ -187,11 +199,13 @@ def _raise_stop(outcome: R | BaseException) -> R | Exception:
     return outcome
 
 
-async def asend(sender: Sender[Question, Answer], request: Question) -> Answer:
+async def asend(
+    sender: Sender[Question, Answer] | AsyncSender[Question, Answer], request: Question
+) -> Answer:
     """Return the answer to ``request``; a sender without ``asend`` is called in a thread."""
     waiting: Callable[[Question], Awaitable[Answer]] | None = getattr(sender, "asend", None)
     if waiting is None:
-        return await in_thread(sender.send, request)
+        return await in_thread(cast("Sender[Question, Answer]", sender).send, request)
     return await waiting(request)
 
 

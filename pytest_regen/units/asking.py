@@ -20,12 +20,9 @@ __all__ = [
     "ask_for_unit",
     "ask_for_unit_steps",
     "generate_steps",
-    "generate_units",
     "heal_steps",
-    "heal_units",
     "needs_answer",
     "regenerate_steps",
-    "regenerate_units",
 ]
 
 
@@ -78,14 +75,14 @@ def needs_answer(units: FileUnits, name: str) -> bool:
     return any(issue.code in {"MISSING_UNIT", "STALE"} for issue in units.all_issues(name))
 
 
-def generate_units(
+def generate_steps(
     file: UnitFile,
     names: Sequence[str] | None = None,
     *,
     settings: TurnSettings,
     attempts: int = 2,
     force: bool = False,
-) -> UnitsResult:
+) -> Flow[UnitsResult]:
     """Ask for the units of a file that are missing or stale.
 
     Args:
@@ -99,19 +96,6 @@ def generate_units(
         UsageError: the file has no such unit.
         KindError: a method of the kind raised.
     """
-    steps = generate_steps(file, names, settings=settings, attempts=attempts, force=force)
-    return drive_flow(steps, settings)
-
-
-def generate_steps(
-    file: UnitFile,
-    names: Sequence[str] | None = None,
-    *,
-    settings: TurnSettings,
-    attempts: int = 2,
-    force: bool = False,
-) -> Flow[UnitsResult]:
-    """Ask for units as ``generate_units`` does, in steps, to be driven beside others."""
     units = file.open()
     chosen = _chosen(units, names)
     asked = [name for name in chosen if force or needs_answer(units, name)]
@@ -136,7 +120,7 @@ def generate_steps(
     return UnitsResult(stored, tuple(results), diff, kept)
 
 
-def regenerate_units(
+def regenerate_steps(
     file: UnitFile,
     names: Sequence[str] | None = None,
     *,
@@ -145,7 +129,7 @@ def regenerate_units(
     attempts: int = 1,
     accept_any: bool = False,
     discard_edits: bool = False,
-) -> UnitsResult:
+) -> Flow[UnitsResult]:
     """Ask for units again, whatever their state.
 
     Args:
@@ -162,29 +146,6 @@ def regenerate_units(
         HandEditError: a unit was edited by hand and ``discard_edits`` is not set.
         KindError: a method of the kind raised.
     """
-    steps = regenerate_steps(
-        file,
-        names,
-        settings=settings,
-        corrections=corrections,
-        attempts=attempts,
-        accept_any=accept_any,
-        discard_edits=discard_edits,
-    )
-    return drive_flow(steps, settings)
-
-
-def regenerate_steps(
-    file: UnitFile,
-    names: Sequence[str] | None = None,
-    *,
-    settings: TurnSettings,
-    corrections: Sequence[Feedback] = (),
-    attempts: int = 1,
-    accept_any: bool = False,
-    discard_edits: bool = False,
-) -> Flow[UnitsResult]:
-    """Ask for units as ``regenerate_units`` does, in steps, to be driven beside others."""
     units = file.open()
     chosen = _chosen(units, names)
     units = _without_edits(file, units, chosen, discard_edits=discard_edits)
@@ -194,7 +155,7 @@ def regenerate_steps(
     return _result(file, units, done)
 
 
-def heal_units(
+def heal_steps(
     file: UnitFile,
     names: Sequence[str] | None = None,
     *,
@@ -202,7 +163,7 @@ def heal_units(
     attempts: int = 2,
     accept_any: bool = False,
     discard_edits: bool = False,
-) -> UnitsResult:
+) -> Flow[UnitsResult]:
     """Ask again for the units of a file that have errors.
 
     Args:
@@ -217,27 +178,6 @@ def heal_units(
         UsageError: the file has no such unit.
         KindError: a method of the kind raised.
     """
-    steps = heal_steps(
-        file,
-        names,
-        settings=settings,
-        attempts=attempts,
-        accept_any=accept_any,
-        discard_edits=discard_edits,
-    )
-    return drive_flow(steps, settings)
-
-
-def heal_steps(
-    file: UnitFile,
-    names: Sequence[str] | None = None,
-    *,
-    settings: TurnSettings,
-    attempts: int = 2,
-    accept_any: bool = False,
-    discard_edits: bool = False,
-) -> Flow[UnitsResult]:
-    """Ask for units as ``heal_units`` does, in steps, to be driven beside others."""
     units = file.open()
     chosen = _chosen(units, names)
     if discard_edits:

@@ -561,3 +561,22 @@ def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
     assert "note: another version of pytest-regen made GET_kites" in validated.err
     after = command("validate", STORE)
     assert (after.code, after.err) == (0, f"{STORE}: 2 types, no errors\n  next: pytest\n")
+
+
+def test_the_language_is_that_of_the_store_then_of_the_project(document: Path, here: Path) -> None:
+    """An option that names another one is refused for a store that is there."""
+    free = ("--provider", "template")
+    assert command("generate", document, KITES, *free).code == 0
+    (here / "pyproject.toml").write_text('[tool.pytest-regen]\nlanguage = "python"\n', "utf-8")
+
+    same, new = (command("generate", document, name, *free) for name in (KITES, "GET /makers"))
+    other = command("generate", document, KITES, "--language", "typescript", *free)
+
+    assert (same.code, new.code, other.code) == (0, 0, 2)
+    assert {
+        path.suffix for path in here.glob("generated/*/*") if path.suffix in {".cs", ".py"}
+    } == {
+        ".cs",
+        ".py",
+    }
+    assert "is written in csharp, not in typescript" in other.err

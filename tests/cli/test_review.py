@@ -14,6 +14,7 @@ from plugin_project import emulated
 from review_work import FILE, TRANSLATOR, WRONG, german, write_project
 from unit_work import ENGLISH, GERMAN, write_json
 
+from pytest_regen.canonical import canonical_hash
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 
 STORE_MODEL = ("--provider", "plugin_answers:Good")
@@ -244,7 +245,8 @@ def test_an_api_description_has_no_candidates(document: Path) -> None:
 def forge(candidate: Candidate, folder: Path, **changes: Any) -> None:
     """Write a candidate that says something else, with the id of that."""
     forged = replace(candidate, **changes)
-    name = f"20990101T000000000000-{forged.id}.json"
+    mark = canonical_hash(forged.piece).removeprefix("sha256:")[:8]
+    name = f"20990101T000000000000-{mark}-{forged.id}.json"
     (folder / name).write_text(json.dumps(forged.to_json()), "utf-8")
 
 

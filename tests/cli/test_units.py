@@ -116,7 +116,7 @@ def test_validate_lists_what_is_wrong(recorded: Path) -> None:
     done = command("validate")
 
     assert done.code == 1
-    assert "locales/de.json:2: berth [DRIFT] the text is not the recorded one" in done.err
+    assert "locales/de.json:2: berth [DRIFT] the text differs from the recorded one" in done.err
     assert "locales/de.json:2: berth [PLACEHOLDER]" in done.err
     assert "locales/de.json: leave [MISSING_UNIT] it is not in the file" in done.err
     assert "2 of 3 units fail" in done.err

@@ -28,8 +28,6 @@ def project(pytester: pytest.Pytester) -> Project:
 
 
 _HELD_WITH_WORKERS = {
-    "test_drift_that_fails",
-    "test_tests_of_ones_own",
     "test_the_same_run_has_the_same_report",
     "test_what_was_used_is_no_orphan",
 }

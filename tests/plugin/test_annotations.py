@@ -1,5 +1,6 @@
 """Annotations of GitHub: what fails, at file and line, where a commit or pull request shows it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,14 +64,20 @@ def test_at_most_what_github_shows(on_github: Project) -> None:
     assert last == "::notice title=pytest-regen::and 2 more errors: see the log"
 
 
-def test_warnings_are_warnings(on_github: Project) -> None:
-    """One that fails nothing, at the place of its type."""
+@pytest.mark.parametrize(("stale", "level"), [("warn", "warning"), ("fail", "error")])
+def test_what_is_stale_is_what_the_project_makes_of_it(
+    on_github: Project, stale: str, level: str
+) -> None:
+    """A warning that fails nothing, or an error; at the place of its type, and once."""
     path = on_github.store() / "ir.json"
-    path.write_text(path.read_text("utf-8").replace('"open"', '"opened"'), "utf-8")
+    data = json.loads(path.read_text("utf-8"))
+    data["types"][2]["description"] = "How far a project has come."
+    path.write_text(json.dumps(data), "utf-8")
 
-    result = on_github.run("-o", "regen_stale=warn")
+    result = on_github.run("-o", f"regen_stale={stale}")
 
-    assert any(line.startswith("::warning file=") for line in annotations(result))
+    found = [line for line in annotations(result) if "title=STALE%3A " in line]
+    assert [line.partition(" ")[0] for line in found] == [f"::{level}"]
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,9 @@ def test_a_run_of_some_tests_says_nothing(project: Project, words: list[str]) ->
     assert orphans(project.run(*words)) == []
 
 
-@pytest.mark.parametrize("words", [["test_suite.py"], ["-k", "one"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["test_suite.py"], pytest.param(["-k", "one"], marks=pytest.mark.sweep)], ids=" ".join
+)
 def test_a_run_of_some_tests_says_nothing_with_workers(project: Project, words: list[str]) -> None:
     """What the first process was given, its workers know."""
     assert orphans(project.run(*words, "-n", "2")) == []

@@ -103,6 +103,16 @@ def test_reviews_at_once_decide_each_candidate_once(project: Path) -> None:
     assert entry.reason == ("rejected" if "nmae" in stored.source else "replaced")
 
 
+def test_healings_at_once_leave_one_candidate_of_each(project: Path) -> None:
+    """Whoever is last; what the others made is in the history."""
+    run_together("review_work:heal_each_its_own_way", project, 3)
+
+    (berth,) = waiting(project).candidates
+    assert waiting(project).older == ()
+    made = {berth.outputs[0].new} | {past.entry.output for past in unit_history(unit_file(project))}
+    assert made == {f"Platz {number} {{number}}" for number in range(3)}
+
+
 def test_a_linked_folder_is_not_written(project: Path, tmp_path: Path) -> None:
     """A repository could let candidates be written anywhere."""
     (tmp_path / "elsewhere").mkdir()

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "pytest_regen"
@@ -132,9 +133,17 @@ def imports_of(tree: ast.AST, *, typing: bool = False) -> Iterator[str]:
             yield from imports_of(node, typing=typing)
 
 
-MODULES = {
-    module_of(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))
-}
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the modules of the package, by their names in it."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {module_of(path): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+@cache
+def imported(module: str) -> tuple[str, ...]:
+    """Return what a module of the package imports while it runs."""
+    return tuple(imports_of(modules()[module]))
 
 
 def level(module: str) -> int:
@@ -144,7 +153,7 @@ def level(module: str) -> int:
 
 def test_every_module_has_a_level() -> None:
     """A new folder is entered in the table before it imports anything."""
-    homeless = [module for module in MODULES if module and level(module) < 0]
+    homeless = [module for module in modules() if module and level(module) < 0]
 
     assert not homeless, "add them to LEVELS"
 
@@ -159,8 +168,8 @@ def test_imports_point_down() -> None:
     """A module imports from lower levels, its own folder, or along a drawn edge."""
     wrong = [
         f"{module} imports {target}"
-        for module, tree in MODULES.items()
-        for target in imports_of(tree)
+        for module in modules()
+        for target in imported(module)
         if module
         and target.startswith("pytest_regen.")
         and not points_down(module, target.removeprefix("pytest_regen."))
@@ -179,8 +188,8 @@ def test_foreign_packages_enter_by_their_door() -> None:
     """Each dependency is imported only where the table says."""
     wrong = [
         f"{module} imports {target}"
-        for module, tree in MODULES.items()
-        for target in imports_of(tree)
+        for module in modules()
+        for target in imported(module)
         if not enters_by_its_door(module, target)
     ]
 
@@ -189,7 +198,7 @@ def test_foreign_packages_enter_by_their_door() -> None:
 
 def test_a_file_says_what_it_is_for() -> None:
     """Every module that holds code starts with a docstring."""
-    silent = [name for name, tree in MODULES.items() if tree.body and not ast.get_docstring(tree)]
+    silent = [name for name, tree in modules().items() if tree.body and not ast.get_docstring(tree)]
 
     assert not silent
 
@@ -202,7 +211,7 @@ def test_no_import_cycles() -> None:
             for target in imports_of(tree, typing=True)
             if target.startswith("pytest_regen.")
         }
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
     }
 
     def visit(module: str, trail: tuple[str, ...]) -> list[str]:

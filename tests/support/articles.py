@@ -245,14 +245,33 @@ class KeptModules:
 
 @contextmanager
 def _as_a_new_process(folder: Path) -> Iterator[None]:
-    """Forget the modules of a project that a command imported, as the end of a process would."""
+    """Know no module of a project when the block begins, and none of this one when it has ended."""
     path, cwd = list(sys.path), Path.cwd()
+    # Other tests leave modules of their projects, which lie beside this one and have like names.
+    aside = _modules_below(folder.parent)
     os.chdir(folder)
     try:
         yield
     finally:
         os.chdir(cwd)
         sys.path[:] = path
-        for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None) or "").startswith(str(folder)):
-                del sys.modules[name]
+        _modules_below(folder.parent)
+        sys.modules.update(aside)
+
+
+def _modules_below(folder: Path) -> dict[str, Any]:
+    """Take the modules out whose files lie in a folder."""
+    found = {
+        name: module
+        for name, module in list(sys.modules.items())
+        if _place(module).startswith(f"{folder}{os.sep}")
+    }
+    for name in found:
+        del sys.modules[name]
+    return found
+
+
+def _place(module: Any) -> str:
+    """Return the file of a module, or the folder of a package without one."""
+    folders = getattr(module, "__path__", None) or [""]
+    return str(getattr(module, "__file__", None) or next(iter(folders)))

@@ -33,6 +33,7 @@ __all__ = [
     "accept_everything",
     "accept_or_reject",
     "german",
+    "heal_each_its_own_way",
     "heal_for_review",
     "make_project",
     "place_of",
@@ -108,6 +109,17 @@ def heal_for_review(root: Path) -> None:
 
     ask_for_unit(file, "berth", settings=settings, feedback=["a test fails"], check=check)
     heal_store(root / STORE, settings=settings)
+
+
+def heal_each_its_own_way(root: Path, number: int) -> None:
+    """Let another text wait for the same unit than the other processes."""
+
+    class Own:
+        def send(self, request: TurnRequest) -> Reply:
+            return Reply(f"Platz {number} {{number}}", model=request.model)
+
+    settings = TurnSettings(Own(), pending=Pending(root, f"test {number}"))
+    ask_for_unit(unit_file(root), "berth", settings=settings)
 
 
 def accept_everything(root: Path, number: int = 0) -> None:

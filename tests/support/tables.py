@@ -77,7 +77,7 @@ def _table(
         values = row if len(names) > 1 else (row,)
         if isinstance(row, ParameterSet):
             assert not row.marks, "a row has no marks of its own"
-            word, values = row.id, row.values
+            word, values = str(row.id) if row.id else None, row.values
         word = given[number] if given else word or "-".join(map(tell, values))
         table.append((str(word), dict(zip(names, values, strict=True))))
     return table

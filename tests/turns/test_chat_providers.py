@@ -143,6 +143,7 @@ def test_a_key_that_is_refused_is_told_without_the_key(make: Make) -> None:
         assert isinstance(error, RejectedRequestError)
         assert error.status == 401
         assert KEY not in str(error)
+        assert KEY not in str(error.__cause__)
         assert "key" in error.hint.lower()
     assert len(asked) == 1
 

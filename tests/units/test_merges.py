@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from unit_asking import generate_units, regenerate_units
 from unit_work import GERMAN, PLACE, German, codes, kinds_with, project, write_json
 
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.turns.values import Reply, TurnRequest
-from pytest_regen.units.asking import generate_units, regenerate_units
 from pytest_regen.units.ledger import entry_name
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.work import forget_units, rebuild_units, unit_history
