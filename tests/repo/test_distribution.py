@@ -130,7 +130,7 @@ def run_action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(os.name == "nt", reason="the shell of the action is bash")
 def test_the_action_fails_with_what_it_checks(tmp_path: Path) -> None:
-    """Paths are words on any lines; another command is refused; the report is where the output says."""
+    """Paths are words on any lines; another command is refused; the output names the report."""
     make_store(tmp_path / "generated" / "GET_v1_projects", MISSPELT)
     (tmp_path / "pytest.ini").write_text("[pytest]\nregen_stores = generated/*\n", "utf-8")
 
