@@ -1,0 +1,17 @@
+"""How often a law is tried: few times in every run, more often where one asks for it."""
+
+from hypothesis import settings
+
+__all__ = ["scaled"]
+
+_FEW = 40
+"""Examples of the default profile, see the root conftest."""
+
+
+def scaled(count: int) -> int:
+    """Return how many examples the profile of this run asks for, ``count`` in the default one.
+
+    A number in ``settings(max_examples=…)`` would be the same under
+    ``--hypothesis-profile=thorough``.
+    """
+    return max(1, count * settings.default.max_examples // _FEW)
