@@ -78,9 +78,9 @@ def test_what_could_not_be_run_before_does_not_count_against_an_answer() -> None
 
 def test_code_that_does_not_load_is_replaced_by_code_that_does(tmp_path: Path) -> None:
     """Even if what is shown then are more errors than the one before."""
-    changes = {**ROUNDED, "    id: int\n": "    id: int = Field(strict=unheard_of)\n"}
+    changes = {**ROUNDED, "    id: int\n": "    id: int = Field(repr=unheard_of)\n"}
     store = stored(tmp_path, changes)
-    loads = code_of(store, "Berth").replace("strict=unheard_of", "strict=False")
+    loads = code_of(store, "Berth").replace("repr=unheard_of", "repr=False")
     loads = loads.replace("float(round(self.length))", "float(round(self.length)); self.id = 7")
 
     result = heal_store(

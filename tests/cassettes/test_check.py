@@ -265,6 +265,7 @@ def test_for_people_each_warning_is_one_line(folder: Path, capsys: Capture) -> N
     assert said == [
         "cassettes/test_gone/test_a.yaml: warning: [UNUSED] its test module test_gone.py is gone",
         "1 checked, 0 errors, 1 warning",
+        "  next: pytest",
     ]
 
 

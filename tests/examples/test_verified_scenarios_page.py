@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from pages import blocks
 
-from pytest_regen import Emulator
+from pytest_regen import Emulator, fail
+from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback, ScenarioGeneratorSession
 
+KEPT = (fail, ScenarioCorrection, ScenarioFeedback, ScenarioGeneratorSession)
+"""Imported before pytester, which forgets after each run what the run was the first to import."""
 PAGE = "docs/verified-scenarios.md"
 
 
