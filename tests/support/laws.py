@@ -14,4 +14,6 @@ def scaled(count: int) -> int:
     A number in ``settings(max_examples=…)`` would be the same under
     ``--hypothesis-profile=thorough``.
     """
-    return max(1, count * settings.default.max_examples // _FEW)
+    profile = settings.default
+    assert profile is not None
+    return max(1, count * profile.max_examples // _FEW)
