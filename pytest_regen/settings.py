@@ -178,7 +178,13 @@ def read_settings(root: Path) -> Settings:
     path = root / "pyproject.toml"
     if not path.is_file():
         return Settings()
-    table = load_toml(path).get("tool", {}).get(_TABLE, {})
+    tools = load_toml(path).get("tool", {})
+    if not isinstance(tools, dict):
+        raise UsageError(
+            f"{path}: tool is {tools!r:.80}, not a table",
+            hint=f"write [tool.{_TABLE}] on a line of its own",
+        )
+    table = tools.get(_TABLE, {})
     _refuse_unknown(path, table, _KEYS)
     return Settings(
         _ignore(path, table.get("ignore", {})),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["directive_in", "find_directives"]
+__all__ = ["directive_in", "find_directives", "split_directive"]
 
 _DIRECTIVE: Final = re.compile(
     r"""(?ix)
@@ -51,6 +51,22 @@ def directive_in(comment: str) -> str:
     if found is None:
         return ""
     return " ".join(found[0].removesuffix("*/").removesuffix("-->").split())[:_LONGEST]
+
+
+def split_directive(directive: str) -> tuple[str, frozenset[str]]:
+    """Return what a directive does, and the rules that it is limited to; none if to no rule.
+
+    ``noqa: E501, F401`` is ``noqa`` limited to two rules, ``type: ignore`` is not limited.
+    """
+    found = _LIMIT.match(directive)
+    if found is None:
+        return directive, frozenset()
+    return found[1], frozenset(filter(None, re.split(r"[\s,]+", found[2])))
+
+
+_LIMIT: Final = re.compile(
+    r"(?i)((?:\w+:\s*)?(?:noqa|ignore|(?:eslint|tslint|oxlint)-disable[-\w]*))\b[\s:=\[]*([^\]]*)"
+)
 
 
 def find_directives(text: str) -> Iterator[tuple[int, str]]:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.suppressions import directive_in
-from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness
 
 __all__ = ["AS_ASKED", "found_at", "silenced"]
@@ -22,5 +21,4 @@ def silenced(root: Node) -> Iterator[Weakness]:
     """Yield the comments of a tree that tell a checker to look away."""
     for node in walk(root):
         if "comment" in node.type and (said := directive_in(text_of(node))):
-            message = f"adds {in_quotes(said)}"
-            yield found_at(node, "directive", message, "correct the code: silence no check of it")
+            yield Weakness.of_directive(said, node.start_point.row + 1)

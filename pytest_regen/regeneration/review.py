@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Generic
 
-from pytest_regen.errors import OutdatedCandidateError, UsageError, WorseCandidateError
+from pytest_regen.errors import (
+    OutdatedCandidateError,
+    ReviewError,
+    UsageError,
+    WorseCandidateError,
+)
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.held import answers_of, rejected_of
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
@@ -35,8 +40,10 @@ def look_at(place: Place[V], candidate: Candidate) -> Look[V]:
 
     Raises:
         OutdatedCandidateError: it cannot be accepted any more; the reason is told.
+        ReviewError: a test looks at another candidate there now.
         StoreError, KindError: the place cannot be looked at.
     """
+    _refuse_trial(place, candidate)
     view = place.open()
     return _look(place, view, _fitting_answers(place, view, candidate), candidate)
 
@@ -58,12 +65,16 @@ def accept_candidate(
         UsageError: it does not wait any more.
         OutdatedCandidateError: what it was made for has changed since.
         WorseCandidateError: errors would rise.
+        ReviewError: a test looks at another candidate there now.
         StoreError, KindError: the place cannot be read or written.
     """
+    _refuse_trial(place, candidate)
     view = place.open()
     place.prepare(_fitting_answers(place, view, candidate))
     with place.update() as update:
         _refuse_gone(folder, candidate)
+        # What stands there is taken out when the trial ends, and so would be what replaced it.
+        _refuse_trial(place, candidate)
         view = update.view
         answers = _fitting_answers(place, view, candidate)
         look = _look(place, view, answers, candidate)
@@ -116,6 +127,15 @@ def _refuse_gone(folder: PendingFolder, candidate: Candidate) -> None:
             f"candidate {candidate.id} does not wait any more",
             why="it was accepted or rejected meanwhile, or a newer one took its place",
             hint="pytest-regen review list",
+        )
+
+
+def _refuse_trial(place: Place[V], candidate: Candidate) -> None:
+    if place.is_on_trial():
+        raise ReviewError(
+            f"candidate {candidate.id} cannot be accepted now: {candidate.place} is on trial",
+            why="a pytest run with --regen has put a candidate there while a test looks at it",
+            hint="wait for that run, then run the same command again",
         )
 
 

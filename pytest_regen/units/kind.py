@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final, TypeVar
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region
 from pytest_regen.suppressions import find_directives
-from pytest_regen.text import in_quotes, without_thinking
 from pytest_regen.text import quote as quoted
+from pytest_regen.text import without_thinking
 from pytest_regen.units.naming import encode_name
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
@@ -129,12 +129,7 @@ class Kind:
 
 
 def _directives(text: str) -> Iterable[Weakness]:
-    return [
-        Weakness(
-            (said,), f"adds {in_quotes(said)}", line, "correct the text: silence no check of it"
-        )
-        for line, said in find_directives(text)
-    ]
+    return [Weakness.of_directive(said, line, "text") for line, said in find_directives(text)]
 
 
 def extract_text(reply: str) -> str:

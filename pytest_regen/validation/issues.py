@@ -1,13 +1,15 @@
 """What a validator dislikes, as values. Codes are documented in docs/codes."""
 
 import dataclasses
-from collections import Counter
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, Self
 
 from pytest_regen.errors import UsageError
+from pytest_regen.suppressions import split_directive
+from pytest_regen.text import in_quotes
 
 __all__ = [
     "CODES",
@@ -200,17 +202,43 @@ class Weakness:
     """What to do in its place."""
     field: str | None = None
     """JSON name of the field, where it is about one."""
+    scope: frozenset[str] = frozenset()
+    """What it is limited to, such as the rules of a directive; empty where it is not limited."""
+
+    @classmethod
+    def of_directive(cls, said: str, line: int, noun: str = "code") -> Self:
+        """Return the weakness of a comment that tells a checker to look away.
+
+        Args:
+            said: the directive.
+            line: counts from 1, in the text.
+            noun: what the comment stands in.
+        """
+        name, rules = split_directive(said)
+        advice = f"correct the {noun}: silence no check of it"
+        return cls(("directive", name), f"adds {in_quotes(said)}", line, advice, scope=rules)
+
+    def covers(self, other: "Weakness") -> bool:
+        """Return whether a text that has this one is no weaker with another in its place."""
+        if self.key != other.key:
+            return False
+        return not self.scope or (bool(other.scope) and other.scope <= self.scope)
 
 
 def added_weaknesses(old: Iterable[Weakness], new: Iterable[Weakness]) -> tuple[Weakness, ...]:
     """Return what a text is weak in beyond the one that it replaces, as often as it is."""
-    left = Counter(weakness.key for weakness in old)
+    left: dict[tuple[str, ...], list[Weakness]] = {}
+    # The narrowest comes first: it is the one that is used up by what it covers.
+    for weakness in sorted(old, key=lambda each: len(each.scope) or sys.maxsize):
+        left.setdefault(weakness.key, []).append(weakness)
     added = []
     for weakness in new:
-        if left[weakness.key]:
-            left[weakness.key] -= 1
-        else:
+        same = left.get(weakness.key, [])
+        known = next((at for at, each in enumerate(same) if each.covers(weakness)), None)
+        if known is None:
             added.append(weakness)
+        else:
+            del same[known]
     return tuple(added)
 
 

@@ -14,6 +14,7 @@ from pytest_regen.cli.config_files import (
     settings_file_in,
 )
 from pytest_regen.errors import UsageError
+from pytest_regen.settings import read_settings
 
 NATIVE = int(pytest.__version__.partition(".")[0]) >= 9
 STORES = {"regen_stores": ["generated/*"]}
@@ -248,3 +249,12 @@ def test_lines_are_added_once(tmp_path: Path) -> None:
 
     assert path.read_bytes() == b"\xef\xbb\xbf*.partial\r\nbuild\r\n.*.lock\r\n"
     assert [path.name for path in (tmp_path / ".regen").iterdir()] == ["locks"]
+
+
+@pytest.mark.parametrize("text", ["tool = 5\n", "[[tool]]\nx = 2\n"])
+def test_a_file_whose_tools_are_no_table_is_named(text: str, tmp_path: Path) -> None:
+    """Any command ends with the value, and with what to write."""
+    files(tmp_path, pyproject_toml=text)
+
+    with pytest.raises(UsageError, match=r"tool is .*, not a table"):
+        read_settings(tmp_path)

@@ -92,6 +92,46 @@ HONEST = {
     "a directive kept": ("return text  # noqa: E501", "return text + ''  # noqa: E501"),
     "a sentence about one": ("return 0", "# see noqa in the guide\nreturn 1"),
     "a stub that ends": ("if more:\n    raise NotImplementedError\nreturn 0", "return more"),
+    "an error that a lookup raises itself": (
+        "if text not in TABLE:\n    raise KeyError(text)\nreturn TABLE.get(text)",
+        "return TABLE[text]",
+    ),
+    "an error that a division raises itself": (
+        "if more == 0:\n    raise ZeroDivisionError\nreturn len(text) // more + 1",
+        "return len(text) / more",
+    ),
+    "a line that is never reached": (
+        "if more == 1:\n    return 1\nassert False, 'unreachable'",
+        "return 1 if more == 1 else 2",
+    ),
+    "a case dealt with in an expression": (
+        "m = re.match(r'(\\d+)h', text)\nassert m is not None\nreturn int(m[1])",
+        "m = re.match(r'(\\d+)h', text)\nreturn int(m[1]) if m else 0",
+    ),
+    "an assert that tells a type goes with its variable": (
+        "m = re.match(r'(\\d+)h', text)\nassert m\nreturn int(m[1])",
+        "return int(text.split('h')[0]) * 60",
+    ),
+    "an unlikely case dealt with": (
+        "if more != 2:\n    raise AssertionError('unreachable')\nreturn 2",
+        "return 2 if more == 2 else 3",
+    ),
+    "a directive limited": (
+        "return text  # type: ignore",
+        "return text + ''  # type: ignore[arg-type]",
+    ),
+    "a directive limited further": (
+        "return text  # noqa: E501, F401",
+        "return text + ''  # noqa: E501",
+    ),
+    "a directive reordered": (
+        "return text  # noqa: E501, F401",
+        "return text + ''  # noqa: F401,E501",
+    ),
+    "a name that is no file's": (
+        "return False",
+        "return text.endswith('_test.py')",
+    ),
     "an equality": ("return 0", "class A:\n    def __eq__(self, o):\n        return o is self\n"),
 }
 
@@ -102,6 +142,47 @@ def test_honest_code_is_left_alone(name: str) -> None:
     old, new = HONEST[name]
 
     assert not compared(module_of(old), new, "def test_it():\n    assert tide('noon') == 720\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return text  # noqa: E501", "return text  # noqa"),
+        ("return text  # noqa: E501", "return text  # noqa: E501, F401"),
+        ("return text  # noqa", "x = text  # noqa: E501\nreturn x  # noqa: F401"),
+        ("if text not in TABLE:\n    raise KeyError(text)\nreturn 1", "return TABLE.get(text)"),
+        (
+            "if text not in TABLE:\n    raise KeyError(text)\nreturn 1",
+            "try:\n    return TABLE[text]\nexcept KeyError:\n    return 0",
+        ),
+        ("total = sum(more)\nassert total == len(text)\nreturn total", "return len(text)"),
+        ("assert isinstance(text, str)\nreturn text", "return str(text)"),
+        ("return 0", "return open('tests/tide_test.py').name"),
+    ],
+)
+def test_what_is_near_to_honest_code_is_found(old: str, new: str) -> None:
+    """Directives that reach further, and checks that nothing makes any more."""
+    assert compared(module_of(old), new)
+
+
+@pytest.mark.parametrize(
+    ("doc", "code"),
+    [
+        (
+            "404 is ``Not Found``.\n\n>>> tide('x', 404)\n'Not Found'\n>>> tide('x', 200)\n'OK'",
+            "if more == 404:\n    return 'Not Found'\nreturn 'OK'",
+        ),
+        (
+            ">>> tide('x', 404)\n'Not Found'\n>>> tide('x', 200)\n'OK'",
+            "return {200: 'OK', 404: 'Not Found', 500: 'Error'}[more]",
+        ),
+    ],
+)
+def test_a_rule_of_the_docstring_is_no_special_case(doc: str, code: str) -> None:
+    """Nor is a table of short numbers that knows others beside those of the examples."""
+    assert not compared(module_of("return ''", doc), code)
+    without = doc.partition("\n\n")[2] or doc
+    assert compared(module_of("return ''", without), "return {200: 'OK', 404: 'Not Found'}[more]")
 
 
 CHECKED = "if more > 365:\n    raise ValueError(more)\nassert text != 'x'\nreturn 0"

@@ -125,6 +125,42 @@ def test_an_honest_reworking_is_left_alone(style: int) -> None:
             assert not find_weaknesses(target, type_, old[type_.name], new[type_.name])
 
 
+@pytest.mark.parametrize(
+    ("language", "right", "wrong", "other"),
+    [
+        (
+            "typescript",
+            "meta?: Record<string, string>;",
+            "meta?: string;",
+            "meta?: { [key: string]: string };",
+        ),
+        (
+            "csharp",
+            "[Required]\n    public required string Name",
+            "public required string Name",
+            "[JsonRequired]\n    public string Name",
+        ),
+        (
+            "python",
+            "id: int = Field(ge=1)",
+            "id: str = Field(ge=1)",
+            "id: Annotated[int, Field(ge=1)]",
+        ),
+    ],
+)
+def test_an_honest_repair_may_be_written_in_another_way(
+    language: str, right: str, wrong: str, other: str
+) -> None:
+    """A map, a demand and a limit, each in a form that the validator accepts."""
+    texts, ir = ship_texts(language, "default"), ship_ir(language)
+    assert right in texts["Ship"]
+    old, new = (texts["Ship"].replace(right, each, 1) for each in (wrong, other))
+    source = assemble([*{**texts, "Ship": new}.items()], language, namespace="Api")
+
+    assert not any(found.has_errors for found in validate_by_type(source, ir).values())
+    assert not find_weaknesses(find_language(language), ir.types[0], old, new)
+
+
 @pytest.mark.parametrize("language", ["csharp", "python", "typescript"])
 @pytest.mark.parametrize("code", ["", "}", "class (", "public class A { [", "\ud800", "#pragma"])
 def test_no_code_is_too_odd(language: str, code: str) -> None:

@@ -122,20 +122,20 @@ def run_action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(os.name == "nt", reason="the shell of the action is bash")
 def test_the_action_fails_with_what_it_checks(tmp_path: Path) -> None:
-    """Paths are words; another command is refused; the report is where the output says."""
+    """Paths are words on any lines; another command is refused; the output names the report."""
     make_store(tmp_path / "generated" / "GET_v1_projects", MISSPELT)
     (tmp_path / "pytest.ini").write_text("[pytest]\nregen_stores = generated/*\n", "utf-8")
 
-    red = run_action(tmp_path, paths="generated/GET_v1_projects pytest.ini;exit")
+    red = run_action(tmp_path, paths="generated/GET_v1_projects\n  pytest.ini;exit\n")
     tests = run_action(tmp_path, command="pytest", paths="generated/GET_v1_projects")
-    other = run_action(tmp_path, command="regenerate")
+    other = run_action(tmp_path, command="regenerate\n::notice::planted")
 
     assert red.returncode == 2
     assert "pytest.ini;exit" in red.stderr
     assert tests.returncode == 1, tests.stderr
     report = Path((tmp_path / "temp/output").read_text("utf-8").strip().removeprefix("report="))
     assert "<html" in report.read_text("utf-8")
-    assert (other.returncode, other.stdout[:7]) == (2, "::error")
+    assert (other.returncode, other.stdout[:7], other.stdout.count("\n")) == (2, "::error", 1)
 
 
 HOOKS = {

@@ -1,8 +1,10 @@
 """What is used without its extra says the one line that installs it; all else works without."""
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,20 @@ for extra, use in [
         raise SystemExit(f"nothing was missed for {extra}")
 print("done")
 """
+
+
+def test_the_article_about_extras_lists_each() -> None:
+    """And the benchmarks have its size; what contributors need is in neither."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = set(project["optional-dependencies"]) - {"all", "docs", "test"}
+    article = (ROOT / "docs" / "how-to" / "install-less.md").read_text("utf-8")
+    sizes = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+
+    assert set(re.findall(r"^\| `(\w+)` \|", article, re.MULTILINE)) == extras
+    assert set(re.findall(r"^\| `pytest-regen\[(\w+)\]` \|", sizes, re.MULTILINE)) == {
+        *extras,
+        "all",
+    }
 
 
 def without_extras(code: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

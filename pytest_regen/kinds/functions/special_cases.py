@@ -39,6 +39,8 @@ class _Examples:
     """What is given, and how it is written."""
     outputs: dict[str, set[str]] = field(default_factory=dict)
     """Texts that are expected, and the words of what they are expected for."""
+    prose: str = ""
+    """What the docstring says beside its examples: what it names there is a rule."""
 
 
 class _Case(NamedTuple):
@@ -70,6 +72,8 @@ def find_special_cases(
     }
     groups: dict[str, list[_Case]] = {}
     for case in _cases(nodes):
+        if _is_named(case.literal, examples.prose):
+            continue
         groups.setdefault(case.subject, []).append(case)
     for group in groups.values():
         yield from _judge(group, examples, names)
@@ -82,7 +86,8 @@ def _judge(group: Sequence[_Case], examples: _Examples, names: set[str]) -> Iter
     levels = [_level(case.literal) for case in known]
     if not known or len(keys & _all(examples)) < _SHARE * len(keys):
         return
-    if max(levels) == 0:
+    knows_others = len(known) < len(group)
+    if max(levels) <= int(knows_others):
         return
     several = len(known) == len(group) > 1 and min(levels) > 0
     for case, level in zip(known, levels, strict=True):
@@ -96,6 +101,15 @@ def _judge(group: Sequence[_Case], examples: _Examples, names: set[str]) -> Iter
                 getattr(case.literal, "lineno", None),
                 _ADVICE,
             )
+
+
+def _is_named(literal: ast.expr, prose: str) -> bool:
+    """Return whether a docstring speaks of a literal in its sentences."""
+    match literal:
+        case ast.Constant(value=str() | int() | float() as value) if str(value).strip():
+            shown = re.escape(str(value).strip())
+            return re.search(rf"(?<![\w.]){shown}(?!\w)", prose) is not None
+    return False
 
 
 def _all(examples: _Examples) -> set[Value]:
@@ -294,8 +308,11 @@ def _read_examples(place: Place, tests: Sequence[str]) -> _Examples:
     found = _Examples()
     if place.docstring and ">>>" in place.docstring:
         with suppress(ValueError):
-            for example in doctest.DocTestParser().get_examples(place.docstring):
-                _read(example.source, example.want, found)
+            for part in doctest.DocTestParser().parse(place.docstring):
+                if isinstance(part, str):
+                    found.prose += part
+                else:
+                    _read(part.source, part.want, found)
     for test in tests:
         _read(test, "", found)
     return found

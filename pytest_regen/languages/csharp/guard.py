@@ -111,7 +111,8 @@ def _demands(field: FieldIR, member: Member) -> bool:
     is_reference = isinstance(field.type, ArrayOf | MapOf) or (
         isinstance(field.type, Scalar) and field.type.kind == "string" and not field.type.format
     )
-    return member.is_required or member.has_initializer or not is_reference
+    is_demanded = member.is_required or _has(member, "JsonRequired")
+    return is_demanded or member.has_initializer or not is_reference
 
 
 def _has(member: Member, name: str) -> bool:

@@ -21,7 +21,6 @@ _LOOSE: Final[Mapping[str, frozenset[str]]] = {
     "coerce_numbers_to_str": frozenset({"True"}),
     "from_attributes": frozenset({"True"}),
     "strict": frozenset({"False"}),
-    "total": frozenset({"False"}),
 }
 """Settings of a class, and the values with which it takes more."""
 _METHODS: Final = word_set(

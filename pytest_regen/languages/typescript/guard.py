@@ -44,7 +44,8 @@ def _weaknesses(root: Node) -> Iterator[Weakness]:
     yield from silenced(root)
     for node in walk(root):
         match node.type:
-            case "index_signature":
+            # As the type of a property it is a map, of which the validator knows more.
+            case "index_signature" if not _is_in_property(node):
                 message = f"takes properties of any name by {in_quotes(text_of(node))}"
                 yield found_at(node, "open", message)
             case "extends_type_clause" if _has_open(node):
@@ -64,6 +65,13 @@ def _has_open(node: Node) -> bool:
         one.type in {"predefined_type", "type_identifier"} and text_of(one) in _OPEN
         for one in walk(node)
     )
+
+
+def _is_in_property(node: Node) -> bool:
+    above = node.parent
+    while above is not None and above.type != "property_signature":
+        above = above.parent
+    return above is not None
 
 
 def _is_called(node: Node) -> bool:
