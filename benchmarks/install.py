@@ -8,7 +8,6 @@ Usage: python benchmarks/install.py
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from pathlib import Path
 
@@ -33,17 +32,15 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in files)
 
 
-def measure(wheel: Path, extra: str) -> tuple[str, int, float, float]:
-    """Return the requirement, its packages, megabytes and the seconds that installing took."""
+def measure(wheel: Path, extra: str) -> tuple[str, int, float]:
+    """Return the requirement, its packages and their megabytes."""
     wanted = f"pytest-regen[{extra}]" if extra else "pytest-regen"
     with tempfile.TemporaryDirectory() as folder:
         run("uv", "venv", "--quiet", "--python", sys.executable, folder)
-        start = time.perf_counter()
         run("uv", "pip", "install", "--quiet", "--python", folder, f"{wanted} @ {wheel.as_uri()}")
-        seconds = time.perf_counter() - start
         packages = run("uv", "pip", "list", "--python", folder, "--format", "freeze").splitlines()
         size = sum(map(size_of, Path(folder).glob("[Ll]ib/*/site-packages")))
-    return wanted, len(packages), size / 1e6, seconds
+    return wanted, len(packages), size / 1e6
 
 
 def main() -> None:
@@ -56,16 +53,15 @@ def main() -> None:
         rows = [measure(wheel, extra) for extra in ("", *extras, "all")]
     core = rows[0]
     print_table(
-        ("`pip install`", "packages", "MB", "more than the core", "seconds"),
+        ("`pip install`", "packages", "MB", "more than the core"),
         [
             (
                 f"`{wanted}`",
                 str(packages),
                 f"{size:.0f}",
                 "" if wanted == core[0] else f"+{packages - core[1]}, +{size - core[2]:.0f} MB",
-                f"{seconds:.1f}",
             )
-            for wanted, packages, size, seconds in rows
+            for wanted, packages, size in rows
         ],
     )
 

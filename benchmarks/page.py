@@ -16,6 +16,7 @@ __all__ = ["PAGE", "PLACE", "SCRIPTS", "section"]
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 SCRIPTS = {
+    "install.py": "Installed",
     "unused.py": "The plugin, installed and unused",
     "validate.py": "Validating a large store",
     "one_field.py": "One wrong field",
@@ -23,6 +24,8 @@ SCRIPTS = {
 }
 """Script, with its arguments, to the heading of its table."""
 NOTES = {
+    "install.py": "Without byte code, by uv, in fresh environments. "
+    "[Which extra is for what](how-to/install-less.md).",
     "unused.py": "The difference is the median of paired runs.",
     "validate.py": "Whole processes; the start of an empty interpreter is subtracted.",
     "one_field.py": "In the store of `examples/csharp_dto`.",

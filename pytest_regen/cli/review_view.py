@@ -82,8 +82,9 @@ def _decide(desk: Desk, candidate: Candidate, count: str, keys: "_Keys") -> str:
     view = _View(desk, candidate, count)
     is_whole = False
     while True:
+        size = console().size  # before it is shown: another size meanwhile counts
         view.show(is_whole=is_whole)
-        key = keys.wait(view.offered)
+        key = keys.wait(view.offered, size)
         if key is not None and key != "d":
             return key
         # Another size of the terminal, or the whole diff, is a reason to show it again.
@@ -187,9 +188,8 @@ class _Keys:
     def __init__(self) -> None:
         self._pressed: deque[str] = deque()
 
-    def wait(self, offered: Sequence[str]) -> str | None:
-        """Return the next key that is offered; ``None`` where the terminal has another size now."""
-        size = console().size
+    def wait(self, offered: Sequence[str], size: tuple[int, int]) -> str | None:
+        """Return the next key that is offered; ``None`` once the terminal has another size."""
         while True:
             while self._pressed:
                 key = self._pressed.popleft()

@@ -29,9 +29,11 @@ from pytest_regen.turns.sdk import (
     REPLAY_KEY,
     Clients,
     deliver,
+    host_of,
     is_replay,
     plain,
     root_cause,
+    without_user,
 )
 from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
@@ -119,7 +121,7 @@ class AnthropicProvider:
         self._replies = 0
 
     def __repr__(self) -> str:
-        return f"AnthropicProvider(model={self.model!r}, base_url={self.base_url!r})"
+        return f"AnthropicProvider(model={self.model!r}, base_url={without_user(self.base_url)!r})"
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the model's reply; a refusal or a truncated reply is a reply, too.
@@ -340,7 +342,7 @@ class AnthropicProvider:
 
     @property
     def _address(self) -> str:
-        return urlsplit(self.base_url).netloc.rpartition("@")[2] or self.base_url
+        return host_of(self.base_url)
 
     @contextmanager
     def _in_our_words(self, interceptor: TurnInterceptor | None, model: str) -> Iterator[None]:

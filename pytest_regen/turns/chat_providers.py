@@ -7,10 +7,10 @@ but needs no key and no network.
 import functools
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
-from urllib.parse import urlsplit
 
+from pytest_regen.credentials.names import is_private_name
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import (
     MissingKeyError,
@@ -29,7 +29,16 @@ from pytest_regen.turns.chat import (
     with_described_schema,
 )
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
-from pytest_regen.turns.sdk import REPLAY_KEY, Clients, deliver, is_replay, plain, root_cause
+from pytest_regen.turns.sdk import (
+    REPLAY_KEY,
+    Clients,
+    deliver,
+    host_of,
+    is_replay,
+    plain,
+    root_cause,
+    without_user,
+)
 from pytest_regen.turns.values import Reply, TurnRequest, Usage, estimate_tokens
 from pytest_regen.turns.wire import (
     RATE_LIMITED,
@@ -56,6 +65,8 @@ _FILTERED: Final = ("content_filter", "content_policy_violation")
 """Codes of errors that say: the model, or a filter before it, declined."""
 _NO_QUOTA: Final = "insufficient_quota"
 """Code under which OpenAI says, with the status 429, that the account has no money left."""
+_SHORTEST_KEY: Final = 16
+"""Characters; what is shorter in a variable named like a key is none, and might be any word."""
 
 
 class _ChatProvider:
@@ -105,7 +116,7 @@ class _ChatProvider:
     _example: ClassVar[str] = ""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, base_url={self.base_url!r})"
+        return f"{type(self).__name__}({self.model!r}, base_url={without_user(self.base_url)!r})"
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the model's reply; a refusal or a truncated reply is a reply, too.
@@ -171,7 +182,7 @@ class _ChatProvider:
 
     @property
     def _address(self) -> str:
-        return urlsplit(self.base_url).netloc.rpartition("@")[2] or self.base_url
+        return host_of(self.base_url)
 
     def _refusal(self, error: Exception, key: str) -> Reply:
         """Return the refusal that an exception of the SDK stands for, or raise what it means.
@@ -185,14 +196,19 @@ class _ChatProvider:
         if getattr(error, "code", None) in _FILTERED or "ContentPolicyViolationError" in kinds:
             return Reply("", stop_reason="refusal", model=self.model)
         failure = self._translate(error, kinds, words)
-        is_echoed = key not in {"", REPLAY_KEY} and key in f"{failure}{error}"
-        if is_echoed:
-            failure.what = failure.what.replace(key, "[key]")
-            failure.why = failure.why.replace(key, "[key]")
-            failure.args = (failure.what,)
-        # A traceback shows the cause as it is.
-        is_clean = not is_echoed and scrub_text(str(error)) == str(error)
+        secrets = self._secrets(key)
+        for secret in secrets:
+            failure.what = failure.what.replace(secret, "[key]")
+            failure.why = failure.why.replace(secret, "[key]")
+        failure.args = (failure.what,)
+        # A traceback shows the cause as it is, and what that goes back to.
+        said = "\n".join(map(str, _chain(error)))
+        is_clean = scrub_text(said) == said and not any(secret in said for secret in secrets)
         raise failure from (error if is_clean else None)
+
+    def _secrets(self, key: str) -> list[str]:
+        """Return what a server may echo of what was sent."""
+        return [key] if key not in {"", REPLAY_KEY} else []
 
     def _translate(self, error: Exception, kinds: set[str], words: str) -> ProviderError:
         # By the names of its classes: three SDKs, and what they send with, in any release.
@@ -242,6 +258,13 @@ class _ChatProvider:
 
     def _hint_unreached(self) -> str:
         return f"check the network and {self.address_variable}, then run the command again"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those that it came from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _in_brief(reason: str) -> str:
@@ -486,6 +509,15 @@ class LiteLLMProvider(_ChatProvider):
         if is_replay(interceptor):
             return REPLAY_KEY
         raise self._no_key(missing)
+
+    def _secrets(self, key: str) -> list[str]:
+        # LiteLLM reads keys itself, from variables whose names nobody lists.
+        given = super()._secrets(key)
+        return given or [
+            value
+            for name, value in os.environ.items()
+            if len(value) >= _SHORTEST_KEY and is_private_name(name)
+        ]
 
     def _ask(self, key: str, request: TurnRequest) -> Reply:
         body = _litellm().completion(**self._arguments(key, request))

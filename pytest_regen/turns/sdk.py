@@ -1,16 +1,27 @@
 """What the providers that send through an SDK have in common: clients, objects, exceptions."""
 
+import re
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["REPLAY_KEY", "Clients", "deliver", "is_replay", "plain", "root_cause"]
+__all__ = [
+    "REPLAY_KEY",
+    "Clients",
+    "deliver",
+    "host_of",
+    "is_replay",
+    "plain",
+    "root_cause",
+    "without_user",
+]
 
 REPLAY_KEY = "replayed"
 """Stands where a key would: a client demands one even if nothing is ever sent."""
@@ -126,6 +137,17 @@ def plain(value: object) -> Any:
         return value
     known = {name: item for name, item in vars(value).items() if name in sent}
     return plain({**known, **(getattr(value, "model_extra", None) or {})})
+
+
+def without_user(address: str) -> str:
+    """Return an address without the name and password that may stand before its host."""
+    return re.sub(r"(?<=//)[^/]*@|^[^/]*@", "", address)
+
+
+def host_of(address: str) -> str:
+    """Return host and port of an address, which may lack its scheme, as messages name them."""
+    shown = without_user(address)
+    return urlsplit(shown).netloc or shown
 
 
 def root_cause(error: BaseException) -> str:

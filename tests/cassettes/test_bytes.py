@@ -13,6 +13,7 @@ import vcr
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from loopback import Answer, serving
 
 from pytest_regen.cassettes import read_cassette, use_cassette
@@ -132,7 +133,7 @@ def test_any_bytes_come_back(tmp_path_factory: Any, body: bytes) -> None:
 
 
 @given(text=st.text(alphabet='{}[],:"\\ \n1ae', max_size=30))
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 def test_laying_out_is_undone_or_not_done(text: str) -> None:
     """Of text that is nearly JSON, too."""
     found = spread_json(text)

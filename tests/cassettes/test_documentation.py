@@ -87,5 +87,6 @@ def test_the_message_and_the_command_are_those_of_the_page(talk: Path) -> None:
 def test_the_recordings_of_the_project_are_clean() -> None:
     """The check has nothing to tell of what lies in ``cassettes/``."""
     assert printed("pytest-regen cassettes check cassettes", ROOT) == [
-        "1 checked, 0 errors, 0 warnings"
+        "1 checked, 0 errors, 0 warnings",
+        "next: pytest",
     ]

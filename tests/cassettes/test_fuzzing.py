@@ -15,6 +15,7 @@ import yaml
 from bad_cassettes import HEAD, foreign, recording
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes import Interaction, read_cassette
@@ -124,7 +125,7 @@ TOKENS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(st.binary(max_size=60) | st.lists(TOKENS, max_size=14).map(b"".join))
 @example(b"interactions: [{request: {method: GET, uri: x, body: !!set {a}, headers: {}}}]")
 @example(b"interactions: [!!bool x]")
@@ -169,7 +170,7 @@ HOSTILE = (
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=scaled(80))
 @given(st.lists(TOKENS, max_size=14).map(b"".join))
 def test_recordings_parsed_one_by_one_are_those_of_the_whole(content: bytes) -> None:
     """With the same lines; what stands otherwise is left to the parser of the whole."""
@@ -282,7 +283,7 @@ def hold(
 DAMAGES = (flipped, cut, twice, without)
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(st.data(), st.sampled_from(sorted(GOOD)), st.sampled_from(DAMAGES), st.integers(0, 255))
 def test_any_small_damage(folder: Path, data: Any, name: str, damage: Any, to: int) -> None:
     """What is left is read for what it says, or refused; no answer is given to another request."""

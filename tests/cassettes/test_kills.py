@@ -49,14 +49,15 @@ def test_killed_while_recording(folder: Path) -> None:
     check_nothing_lost(left_by_kills(folder, "record_for_ever", 5, within=400))
 
 
-def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path) -> None:
+@pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.sweep)])
+def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> None:
     """Its last line is written over each time, and never missing."""
     path = folder / "c.yaml"
     recorded = yaml.safe_load(path.read_text("utf-8"))["interactions"]
     theirs = [{name: one[name] for name in ("request", "response")} for one in recorded]
     path.write_text(yaml.safe_dump({"interactions": theirs, "version": 1}), "utf-8")
 
-    kills = left_by_kills(folder, "record_for_ever", 4, within=400)
+    kills = left_by_kills(folder, "record_for_ever", count, within=400)
 
     check_nothing_lost(kills)
     for killed in kills:
@@ -138,9 +139,11 @@ def test_processes_record_one_cassette(folder: Path, count: int) -> None:
     assert [path.name for path in folder.iterdir()] == ["c.yaml"]
 
 
-def test_processes_record_their_own_cassettes_beside_a_shared_one(tmp_path: Path) -> None:
-    """One block inside the other, in three processes: every recording is where it belongs."""
-    count = 3
+@pytest.mark.parametrize("count", [3, pytest.param(8, marks=pytest.mark.sweep)])
+def test_processes_record_their_own_cassettes_beside_a_shared_one(
+    tmp_path: Path, count: int
+) -> None:
+    """One block inside the other, in several processes: every recording is where it belongs."""
     folder = tmp_path / "cassettes"
     folder.mkdir()
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from planted_secrets import KINDS, MIXED, NAMED, NEWER, UNLISTED, core
 from tables import each
 
@@ -67,7 +68,7 @@ PLANTABLE = {**KINDS, **NEWER, **NAMED, **UNLISTED}
 
 
 @settings(
-    max_examples=60,
+    max_examples=scaled(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )

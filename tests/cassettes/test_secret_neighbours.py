@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from planted_secrets import HEX, IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
 from tables import each
 
@@ -66,13 +67,16 @@ NEIGHBOURS = [*((one, "") for one in BEFORE), *(("", one) for one in BEHIND)]
 
 @each("write", WRITTEN.values(), ids=WRITTEN)
 @each("number", range(len(EVERY)), ids=list(EVERY))
-def test_every_neighbour(number: int, write: Callable[[str], str]) -> None:
+@pytest.mark.parametrize(
+    ("first", "others"), [(2, 12), pytest.param(1, 1, marks=pytest.mark.sweep)]
+)
+def test_every_neighbour(number: int, write: Callable[[str], str], first: int, others: int) -> None:
     """A line end, an escape, a quote, a colour, a path: in plain and in written text.
 
-    Each of the first kinds with every other neighbour, the others with every twelfth.
+    In every run each of the first kinds with every other neighbour, the others with every twelfth.
     """
     secret = list(EVERY.values())[number]
-    step = 2 if number < len(PLANTED) else 12
+    step = first if number < len(PLANTED) else others
     for before, behind in NEIGHBOURS[number % step :: step]:
         text = write(f"{before}{secret}{behind}")
 
@@ -118,7 +122,7 @@ def body_of(value: object, form: str) -> bytes:
 
 FORMS = st.sampled_from(["escaped", "letters kept", "events", "lines"])
 FEW = settings(
-    max_examples=60,
+    max_examples=scaled(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -212,12 +216,13 @@ def stream(pieces: tuple[str, ...], kind: str, *, index: int = 1) -> str:
 
 @each("kind", DELTAS)
 @each("secret", [*PLANTED.values(), *NAMED.values()], ids=[*PLANTED, *NAMED])
-def test_pieces_of_a_stream(secret: str, kind: str) -> None:
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.sweep), 3])
+def test_pieces_of_a_stream(secret: str, kind: str, step: int) -> None:
     """Cut anywhere, in text or in the JSON of a tool's input, all of it is gone or refused."""
-    for start, before in enumerate(("", "cat\n", "密"), 1):
+    for number, before in enumerate(("", "cat\n", "密")):
         text = before + secret
         whole = text if kind == "text" else json.dumps({"cmd": text})
-        for cut in range(start, len(whole), 3):
+        for cut in range(1 + number % step, len(whole), step):
             said = stream((whole[:cut], whole[cut:]), kind)
             if credentials_across_events(said):
                 continue

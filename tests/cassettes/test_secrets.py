@@ -18,6 +18,7 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from planted_secrets import HEX, KINDS, PLANTED, UNLISTED
 from recorded import KEY, outcome, record, replaying
 from tables import each
@@ -334,7 +335,7 @@ def drawn(shape: SecretShape) -> st.SearchStrategy[str]:
 SHAPES = st.sampled_from(SECRET_SHAPES).flatmap(drawn)
 
 
-@settings(max_examples=70, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=scaled(70), suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     secret=SHAPES, before=st.sampled_from(["", " ", "\n", '"', "é", "="]), places=st.integers(0, 3)
 )

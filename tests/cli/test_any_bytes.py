@@ -9,6 +9,7 @@ import pytest
 from command_line import command
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from store_factory import make_store
 
 from pytest_regen.stores.strict_json import as_json
@@ -44,7 +45,7 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("artifact", ARTIFACTS)
-@settings(max_examples=12)
+@settings(max_examples=scaled(12))
 @given(content=st.binary(max_size=200) | json_values.map(_encoded))
 def test_any_content_is_answered(pattern: Path, artifact: str, content: bytes) -> None:
     """An exit code as designed, and a message; never an exception."""

@@ -381,3 +381,25 @@ def test_json_has_no_next_line() -> None:
     assert ran.json["written"] is True
     assert [file["path"] for file in ran.json["files"]] == ["pyproject.toml", ".gitignore"]
     assert json.dumps(ran.json["stores"]) == f'["{STORE}"]'
+
+
+def test_a_function_that_fails_is_set_up_all_the_same(here: Path) -> None:
+    """The error is shown, and the next command is the one that fails with it."""
+    module = here / "src/acme/names.py"
+    module.write_text(MODULE.replace("'A.L.'", "'A. L.'"), "utf-8")
+
+    ran = command("init", "src/acme/names.py", "--yes")
+
+    assert ran.code == 0
+    assert "shows something else" in ran.err
+    assert ran.err.endswith("  next: pytest\n")
+
+
+def test_a_function_that_nothing_runs_is_told() -> None:
+    """By init and by adopt, with what would run it; one with examples is not."""
+    ran = command("init", "src/acme/names.py::shout", "--yes")
+    marked = command("adopt", "src/acme/names.py::initials")
+
+    assert "shout has no example in the docstring: pytest only reads it" in ran.err
+    assert 'mark a test with @pytest.mark.regen(unit="src/acme/names.py::shout")' in ran.err
+    assert "only reads" not in marked.err

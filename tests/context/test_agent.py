@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from context_values import ASKS, FRAMING, INFERRED, LOCATION, RENT, WORDS, WRITES, context, wire
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
@@ -408,7 +408,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
 @given(st.data(), st.booleans(), st.sampled_from((ASKS, WRITES)))
 def test_any_json_is_a_result_or_an_error_that_says_why(
     data: st.DataObject,

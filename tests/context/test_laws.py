@@ -18,6 +18,7 @@ from context_values import (
 )
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 
 from pytest_regen.context import (
     CONFIDENT,
@@ -48,7 +49,7 @@ from pytest_regen.context.values import (
 )
 from pytest_regen.errors import InvalidContextError
 
-LAW = settings(max_examples=25)
+LAW = settings(max_examples=scaled(25))
 
 LONGEST_ESCAPE = 12
 """Characters that one character becomes at most: a surrogate pair of escapes."""
@@ -195,7 +196,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
 @given(wires(), st.data())
 def test_anything_in_any_place_is_read_or_refused(
     data: dict[str, Any], draw: st.DataObject

@@ -14,6 +14,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from laws import scaled
 
 from pytest_regen.context import (
     Ask,
@@ -210,4 +211,4 @@ class Flows(RuleBasedStateMachine):
 
 
 TestFlows = Flows.TestCase
-TestFlows.settings = settings(max_examples=25, stateful_step_count=20)
+TestFlows.settings = settings(max_examples=scaled(25), stateful_step_count=20)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from context_values import LOCATION, WORDS, context, leaves, wire, wires
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
@@ -333,7 +333,6 @@ def test_errors_have_codes_and_travel() -> None:
     assert pickle.loads(pickle.dumps(error)).problems == (("a", "b"),)
 
 
-@settings(max_examples=40)
 @given(wires(), st.data())
 def test_any_sealed_leaf_that_changes_is_noticed(data: dict[str, Any], draw: st.DataObject) -> None:
     """Description, questions, inferences: any of their texts."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 
 from pytest_regen.documents.changes import Change, Effect, compare_types
 from pytest_regen.documents.ir import (
@@ -249,7 +250,7 @@ _BACK: dict[Effect, set[Effect]] = {
 
 
 @given(FIELDS, FIELDS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=scaled(50), deadline=None)
 def test_the_way_back_is_the_other_way_round(old: FieldIR, new: FieldIR) -> None:
     """Equal fields have no change; what is wider one way is narrower the other."""
     there = _effects(compare_types(ir_of(old), ir_of(new)))

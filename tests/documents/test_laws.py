@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from small_documents import build_file, document_of
 
 from pytest_regen.documents import IR, IRBuild, ir_hash
@@ -112,7 +113,7 @@ def shuffled(value: Any, key: str = "") -> Any:
     return {name: shuffled(inner, name) for name, inner in entries}
 
 
-LAW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=scaled(20), suppress_health_check=[HealthCheck.too_slow])
 
 
 @LAW

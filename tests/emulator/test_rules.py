@@ -7,6 +7,7 @@ import pytest
 from emulator_requests import api, ask, assistant, body, said, send, text, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from tables import each
 
 from pytest_regen.emulator.messages import signature
@@ -429,7 +430,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=scaled(120))
 @given(path=st.sampled_from(paths(RICH)), junk=JUNK)
 def test_junk_anywhere_in_a_request_is_answered(path: tuple[Any, ...], junk: Any) -> None:
     """Whatever stands in any one field, the request is taken or refused; nothing breaks."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 
 from pytest_regen.github import (
     MAX_ANNOTATIONS,
@@ -36,7 +37,7 @@ def read(line: str) -> tuple[str, dict[str, str], str]:
 
 
 @given(title=TEXT, message=TEXT, path=TEXT)
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_no_text_starts_a_second_command(title: str, message: str, path: str) -> None:
     """Whatever a model, a document or a folder is called: one line, of which nothing is lost."""
     place = Path(path.replace("\0", "") or "x")
@@ -94,7 +95,7 @@ def test_a_page_takes_no_more_than_it_may(tmp_path: Path) -> None:
 
     text = page.read_text("utf-8")
     assert text.startswith("before\n### head\n")
-    assert text.endswith("_More does not fit on this page; the log has it._\n")
+    assert text.endswith("_More does not fit here; the log has it._\n")
     assert 800_000 < size <= MAX_SUMMARY
     append_summary(page, ["y" * 300_000])
     assert page.stat().st_size <= MAX_SUMMARY

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from articles import blocks_of
 from pages import ROOT, blocks
 
@@ -104,7 +105,7 @@ class TestGuide(KindConformance):
 class TestTranslations(KindConformance):
     """The kind that ships: a catalogue in another language.
 
-    Killed at a sample of its writes; the sweep has those of other kinds.
+    Killed at a sample of its writes, in the sweep at each.
     """
 
     kill_every = 4
@@ -129,6 +130,13 @@ class TestTranslations(KindConformance):
         }
         german = '{\n    "title": "Hafen"\n}\n'
         write(root, {"locales/en.json": json.dumps(english), "locales/de.json": german})
+
+
+@pytest.mark.sweep
+class TestTranslationsAtEveryWrite(TestTranslations):
+    """The engine writes alike for every kind: one is killed at each of its writes."""
+
+    kill_every = 1
 
 
 class TestFunctions(KindConformance):

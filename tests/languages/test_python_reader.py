@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from python_kites import KITES, PYTHON, pages_of
 
 from pytest_regen.documents.ir import TypeIR
@@ -93,7 +94,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.samp
 
 
 @given(st.lists(names, unique=True, min_size=1, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_pages_of_any_names_are_legal(units: list[str]) -> None:
     """Whatever fields and values are called, the code is legal and reads back as it was meant."""
     entries = [{"json_name": name, "type": {"kind": "string"}} for name in units]

@@ -1,12 +1,12 @@
 """The public namespace is whole, small, and says where each name lives."""
 
 import importlib
-import subprocess
-import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tables import each
 
 import pytest_regen
 
@@ -42,21 +42,19 @@ REQUIRED = {
 """Names that the three systems fix, by the package that offers each."""
 
 
-def test_every_public_name_is_there_once() -> None:
-    """``__all__`` of each package names only what it offers, and nothing twice."""
-    wrong = [
+def wrong() -> list[str]:
+    """Return names of an ``__all__`` that its package does not offer, or offers twice."""
+    return [
         f"{package.__name__}.{name}"
         for package in PACKAGES
         for name in package.__all__
         if not hasattr(package, name) or package.__all__.count(name) > 1
     ]
 
-    assert not wrong
 
-
-def test_no_module_takes_the_place_of_a_public_name() -> None:
-    """A name that is imported on first use is not that of a module beside it."""
-    hidden = [
+def hidden() -> list[str]:
+    """Return names that are imported on first use and are those of a module beside them, too."""
+    return [
         dotted
         for package in PACKAGES
         for name in package.__all__
@@ -66,35 +64,24 @@ def test_no_module_takes_the_place_of_a_public_name() -> None:
         and hasattr(package, "__getattr__")
     ]
 
-    assert not hidden
 
-
-def test_the_names_of_the_three_systems_are_offered() -> None:
-    """Every name that the requirements fix can be imported from the package of its system."""
-    missing = [
+def missing() -> list[str]:
+    """Return names that the requirements fix and the package of their system does not offer."""
+    return [
         f"pytest_regen.{package}.{name}"
         for package, names in REQUIRED.items()
         for name in names.split()
         if name not in importlib.import_module(f"pytest_regen.{package}").__all__
     ]
 
-    assert not missing
+
+@each("broken", [wrong, hidden, missing])
+def test_every_public_name_is_offered_once(broken: Callable[[], list[str]]) -> None:
+    """By the package that its ``__all__`` belongs to; no module takes its place."""
+    assert not broken()
 
 
 def test_an_unknown_name_is_refused() -> None:
     """A misspelt name is an AttributeError that shows it."""
     with pytest.raises(AttributeError, match="Nope"):
         getattr(pytest_regen, "Nope")  # noqa: B009 - the type checker refuses the plain access
-
-
-def test_a_name_imports_nothing_before_it_is_used() -> None:
-    """Importing the package and listing its names loads no other module of it."""
-    code = (
-        "import sys, pytest_regen; assert 'fail' in dir(pytest_regen); "
-        "print(*(name for name in sys.modules if name.startswith('pytest_regen.')))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-
-    assert result.stdout.split() == ["pytest_regen.facade"]

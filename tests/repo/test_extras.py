@@ -1,11 +1,14 @@
 """What is used without its extra says the one line that installs it; all else works without."""
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from pytest_regen.errors import MissingExtraError, UsageError
 from pytest_regen.extras import needs
@@ -55,6 +58,20 @@ print("done")
 """
 
 
+def test_the_article_about_extras_lists_each() -> None:
+    """And the benchmarks have its size; what contributors need is in neither."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = set(project["optional-dependencies"]) - {"all", "docs", "test"}
+    article = (ROOT / "docs" / "how-to" / "install-less.md").read_text("utf-8")
+    sizes = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+
+    assert set(re.findall(r"^\| `(\w+)` \|", article, re.MULTILINE)) == extras
+    assert set(re.findall(r"^\| `pytest-regen\[(\w+)\]` \|", sizes, re.MULTILINE)) == {
+        *extras,
+        "all",
+    }
+
+
 def without_extras(code: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run ``code`` in a process in which no extra is installed."""
     words = [sys.executable, "-c", BLOCKED + code]
@@ -66,13 +83,43 @@ def command(*words: str) -> str:
     return f"from pytest_regen.cli.app import main\nmain({list(words)!r})\n"
 
 
-def test_public_names_need_no_extra() -> None:
-    """Each can be imported; what it needs is missed where it is used."""
-    code = "import pytest_regen\nfor name in pytest_regen.__all__: getattr(pytest_regen, name)\n"
+GONE = (2, "next: pip install 'pytest-regen[openapi]'")
+EVERY_NAME = "import pytest_regen\nfor name in pytest_regen.__all__: getattr(pytest_regen, name)\n"
+A_PRICE = """
+from pytest_regen.turns import Usage, cost_of, describe_usage
+usage = Usage(input_tokens=12, output_tokens=3)
+assert cost_of(usage, "claude-sonnet-5-5") is None
+assert describe_usage(usage, "claude-sonnet-5-5") == "12 in, 3 out"
+"""
+EVERY_HELP = """
+from pytest_regen.cli.app import COMMANDS, main
+for name in COMMANDS:
+    try:
+        main([name, "--help"])
+    except SystemExit as end:
+        assert not end.code, name
+"""
 
-    done = without_extras(code + "print('done')")
 
-    assert done.stdout == "done\n", done.stderr
+@each(
+    ("code", "exit_code", "said"),
+    [
+        (EVERY_NAME, 0, ""),
+        (A_PRICE, 0, ""),
+        (EVERY_HELP, 0, ""),
+        (command("cassettes", "check", "cassettes"), 0, ""),
+        (command("cassettes", "show", "cassettes/talk.yaml"), 0, ""),
+        (command("generate", "examples/csharp_dto/api.yaml", "GET /v1/tides", "--dry-run"), *GONE),
+        (command("validate", "examples/csharp_dto/generated/GET_v1_tides", "--json"), *GONE),
+    ],
+)
+def test_what_works_without_extras(code: str, exit_code: int, said: str) -> None:
+    """Names, prices, help and recordings do; a command that needs one says the line."""
+    done = without_extras(code)
+
+    assert done.returncode == exit_code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_each_use_names_its_extra(tmp_path: Path) -> None:
@@ -84,52 +131,6 @@ def test_each_use_names_its_extra(tmp_path: Path) -> None:
     done = without_extras(f"STORE = {str(STORE)!r}\n{USES}", cwd=tmp_path)
 
     assert done.stdout == "done\n", done.stderr
-
-
-def test_a_price_is_no_reason_to_fail() -> None:
-    """Where the price list is not installed, turns have no cost."""
-    code = (
-        "from pytest_regen.turns import Usage, cost_of, describe_usage\n"
-        "usage = Usage(input_tokens=12, output_tokens=3)\n"
-        "print(cost_of(usage, 'claude-sonnet-5-5'), describe_usage(usage, 'claude-sonnet-5-5'))\n"
-    )
-
-    assert without_extras(code).stdout == "None 12 in, 3 out\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        (("generate", "examples/csharp_dto/api.yaml", "GET /v1/tides", "--dry-run"), "openapi"),
-        (("validate", "examples/csharp_dto/generated/GET_v1_tides", "--json"), "openapi"),
-    ],
-    ids=["generate", "validate"],
-)
-def test_a_command_says_what_to_install(words: tuple[str, ...], extra: str) -> None:
-    """Exit code 2 and the line, no traceback."""
-    done = without_extras(command(*words))
-
-    assert done.returncode == 2, done.stderr
-    assert f"next: pip install 'pytest-regen[{extra}]'" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_help_and_cassettes_need_no_extra() -> None:
-    """Of every command; recordings are checked and shown."""
-    helps = """
-from pytest_regen.cli.app import COMMANDS, main
-for name in COMMANDS:
-    try:
-        main([name, "--help"])
-    except SystemExit as end:
-        assert not end.code, name
-"""
-    done = without_extras(helps)
-    assert done.returncode == 0, done.stderr
-
-    for words in (["check", "cassettes"], ["show", "cassettes/talk.yaml"]):
-        done = without_extras(command("cassettes", *words))
-        assert done.returncode == 0, done.stderr
 
 
 def test_a_gate_that_cannot_read_is_a_usage_error(pytester: pytest.Pytester) -> None:
@@ -173,16 +174,13 @@ def test_cassettes_and_vcr_need_no_extra(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess().assert_outcomes(passed=3)
 
 
-def test_what_is_broken_is_not_called_missing() -> None:
-    """An error that installing something would not mend stays what it is."""
+def test_only_what_is_missing_is_called_so() -> None:
+    """An error that installing would not mend stays; the other is an ImportError and exit 2."""
     with pytest.raises(ModuleNotFoundError, match="nope"), needs("openapi", "tests"):
         raise ModuleNotFoundError("No module named 'pytest_regen.nope'", name="pytest_regen.nope")
     with pytest.raises(ImportError, match="cannot open"), needs("openapi", "tests"):
         raise ImportError("libx.so: cannot open shared object file")
 
-
-def test_it_is_an_import_error_and_a_wrong_use() -> None:
-    """``pytest.importorskip`` and ``except ImportError`` work; a command ends with 2."""
     error = MissingExtraError("x", extra="server", hint="y")
 
     assert isinstance(error, ImportError)

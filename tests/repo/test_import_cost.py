@@ -3,33 +3,41 @@
 import subprocess
 import sys
 
-HEAVY = ("pydantic", "vcr", "anthropic", "rich", "tree_sitter", "yaml", "filelock", "typer")
+from tables import each
+
+HEAVY = frozenset(
+    ("pydantic", "vcr", "anthropic", "rich", "tree_sitter", "yaml", "filelock", "typer")
+)
 
 
-def added_by(module: str) -> list[str]:
-    """Return the modules that importing one brings in beyond pytest, in a process of its own."""
-    code = (
+def added_by(code: str) -> list[str]:
+    """Return the modules that code brings in beyond pytest, in a process of its own."""
+    program = (
         "import sys, pytest\n"
         "before = set(sys.modules)\n"
-        f"import {module}\n"
+        f"{code}\n"
         "print(*sorted(set(sys.modules) - before))\n"
     )
     return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stdout.split()
 
 
-def test_importing_the_plugin_imports_nothing_heavy() -> None:
-    """The entry module brings in at most ten modules beyond pytest, none of them heavy."""
-    added = added_by("pytest_regen.pytest_plugin.plugin")
+@each(
+    ("code", "most", "heavy"),
+    [
+        ("import pytest_regen; assert 'fail' in dir(pytest_regen)", 2, ()),
+        ("import pytest_regen.pytest_plugin.plugin", 10, ()),
+        ("import pytest_regen.pytest_plugin.recording.fixture", 1_000, ("yaml",)),
+    ],
+    ids=["the names of the package", "the plugin", "the cassette of a test"],
+)
+def test_an_import_brings_in_no_more_than_it_needs(
+    code: str, most: int, heavy: tuple[str, ...]
+) -> None:
+    """At most so many modules; of the heavy ones none, or YAML where a cassette is read."""
+    added = added_by(code)
 
-    assert len(added) <= 10, added
-    assert not [name for name in added if name.split(".")[0] in HEAVY]
-
-
-def test_the_cassette_of_a_test_loads_neither_stores_nor_what_only_they_need() -> None:
-    """A test that replays a cassette pays for reading YAML, and for nothing else that is heavy."""
-    added = added_by("pytest_regen.pytest_plugin.recording.fixture")
-
+    assert len(added) <= most, added
+    assert {name.split(".")[0] for name in added} & HEAVY <= {*heavy}
     assert "pytest_regen.stores" not in added
-    assert not [name for name in added if name.split(".")[0] in {*HEAVY} - {"yaml"}]

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from tables import each
 
 from pytest_regen.languages.csharp.attributes import _PLACES
 from pytest_regen.languages.csharp.language import _USING_ATTRIBUTES
@@ -16,13 +16,17 @@ COMPOUND = re.compile(r"[A-Z][a-z]+[A-Z]\w+")
 ATTRIBUTES = sorted({name for names in (*_USING_ATTRIBUTES.values(), _PLACES) for name in names})
 """Attributes of .NET, as the folder of C# knows them: those of two words, others in brackets."""
 
-DOTNET = {
+WORDS = {
     "attributes": r"\b(?:" + "|".join(filter(COMPOUND.fullmatch, ATTRIBUTES)) + r")\b"
     r"|\[(?:" + "|".join(name for name in ATTRIBUTES if not COMPOUND.fullmatch(name)) + r")[\](]",
     "keywords": r"\b(?:get|init);|\bnameof\b|\btypeof\(|#nullable\b|\busing \w+;",
     "namespaces": r"\bSystem\.|\bNewtonsoft\b|\bxchange\b",
     "types": r"\b(?:JsonElement|JsonStringEnumConverter|IReadOnly\w+|DateTimeOffset|Nullable<)",
+    "its name": r"\bcsharp\b",
 }
+
+ELSEWHERE = {"its name": {"languages/__init__.py"}}
+"""Whoever wants another default changes one line, and where its class is."""
 
 
 def found(pattern: str) -> list[str]:
@@ -35,21 +39,10 @@ def found(pattern: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("what", DOTNET)
-def test_nothing_of_dotnet_is_said_outside_of_its_folder(what: str) -> None:
+@each("what", WORDS)
+def test_nothing_of_a_language_is_said_outside_of_its_folder(what: str) -> None:
     """A prompt, a rule or a message for another language has no word of .NET in it."""
-    assert not found(DOTNET[what])
-
-
-def test_the_patterns_find_what_they_are_for() -> None:
-    """Each of them occurs where it belongs: a pattern that matches nothing would prove nothing."""
     own = "\n".join(path.read_text("utf-8") for path in OWN.rglob("*.py"))
 
-    assert all(re.search(pattern, own) for pattern in DOTNET.values())
-
-
-def test_the_default_language_is_named_once() -> None:
-    """Whoever wants another default changes one line, and where its class is."""
-    named = found(r"\bcsharp\b")
-
-    assert {place.split(":")[0] for place in named} == {"languages/__init__.py"}
+    assert re.search(WORDS[what], own), "a pattern that matches nothing would prove nothing"
+    assert {place.split(":")[0] for place in found(WORDS[what])} == ELSEWHERE.get(what, set())

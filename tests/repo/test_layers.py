@@ -1,9 +1,11 @@
 """The house rules that prose alone would not keep: layers, cycles, doors."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+
+from tables import each
 
 PACKAGE = Path(__file__).parents[2] / "pytest_regen"
 
@@ -129,7 +131,7 @@ def imports_of(tree: ast.AST, *, typing: bool = False) -> Iterator[str]:
                 path = PACKAGE.parent / Path(*dotted.split("."))
                 is_module = path.with_suffix(".py").exists() or path.is_dir()
                 yield dotted if is_module else node.module
-        else:
+        elif not isinstance(node, ast.expr):
             yield from imports_of(node, typing=typing)
 
 
@@ -151,22 +153,14 @@ def level(module: str) -> int:
     return VALUES.get(module, LEVELS.get(module.split(".", maxsplit=1)[0], -1))
 
 
-def test_every_module_has_a_level() -> None:
-    """A new folder is entered in the table before it imports anything."""
-    homeless = [module for module in modules() if module and level(module) < 0]
-
-    assert not homeless, "add them to LEVELS"
+def homeless() -> list[str]:
+    """Return the modules that no level of the tables has: add them to LEVELS."""
+    return [module for module in modules() if module and level(module) < 0]
 
 
-def points_down(module: str, target: str) -> bool:
-    """Return whether ``module`` may import ``target``, a module of the package."""
-    folder, other = module.split(".", maxsplit=1)[0], target.split(".", maxsplit=1)[0]
-    return folder == other or (folder, other) in DRAWN or level(target) < level(module)
-
-
-def test_imports_point_down() -> None:
-    """A module imports from lower levels, its own folder, or along a drawn edge."""
-    wrong = [
+def pointing_up() -> list[str]:
+    """Return imports that come from no lower level, no own folder and no drawn edge."""
+    return [
         f"{module} imports {target}"
         for module in modules()
         for target in imported(module)
@@ -175,7 +169,21 @@ def test_imports_point_down() -> None:
         and not points_down(module, target.removeprefix("pytest_regen."))
     ]
 
-    assert not wrong
+
+def points_down(module: str, target: str) -> bool:
+    """Return whether ``module`` may import ``target``, a module of the package."""
+    folder, other = module.split(".", maxsplit=1)[0], target.split(".", maxsplit=1)[0]
+    return folder == other or (folder, other) in DRAWN or level(target) < level(module)
+
+
+def beside_the_doors() -> list[str]:
+    """Return imports of dependencies where the table of doors does not have them."""
+    return [
+        f"{module} imports {target}"
+        for module in modules()
+        for target in imported(module)
+        if not enters_by_its_door(module, target)
+    ]
 
 
 def enters_by_its_door(module: str, target: str) -> bool:
@@ -184,27 +192,13 @@ def enters_by_its_door(module: str, target: str) -> bool:
     return doors is None or any(module.startswith(door.rstrip(".")) for door in doors)
 
 
-def test_foreign_packages_enter_by_their_door() -> None:
-    """Each dependency is imported only where the table says."""
-    wrong = [
-        f"{module} imports {target}"
-        for module in modules()
-        for target in imported(module)
-        if not enters_by_its_door(module, target)
-    ]
-
-    assert not wrong
+def silent() -> list[str]:
+    """Return modules that hold code and do not say what they are for."""
+    return [name for name, tree in modules().items() if tree.body and not ast.get_docstring(tree)]
 
 
-def test_a_file_says_what_it_is_for() -> None:
-    """Every module that holds code starts with a docstring."""
-    silent = [name for name, tree in modules().items() if tree.body and not ast.get_docstring(tree)]
-
-    assert not silent
-
-
-def test_no_import_cycles() -> None:
-    """No module comes back to itself, neither when it loads, nor later, nor in its types."""
+def cycles() -> list[str]:
+    """Return the ways on which a module comes back to itself, now, later, or in its types."""
     graph = {
         module: {
             target.removeprefix("pytest_regen.")
@@ -225,6 +219,10 @@ def test_no_import_cycles() -> None:
         ]
 
     done: set[str] = set()
-    cycles = [found for module in graph for found in visit(module, ())]
+    return [found for module in graph for found in visit(module, ())]
 
-    assert not cycles
+
+@each("broken", [homeless, pointing_up, beside_the_doors, silent, cycles])
+def test_the_package_is_built_as_drawn(broken: Callable[[], list[str]]) -> None:
+    """Each module has a level, imports from below and by the doors, and says what it is for."""
+    assert not broken()

@@ -39,6 +39,6 @@ def test_every_option_is_documented() -> None:
 
 def test_the_number_of_places_is_about_right() -> None:
     """The page does not promise more places than there are."""
-    (promised,) = re.findall(r"some (\d+) well-known", TEXT)
+    (promised,) = re.findall(r"some (\d+)\s+well-known", TEXT)
 
     assert abs(len(well_known().places) - int(promised)) < 20

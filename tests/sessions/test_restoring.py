@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from pydantic import BaseModel
 from scenario_doubles import TOOLS, handwritten, said, scenario
 from tables import each
@@ -218,7 +219,7 @@ JSON = st.recursive(
 
 
 @given(PLACES, JSON)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_any_state_is_restored_or_refused(place: str, value: Any) -> None:
     """There is no other error, and what is restored is written as it was read."""
     for data, restore in ((state(), restored), (scenario_state(), restored_scenarios)):

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from laws import scaled
 from pydantic import BaseModel
 from scenario_doubles import TOOLS, correction, said, scenario
 
@@ -196,7 +197,7 @@ class ScenarioMachine(RuleBasedStateMachine):
         assert_cache_prefix_stable(self.session.transcript)
 
 
-LAW = settings(max_examples=25, stateful_step_count=8, deadline=None)
+LAW = settings(max_examples=scaled(25), stateful_step_count=8, deadline=None)
 TestGeneratorSessionLaws = GeneratorMachine.TestCase
 TestGeneratorSessionLaws.settings = LAW
 TestScenarioSessionLaws = ScenarioMachine.TestCase

@@ -6,6 +6,7 @@ import pytest
 from csharp_members import Sample, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from tables import each
 
 from pytest_regen.languages.csharp import CSharp
@@ -153,7 +154,7 @@ def test_a_fence_in_a_comment_of_several_lines_is_only_text(reply: str) -> None:
     planned(is_enum=False),
     st.sampled_from(("```csharp\n{}\n```", "Text:\n\n~~~~\n{}\n~~~~\nMore text.", "```cs\n{}")),
 )
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_members_full_of_fences_survive(
     case: tuple[list[str], list[list[Sample]]], reply: str
 ) -> None:
@@ -163,7 +164,15 @@ def test_members_full_of_fences_survive(
     assert code(before + text + after) == text.strip("\n")
 
 
-@pytest.mark.parametrize("reply", ["```\nx {\n" * 1_000, "```\n" * 5_000, "{ `" * 20_000])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "```\nx {\n" * 1_000,
+        pytest.param("```\nx {\n" * 2_000, marks=pytest.mark.sweep),
+        "```\n" * 5_000,
+        "{ `" * 20_000,
+    ],
+)
 def test_what_is_parsed_for_one_reply_is_bounded(reply: str) -> None:
     """A reply full of fences and without code is still answered, after a bounded effort."""
     parsed = 0

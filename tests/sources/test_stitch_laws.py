@@ -3,6 +3,7 @@
 from csharp_members import Sample, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, StitchedType
@@ -43,21 +44,20 @@ def check(outputs: list[str], plan: list[list[Sample]], *, is_enum: bool) -> Non
 
 
 @given(planned(is_enum=False))
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 def test_members_of_all_pages_stand_once_in_order(case: Planned) -> None:
     """However pages are written, their members are the type's members, with their text."""
     check(*case, is_enum=False)
 
 
 @given(planned(is_enum=True))
-@settings(max_examples=40)
 def test_enum_values_of_all_pages_stand_once_in_order(case: Planned) -> None:
     """Commas between enum pages are added exactly where they lack."""
     check(*case, is_enum=True)
 
 
 @given(planned(is_enum=False) | planned(is_enum=True).map(lambda case: (case[0], [])))
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_each_line_is_a_line_of_its_page(case: Planned) -> None:
     """Every stitched line is found on the page and line that the result names."""
     outputs, plan = case
@@ -71,7 +71,6 @@ def test_each_line_is_a_line_of_its_page(case: Planned) -> None:
 
 
 @given(planned(is_enum=False), st.booleans())
-@settings(max_examples=40)
 def test_assembly_and_map_lead_back(case: Planned, is_last: bool) -> None:  # noqa: FBT001 - drawn
     """A stitched type comes out of the assembled file as it went in; its lines map to its pages."""
     outputs, plan = case
@@ -88,7 +87,7 @@ def test_assembly_and_map_lead_back(case: Planned, is_last: bool) -> None:  # no
 
 
 @given(planned(is_enum=False))
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 def test_stitching_is_deterministic(case: Planned) -> None:
     """The same pages give the same text, with LF line ends only."""
     outputs, _ = case

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from killing import run_alone, run_together
+from laws import scaled
 from small_store import IR_OF_STORE, PROMPTS, filled_store, page, plan, source_of
 from store_work import change_plan, replace_page, wide_plan
 
@@ -227,7 +228,8 @@ def test_eight_processes_lose_no_update(tmp_path: Path) -> None:
     assert after.source == source_of(after)
 
 
-def test_a_reader_never_sees_half_a_write(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.sweep)])
+def test_a_reader_never_sees_half_a_write(tmp_path: Path, seconds: int) -> None:
     """Read without a lock, pages and source belong together while a writer never rests.
 
     The store is large, so that a write fits between the reading of the one and of the other.
@@ -242,7 +244,7 @@ def test_a_reader_never_sees_half_a_write(tmp_path: Path) -> None:
     seen: set[str] = set()
     with running("rewrite_first_page_for_ever", folder):
         start = time.monotonic()
-        while time.monotonic() < start + (1 if len(seen) > 1 else 60):
+        while time.monotonic() < start + (seconds if len(seen) > 1 else 60):
             store = RegenStore.open(folder)
             assert store.source == store.pages_of("ProjectDataObject")[0].output
             seen.add(store.source)
@@ -378,7 +380,7 @@ def test_an_edit_made_after_a_kill_is_kept(store: RegenStore) -> None:
     assert b"// edited meanwhile\n" in tree(store.path / "history").values()
 
 
-@settings(max_examples=12)
+@settings(max_examples=scaled(12))
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(PROMPTS), st.text(max_size=8), st.booleans()), max_size=4

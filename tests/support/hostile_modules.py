@@ -42,7 +42,7 @@ HOSTILE: Final = _with(
         "floods print": "for n in range(30000):\n    print('4' * 50)",
         "floods the report": """
             import os
-            for number in range(3, 20):
+            for number in range(3, 500):
                 try:
                     os.write(number, b"4\\n" * 10000)
                 except OSError:
@@ -52,7 +52,7 @@ HOSTILE: Final = _with(
             import json, os
             def f(x):
                 frame = json.dumps({"answer": 0, "value": 4, "output": ""}).encode()
-                for number in range(3, 20):
+                for number in range(3, 500):
                     try:
                         os.write(number, b"0" * 32 + b" %d\\n" % len(frame) + frame)
                     except OSError:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -146,6 +147,54 @@ def test_a_key_that_is_refused_is_told_without_the_key(make: Make) -> None:
         assert KEY not in str(error.__cause__)
         assert "key" in error.hint.lower()
     assert len(asked) == 1
+
+
+def of_ollama_behind_a_proxy(address: str) -> OllamaProvider:
+    return OllamaProvider("m", base_url=address.replace("//", "//ann:tide-table@"), timeout=5)
+
+
+def test_a_password_in_an_address_is_in_no_text() -> None:
+    """Neither in how a provider shows itself nor in an error, whether a scheme stands before it."""
+    address = "ann:tide-table@127.0.0.1:9"
+    shown = [
+        repr(OpenAIProvider("m", api_key=KEY, base_url=f"https://{address}/v1")),
+        repr(AnthropicProvider("m", api_key=KEY, base_url=f"https://{address}")),
+        repr(OllamaProvider("m", base_url=address)),
+    ]
+    with pytest.raises(ProviderError) as error:
+        OllamaProvider("m", base_url=address).send(turn())
+    errors, _ = outcomes(of_ollama_behind_a_proxy, Failed(404, "no such model"))
+
+    assert all("127.0.0.1:9" in text for text in [*shown, str(error.value)])
+    assert not [text for text in [*shown, *map(str, [error.value, *errors])] if "tide" in text]
+
+
+@pytest.mark.parametrize("place", ["{}", "key={}&n=1", '{{"authorization": "Bearer {}"}}', "a\n{}"])
+@pytest.mark.parametrize("make", [of_openai, of_ollama])
+def test_a_key_of_openai_s_form_is_hidden_wherever_it_is_echoed(make: Make, place: str) -> None:
+    """By any status, with words around it; the exception behind the error is left out then."""
+    for status in (400, 418, 500):
+        headers = SOON if status == 500 else ()
+        script = [Failed(status, place.format(KEY), headers=headers)] * 3
+        with chat_service(*script) as service, pytest.raises(ProviderError) as error:
+            ask(make(service.address), "send")
+
+        traceback = "".join(format_exception(error.value))
+        assert KEY[:16] not in traceback
+
+
+def test_a_key_that_litellm_reads_itself_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whatever service, and of a form that nobody knows."""
+    skip_without_litellm()
+    key = "correct-horse-battery-staple"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    with chat_service(Failed(401, f"unknown caller {key}")) as service:
+        provider = LiteLLMProvider("openai/gpt-5", base_url=f"{service.address}/v1", timeout=5)
+        with pytest.raises(ProviderError) as error:
+            provider.send(turn())
+
+    assert key not in "".join(format_exception(error.value))
 
 
 @every

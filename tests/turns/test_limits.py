@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from laws import scaled
 
 from pytest_regen.turns.buckets import LONGEST_HOLD, Pool, Ticket, amounts, read_limits
 from pytest_regen.turns.limits import Outcome, RateLimiter
@@ -88,7 +89,6 @@ STEPS = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), min_size=1, max
 
 @given(steps=STEPS, limit=st.integers(1, 300), processes=st.integers(1, 4))
 @example(steps=[(29.65234375, 1), (0.0, 0)], limit=2, processes=1)
-@settings(max_examples=40)
 def test_whoever_asks_first_learns_and_then_nobody_is_refused(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[float, int]],
@@ -129,7 +129,6 @@ def test_whoever_asks_first_learns_and_then_nobody_is_refused(
     jumps=st.lists(st.floats(-1e6, 1e6), max_size=10),
     used=st.integers(0, 10**12),
 )
-@settings(max_examples=40)
 def test_no_clock_and_no_reply_blocks_for_long(
     limit: int, remaining: int, jumps: list[float], used: int
 ) -> None:
@@ -166,7 +165,7 @@ HEADERS = st.fixed_dictionaries(
 
 
 @given(answers=st.lists(st.tuples(st.sampled_from([200, 429, 529]), HEADERS), max_size=8))
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_no_header_blocks_for_long_or_raises(answers: list[tuple[int, dict[str, str]]]) -> None:
     """Whatever the headers hold, the next request waits some minutes at most."""
     clock = Clock()
@@ -412,7 +411,7 @@ def states(draw: st.DrawFn) -> str:
 
 
 @given(content=states())
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 def test_no_file_blocks_for_long_or_raises(
     tmp_path_factory: pytest.TempPathFactory, content: str
 ) -> None:

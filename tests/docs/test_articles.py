@@ -8,6 +8,7 @@ import pytest
 from article_projects import GIVEN
 from articles import KeptModules, Reader
 from pages import ROOT
+from tables import each
 
 from pytest_regen import sandbox
 
@@ -77,6 +78,24 @@ def test_an_article_works_as_shown(page: Path, reader: Reader) -> None:
         pytest.skip("no sandbox here")
 
     reader.follow(page)
+
+
+@each(
+    "page",
+    [
+        *sorted(ROOT.glob("*.md")),
+        *sorted(ROOT.glob("examples/*/*.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ],
+    ids=lambda page: page.name,
+)
+def test_links_lead_to_files(page: Path) -> None:
+    """Every relative link and picture of every article is a file of the project."""
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
+
+    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+
+    assert not broken
 
 
 def test_the_index_lists_every_how_to_by_its_question() -> None:
