@@ -119,8 +119,8 @@ class Desk:
             what = "store" if candidate.has_pages else "file with units"
             raise OutdatedCandidateError(
                 f"candidate {candidate.id} is for {self.id_of(candidate)}",
-                why=f"the project has no such {what}: it was made in another one, or what it is "
-                "for is gone",
+                why=f"the project has no such {what}: it was made in another one, or "
+                "what it is for is gone",
                 hint=f"pytest-regen review reject {candidate.id}",
             )
         return place
