@@ -66,7 +66,7 @@ _FILTERED: Final = ("content_filter", "content_policy_violation")
 _NO_QUOTA: Final = "insufficient_quota"
 """Code under which OpenAI says, with the status 429, that the account has no money left."""
 _SHORTEST_KEY: Final = 16
-"""Characters; what is shorter in a variable named like a key is none, and might be any word."""
+"""Characters of a key in the environment; a shorter value may be an ordinary word."""
 
 
 class _ChatProvider:
