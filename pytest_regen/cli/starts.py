@@ -291,7 +291,12 @@ class Functions:
 
     def make(self) -> int:
         """Put the markers around them, and record them."""
-        from pytest_regen.cli.units import enclose_in_file, record_units, show_unit_issues
+        from pytest_regen.cli.units import (
+            enclose_in_file,
+            record_units,
+            show_unit_issues,
+            tell_only_read,
+        )
 
         project = Project.here()  # With the settings that were written meanwhile.
         enclose_in_file(project, self.path, self.names)
@@ -301,8 +306,10 @@ class Functions:
         done, left = record_units(file, [n for n in self.names if units.entry(n) is None])
         if done.names:
             fact("recorded", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
-        show_unit_issues(file.open(), left)
-        return int(bool(left))
+        units = file.open()
+        show_unit_issues(units, left)
+        tell_only_read(units, done.names)
+        return 0  # It is set up; an error in the user's code is what pytest is to fail with.
 
     def following(self) -> str:
         """Return the command that runs their tests."""
@@ -523,7 +530,7 @@ def find_start(
     """
     path = Path(source)
     if "::" in source and not path.exists():
-        named, _, name = source.partition("::")
+        named, _, name = source.rpartition("::")
         path, units = Path(named), [name, *units]
     if re.match(r"https?://", source):
         raise UsageError(

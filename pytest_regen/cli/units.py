@@ -697,6 +697,7 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
     if done.names:
         fact("adopted", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
         show_unit_issues(units, left)
+        tell_only_read(units, done.names)
         next_step(*(_advice(units, left) or Advice(tests_command(file.here))))
     else:
         say(f"{file.here}: every text is recorded as it stands")
@@ -706,6 +707,17 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
         else:
             next_step(tests_command(file.here))
     return int(bool(left))
+
+
+def tell_only_read(units: FileUnits, names: Sequence[str]) -> None:
+    """Say of which functions pytest runs nothing, and what changes that."""
+    found = [name for name in names if units.is_only_read(name)]
+    if not found:
+        return
+    verb, them = ("has", "it") if len(found) == 1 else ("have", "them")
+    mark = f'@pytest.mark.regen(unit="{unit_id(units.place, found[0])}")'
+    say(f"{shorten(found)} {verb} no example in the docstring: pytest only reads {them}", "yellow")
+    say(f"    to have {them} run, add an example (>>>), or mark a test with {mark}")
 
 
 def _stale_names(units: FileUnits) -> list[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "add_warnings",
     "attach",
     "note_old_module",
+    "note_only_read",
     "record_on",
     "tokens_in",
 ]
@@ -112,6 +113,8 @@ class Record:
     """Shown once per run, however many items have it."""
     not_run: list[str] = field(default_factory=list)
     """A store whose code was not run, and why."""
+    only_read: str = ""
+    """The id of a function that nothing in the run calls."""
     next: str = ""
     """The command that ends the warnings."""
     sandbox: str = ""
@@ -164,6 +167,16 @@ def add_warnings(
         record = _record_of(item)
         record.warnings, record.notes, record.next = warnings, [note] if note else [], command
         record.not_run = list(not_run or ())
+
+
+def note_only_read(item: pytest.Item, id_: str) -> None:
+    """Remember that a function was checked and that nothing in the run calls it.
+
+    Args:
+        item: the function.
+        id_: as marks name it.
+    """
+    _record_of(item).only_read = id_
 
 
 def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
@@ -254,6 +267,8 @@ class RunLog:
         """The level at which code was run, if any was."""
         self._not_run: dict[str, set[str]] = {}
         """Why code was not run, and the stores it is of."""
+        self._only_read: list[str] = []
+        """The functions that nothing in the run calls."""
         self.report = ""
         """What became of the report that was asked for."""
         self.report_failed = False
@@ -275,6 +290,8 @@ class RunLog:
         if record.not_run:
             place, reason = record.not_run
             self._not_run.setdefault(reason, set()).add(place)
+        if record.only_read:
+            self._only_read.append(record.only_read)
         for place in record.old_modules:
             self._old_modules.setdefault((place, record.passed_apart), []).append(here)
 
@@ -307,7 +324,21 @@ class RunLog:
             f"behaviour: not run for {plural(len(stores), 'store')}: {reason}"
             for reason, stores in sorted(self._not_run.items())
         ]
-        return [*self.notes, *not_run]
+        return [*self.notes, *not_run, *self._only_read_note()]
+
+    def _only_read_note(self) -> Iterable[str]:
+        if not self._only_read:
+            return
+        ids = sorted(dict.fromkeys(self._only_read))
+        is_one = len(ids) == 1
+        verb, they, them = ("was", "it has", "it") if is_one else ("were", "they have", "them")
+        more = f" and {len(ids) - _ALIKE:,} more" if len(ids) > _ALIKE else ""
+        yield (
+            f"{plural(len(ids), 'function')} {verb} only read, not run: {they} no example in the "
+            f"docstring, and no test of this run is marked for {them}: {', '.join(ids[:_ALIKE])}"
+            f"{more}; add an example (>>>), or mark a test with "
+            f'@pytest.mark.regen(unit="{ids[0]}")'
+        )
 
     @property
     def _heals(self) -> list[HealReport]:

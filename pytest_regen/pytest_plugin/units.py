@@ -17,7 +17,7 @@ from pytest_regen.pytest_plugin.names import cassette_of_unit, heal_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
-from pytest_regen.pytest_plugin.summary import add_warnings
+from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
 from pytest_regen.text import excerpt, plural
 from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
 from pytest_regen.units.naming import (
@@ -340,6 +340,17 @@ def _prepare(session: pytest.Session) -> None:
     prepare_kinds(kinds, [one.file for one in session.items if isinstance(one, UnitItem)])
 
 
+_MARKED: "pytest.StashKey[frozenset[tuple[Path, str]]]" = pytest.StashKey()
+
+
+def _marked_in(session: pytest.Session) -> frozenset[tuple[Path, str]]:
+    """Return the units that marks of the tests of this run name, as files and names."""
+    if _MARKED not in session.stash:
+        tests = (item for item in session.items if not isinstance(item, UnitItem))
+        session.stash[_MARKED] = frozenset(unit for item in tests for unit in marked_units(item))
+    return session.stash[_MARKED]
+
+
 class UnitFileNode(pytest.File):
     """A file with units."""
 
@@ -385,6 +396,9 @@ class UnitItem(pytest.Item):
         add_warnings(self, warned, command=_ending_command(self.check, (*warned, *failing)))
         if failing:
             raise WrongUnitError(self.check, self.unit, failing)
+        is_marked = (self.file, self.unit) in _marked_in(self.session)
+        if not is_marked and self.check.names and self.check.units.is_only_read(self.unit):
+            note_only_read(self, unit_id(self.check.place, self.unit))
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None

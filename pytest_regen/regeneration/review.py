@@ -159,6 +159,7 @@ def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Ans
         why = _what_changed(view, candidate)
     else:
         return answers
+    why += "; reject the candidate, then ask again"
     raise OutdatedCandidateError(outdated, why=why, hint=_reject_command(candidate))
 
 
@@ -176,7 +177,7 @@ def _what_changed(view: View, candidate: Candidate) -> str:
 
 
 def _reject_command(candidate: Candidate) -> str:
-    return f"pytest-regen review reject {candidate.id}, then ask again"
+    return f"pytest-regen review reject {candidate.id}"
 
 
 def _look(place: Place[V], view: V, answers: list[Answer], candidate: Candidate) -> Look[V]:
@@ -198,9 +199,10 @@ def _worse(candidate: Candidate, look: Look[V]) -> WorseCandidateError:
     first = f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
     command = f"pytest-regen review accept {candidate.id} --accept-any"
     is_placed = look.after.is_placed(name)
+    overrule = "; --accept-any takes it all the same" if is_placed else ""
     what = "would be worse than what stands there" if is_placed else "cannot be put in its place"
     return WorseCandidateError(
         f"candidate {candidate.id} for {candidate.place}::{name} {what}",
-        why=f"{before:,} errors there now, {after:,} with it{first}",
-        hint=f"{command}, which takes it all the same" if is_placed else _reject_command(candidate),
+        why=f"{before:,} errors there now, {after:,} with it{first}{overrule}",
+        hint=command if is_placed else _reject_command(candidate),
     )

@@ -112,6 +112,10 @@ class Kind:
         """Return whether the text is a stub that is still to be generated."""
         return not unit.text.strip()
 
+    def is_only_read(self, unit: Unit) -> bool:
+        """Return whether the text is code of which ``check`` runs nothing; pytest then says so."""
+        return False
+
     def prepare(self, files: Sequence[Path]) -> None:
         """Do for several files at once what ``check`` would do for each; called before it."""
 

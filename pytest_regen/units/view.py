@@ -386,6 +386,11 @@ class FileUnits:
         """Whether the region puts a unit where there is no place for it yet."""
         return getattr(self.kind.region, "insert", None) is not None
 
+    def is_only_read(self, name: str) -> bool:
+        """Return whether a unit is code of which its kind runs nothing."""
+        kind, unit = self.kind, self.unit(name)
+        return bool(call_kind(kind, "is_only_read", lambda: kind.is_only_read(unit), where=name))
+
     def has_place(self, name: str) -> bool:
         """Return whether a text of the unit can be put into the file."""
         return self._can_insert or name in self.texts

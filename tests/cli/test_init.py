@@ -1,6 +1,7 @@
 """``init``: a project's settings and its first types, functions or translations."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -296,6 +297,30 @@ def test_broken_settings_stop_it(here: Path, name: str, content: bytes) -> None:
     assert contents(here) == before
 
 
+def test_odd_files_are_neither_waited_for_nor_followed(here: Path) -> None:
+    """Pipes are passed over; a link that leads to itself is named before anything is written."""
+    os.mkfifo(here / "pipe.json")
+    os.mkfifo(here / "pipe.py")
+    assert "pipe" not in command("init").err
+
+    (here / ".gitignore").symlink_to(".gitignore")
+    refused = command("init", "api.yaml", "--yes")
+
+    assert refused.code == 2
+    assert ".gitignore cannot be edited" in refused.err
+    assert refused.err.endswith("next: rm .gitignore\n")
+    assert not (here / "pyproject.toml").exists()
+
+
+def test_a_function_of_a_file_with_colons_is_named(here: Path) -> None:
+    """The name is what stands behind the last two."""
+    (here / "x::y.py").write_text(MODULE, "utf-8")
+
+    assert (
+        "around the code of shout, recorded" in command("init", "x::y.py::shout", "--dry-run").err
+    )
+
+
 def test_a_workflow_is_written_where_there_are_others(here: Path) -> None:
     """With what the project's files say is to be installed; a file that is there stays."""
     (here / ".github").mkdir()
@@ -356,3 +381,25 @@ def test_json_has_no_next_line() -> None:
     assert ran.json["written"] is True
     assert [file["path"] for file in ran.json["files"]] == ["pyproject.toml", ".gitignore"]
     assert json.dumps(ran.json["stores"]) == f'["{STORE}"]'
+
+
+def test_a_function_that_fails_is_set_up_all_the_same(here: Path) -> None:
+    """The error is shown, and the next command is the one that fails with it."""
+    module = here / "src/acme/names.py"
+    module.write_text(MODULE.replace("'A.L.'", "'A. L.'"), "utf-8")
+
+    ran = command("init", "src/acme/names.py", "--yes")
+
+    assert ran.code == 0
+    assert "shows something else" in ran.err
+    assert ran.err.endswith("  next: pytest\n")
+
+
+def test_a_function_that_nothing_runs_is_told() -> None:
+    """By init and by adopt, with what would run it; one with examples is not."""
+    ran = command("init", "src/acme/names.py::shout", "--yes")
+    marked = command("adopt", "src/acme/names.py::initials")
+
+    assert "shout has no example in the docstring: pytest only reads it" in ran.err
+    assert 'mark a test with @pytest.mark.regen(unit="src/acme/names.py::shout")' in ran.err
+    assert "only reads" not in marked.err

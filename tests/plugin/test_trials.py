@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from function_project import GOOD, HOURS, FunctionProject
+from function_project import GOOD, HOURS, MODULE, FunctionProject
 from plugin_project import emulated
 
 from pytest_regen.pytest_plugin.healing import trials
@@ -249,3 +249,24 @@ def test_windows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
 
     assert trials.missing_trials().startswith("trials of functions are refused on Windows")
+
+
+def test_a_function_that_nothing_runs_is_told_once(functions: FunctionProject) -> None:
+    """In one line for the run, until a test of the run is marked for it."""
+    module = MODULE.replace('\n\n    >>> minutes("30m")\n    30\n    """', '"""')
+    other = module.replace("import os", "").replace("minutes", "seconds")
+    functions.write(HOURS, module=module + other)
+
+    alone = functions.pytester.runpytest_inprocess("src")
+    both = functions.pytester.runpytest_inprocess("src", "test_times.py")
+
+    alone.stdout.fnmatch_lines(
+        [
+            "2 functions were only read, not run: they have no example in the docstring, and no "
+            "test of this run is marked for them: src/acme/times.py::minutes, "
+            "src/acme/times.py::seconds; add an example (>>>), or mark a test with "
+            '@pytest.mark.regen(unit="src/acme/times.py::minutes")'
+        ]
+    )
+    assert both.stdout.str().count("only read, not run") == 1
+    both.stdout.fnmatch_lines(["1 function was only read, not run: *src/acme/times.py::seconds;*"])

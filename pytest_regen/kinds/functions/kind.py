@@ -110,6 +110,11 @@ class Function(Kind):
         """Return whether the code is a stub: ``...``, ``pass`` or ``raise NotImplementedError``."""
         return is_stub(unit.text)
 
+    def is_only_read(self, unit: Unit) -> bool:
+        """Return whether the docstring has no example that could be run."""
+        module = self._module(unit.path)
+        return unit.name in module.places and module.doctest(unit.name, str(unit.path)) is None
+
     def check(self, unit: Unit) -> Iterator[Finding]:
         """Yield what is wrong with the code: what can be seen, then what its examples show."""
         key = self._verdicts.key(unit.path, unit.file_text)
