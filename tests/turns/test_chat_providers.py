@@ -286,22 +286,31 @@ def test_schemas_are_closed_and_name_all_members() -> None:
     """Optional members become required, which the API demands; what cannot be said is none."""
     kite = {
         "type": "object",
-        "properties": {"name": {"type": "string", "default": "x"}, "tail": {"$ref": "#/$defs/T"}},
+        "properties": {
+            "name": {"type": "string", "default": "x"},
+            "tail": {"$ref": "#/$defs/T", "description": "the API takes no word beside a $ref"},
+            "home": {"type": ["object", "null"], "properties": {"port": {"type": "string"}}},
+        },
         "$defs": {"T": {"type": "array", "items": {"anyOf": [{"type": "null"}, {"enum": [1]}]}}},
     }
 
     strict = strict_schema(kite)
 
     assert strict is not None
-    assert strict["required"] == ["name", "tail"]
+    assert strict["required"] == ["name", "tail", "home"]
     assert strict["additionalProperties"] is False
     assert strict["properties"]["name"] == {"type": "string"}
+    assert strict["properties"]["tail"] == {"$ref": "#/$defs/T"}
+    assert strict["properties"]["home"]["required"] == ["port"]
+    assert strict["properties"]["home"]["additionalProperties"] is False
     for unsaid in (
         {"type": "array", "items": {"type": "string"}},
         {"type": "object", "properties": {}},
         {"type": "object", "properties": {"a": {}}},
         {"type": "object", "properties": {"a": True}},
         {"type": "object", "properties": {"a": {"type": "array"}}},
+        {"type": "object", "properties": {"a": {"type": ["array", "null"]}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/A", "minimum": 1}}},
         {"type": "object", "properties": {"a": {"allOf": [{"type": "string"}]}}},
     ):
         assert strict_schema(unsaid) is None, unsaid
