@@ -32,7 +32,7 @@ from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.settings import load_toml
 
-__all__ = ["init"]
+__all__ = ["init", "is_description"]
 
 _IGNORED: Final = ("*.partial", ".*.lock")
 """What a recording that failed or was killed leaves beside its cassette."""
@@ -363,7 +363,7 @@ def _sources(project: Project) -> Iterator[str]:
     """Yield descriptions, then modules with examples, then catalogues."""
     files = list(_files(Path.cwd()))
     claimed = {path.resolve() for path in (project.kinds.files if project.kinds else ())}
-    yield from (_shown(path) for path in files if _is_description(path))
+    yield from (_shown(path) for path in files if is_description(path))
     for path in files:
         if path.suffix == ".py" and path.resolve() not in claimed and _has_examples(path):
             yield _shown(path)
@@ -406,7 +406,8 @@ def _files(top: Path) -> Iterator[Path]:
             yield here / name
 
 
-def _is_description(path: Path) -> bool:
+def is_description(path: Path) -> bool:
+    """Return whether the head of a file says that it describes an API."""
     if path.suffix not in {".json", ".yaml", ".yml"}:
         return False
     try:

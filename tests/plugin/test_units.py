@@ -151,8 +151,8 @@ def test_failing_units_heal_and_replay_offline(
         [
             "regenerated: locales/de.json::berth, 1 call, *",
             '  +  "berth": "Liegeplatz {number}",',
-            "changed: locales/de.json, .regen",
-            "next: git diff locales/de.json .regen",
+            "changed: locales/de.json, .regen, cassettes/regen/locales/de.json/berth.yaml",
+            "next: pytest",
         ]
     )
     healed = units.german_file.read_bytes()
