@@ -1,14 +1,18 @@
 """What every test of the project shares: pytester, a clean environment, a closed network."""
 
+import ast
 import gc
 import os
 import signal
 import socket
+import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from _pytest._code import code
 
 try:
     from hypothesis import HealthCheck, settings
@@ -52,6 +56,27 @@ def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     """The fixture of pytest, which forgets the options that all children have."""
     monkeypatch.setenv("PYTEST_ADDOPTS", _LEAN)
     return pytester
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sources_parsed_once() -> Iterator[None]:
+    """Let pytest parse a file once to show lines of it, and not once for each failure.
+
+    It parses whole files, those of the package and its own, of which inner runs show thousands.
+    """
+    find = vars(code)["getstatementrange_ast"]
+
+    @lru_cache(128)
+    def parse(text: str) -> ast.AST:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(text)
+
+    def found(line: int, source: object, astnode: ast.AST | None = None) -> object:
+        return find(line, source, astnode=astnode or parse(str(source)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(code, "getstatementrange_ast", found)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -648,6 +648,20 @@ class AtomicFiles:
             # A folder that cannot be written: what was accepted before is the safe answer.
             return False
 
+    def live_trials(self) -> list[Any]:
+        """Return the records of trials that are under way, in this process or another.
+
+        None begins or ends while the caller holds the lock.
+        """
+        view = View(self)
+        found = []
+        for name in sorted(view.names(f"{self.aside}/", _TRIAL)):
+            data = view.read(name)
+            if data is not None and self._is_alive(name):
+                with suppress(ValueError, RecursionError):  # A reader of the files tells of it.
+                    found.append(json.loads(data))
+        return found
+
     def _dead_trials(self, view: View) -> list[tuple[str, Any]]:
         """Return the records of trials whose owner is gone, by file name, the latest first."""
         found = []

@@ -1,8 +1,8 @@
-"""What GitHub Actions shows of a run: issues at file and line, and the page of the job.
+"""What GitHub Actions shows of a run: issues at file and line, and the job summary.
 
 The rules are those of GitHub's reference of workflow commands: a line that begins with ``::`` is a
 command, so that no text of others may end its own line; a step shows ten errors and ten warnings;
-a file for the page of the job holds a mebibyte.
+of a step the job summary holds a mebibyte.
 """
 
 import os
@@ -33,7 +33,7 @@ MAX_ANNOTATIONS: Final = 10
 """Errors, and warnings, that GitHub shows of one step."""
 
 MAX_SUMMARY: Final = 1024 * 1024
-"""Bytes that the page of a job takes of one step; of a longer file it takes nothing."""
+"""Bytes that the job summary takes of one step; of a longer file it takes nothing."""
 
 _MAX_MESSAGE: Final = 4_000
 _MAX_LINES: Final = 30
@@ -41,7 +41,7 @@ _MAX_TITLE: Final = 200
 _MAX_CELL: Final = 300
 _MAX_ROWS: Final = 20
 _MAX_BLOCK: Final = 60_000
-"""Characters of a text that is folded away: some forty of them fit in a page."""
+"""Characters of a text that is folded away: some forty of them fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +140,17 @@ def repository_path(path: Path) -> str | None:
     return None
 
 
-# The page of the job
+# The job summary
 
 
 def summary_file() -> Path | None:
-    """Return the file whose Markdown the page of the job shows; ``None`` where there is none."""
+    """Return the file whose Markdown is the job summary; ``None`` where there is none."""
     name = os.environ.get("GITHUB_STEP_SUMMARY")
     return Path(name) if name else None
 
 
 def append_summary(file: Path, blocks: Iterable[str]) -> None:
-    """Append Markdown to the page of the job, as much of it as the page takes.
+    """Append Markdown to the job summary, as much of it as fits.
 
     Args:
         file: see ``summary_file``; others write to it as well.
@@ -160,7 +160,7 @@ def append_summary(file: Path, blocks: Iterable[str]) -> None:
         OSError: the file cannot be written.
     """
     room = MAX_SUMMARY - (file.stat().st_size if file.is_file() else 0)
-    note = "\n_More does not fit on this page; the log has it._\n"
+    note = "\n_More does not fit here; the log has it._\n"
     room -= len(note.encode())
     written: list[str] = []
     for block in blocks:

@@ -115,7 +115,7 @@ class CassetteSettings:
     passthrough_hosts: tuple[str, ...] = ()
     """Hosts whose requests are neither recorded nor replayed nor missed."""
     baseline: str | None = None
-    """The file, from the root, with findings of ``cassettes check`` that were looked at."""
+    """File, from the root, with findings of ``cassettes check`` that were accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +127,16 @@ class Settings:
     attempts: int | None = None
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
-    """Who is asked where nothing nearer says it."""
+    """Model that is asked, where no option, mark or ini value names one."""
     provider: str | None = None
-    """Who answers, as ``openai:MODEL`` or ``module:attribute``; or ``template``, which holds for
-    types of an API."""
+    """Who answers: ``openai:MODEL`` and the like, ``module:attribute``, or ``template`` for types
+    of an API without a model."""
     stale: StalePolicy | None = None
-    """What becomes of a type that is older than its document."""
+    """Whether a type that is older than its description fails; ``auto``: in CI."""
     behaviour: BehaviourPolicy | None = None
     """Whether generated code is run."""
     annotations: AnnotationPolicy | None = None
-    """Whether issues are printed as GitHub reads them."""
+    """Whether issues are printed as annotations of GitHub; ``auto``: where GitHub Actions runs."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
@@ -148,7 +148,7 @@ class Settings:
     docs_url: str | None = None
     """The site of the documentation that codes link to, in a terminal and in the report."""
     language: str | None = None
-    """Of stores that ``generate`` makes; ``None``: not said."""
+    """Target language of new stores, where ``--language`` names none."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""

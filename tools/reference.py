@@ -47,7 +47,10 @@ def pages() -> Iterator[tuple[Path, str]]:
         yield DOCS / "reference" / f"{name}.md", text
     index = DOCS / "codes" / "index.md"
     text = index.read_text("utf-8")
-    yield index, _CODES_PLACE.sub(lambda _: f"\n{_codes()}\n", text)
+    text, count = _CODES_PLACE.subn(lambda _: f"\n{_codes()}\n", text)
+    if count != 1:
+        raise LookupError(f"{index.name} has {count} places for the table of codes, not one")
+    yield index, text
 
 
 def main() -> None:

@@ -122,7 +122,14 @@ def on_page_content(html: str, page: "Page", files: "Files", **_: Any) -> str:
         for file in files.documentation_pages()
         if file.src_uri.startswith("codes/") and file is not page.file
     }
-    return link_codes(html, codes)
+    return link_codes(plain_pipes(html), codes)
+
+
+def plain_pipes(html: str) -> str:
+    """Return an article whose tables show ``|`` without the backslash that Markdown needs."""
+    return re.sub(
+        r"<t[dh]\b.*?</t[dh]>", lambda cell: cell[0].replace("\\|", "|"), html, flags=re.DOTALL
+    )
 
 
 def link_codes(html: str, addresses: Mapping[str, str]) -> str:

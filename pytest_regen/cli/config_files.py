@@ -6,6 +6,7 @@ pytest reads one file alone, in an order of its own: a setting in any other file
 import difflib
 import os
 import re
+import shlex
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
@@ -255,6 +256,12 @@ class Edit:
                 f"{self.path} leads out of the project, to {real}",
                 why="only files below the root of the project are edited",
                 hint=f"edit it by hand: {'; '.join(line[1:] for line in self.lines if line[1:])}",
+            )
+        if real.is_symlink() or (real.exists() and not (real.is_file() or real.is_dir())):
+            raise UsageError(
+                f"{self.path} cannot be edited",
+                why="it is a link that leads to itself, or no file",
+                hint=f"rm {shlex.quote(str(self.path))}",
             )
         if real.exists() and not real.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP):
             raise UsageError(

@@ -1,14 +1,15 @@
 """The candidates of a project on a desk: found, looked at, accepted and rejected."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.errors import OutdatedCandidateError, UsageError
+from pytest_regen.errors import OutdatedCandidateError, RegenError, UsageError
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.pending import Candidate, PendingFolder, Waiting
 from pytest_regen.regeneration.places import Place
@@ -16,7 +17,7 @@ from pytest_regen.regeneration.review import Look, accept_candidate, look_at, re
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.stores import is_store
 from pytest_regen.text import plural
-from pytest_regen.units.naming import unit_id
+from pytest_regen.units.naming import encode_name, unit_id
 
 __all__ = ["Desk", "answerers", "candidate_facts", "following", "stored_diff"]
 
@@ -30,6 +31,8 @@ class Desk:
 
     project: Project
     folder: PendingFolder
+    given: Path | None = None
+    """The folder as it was named on the command line; ``None`` for the project's own."""
 
     @classmethod
     def here(cls, folder: Path | None) -> "Desk":
@@ -46,7 +49,23 @@ class Desk:
                 f"--from {folder}: there is no such folder",
                 hint="name the folder of candidates that CI kept, unpacked",
             )
-        return cls(project, PendingFolder(folder))
+        return cls(project, PendingFolder(folder), folder)
+
+    def command(self, *words: str) -> str:
+        """Return a command of the review about the same folder."""
+        given = () if self.given is None else ("--from", str(self.given))
+        return shlex.join(["pytest-regen", "review", *words, *given])
+
+    @contextmanager
+    def _naming_its_folder(self) -> Iterator[None]:
+        """Let errors name their next command with the folder that this review is about."""
+        try:
+            yield
+        except RegenError as error:
+            words = shlex.split(error.hint) if self.given else []
+            if words[:2] == ["pytest-regen", "review"]:
+                error.hint = self.command(*words[2:])
+            raise
 
     @cached_property
     def waiting(self) -> Waiting:
@@ -80,16 +99,19 @@ class Desk:
 
     def look(self, candidate: Candidate) -> Look[Any]:
         """Return what accepting a candidate would change; raises RegenError."""
-        return look_at(self._known_place(candidate), candidate)
+        with self._naming_its_folder():
+            return look_at(self._known_place(candidate), candidate)
 
     def accept(self, candidate: Candidate, *, accept_any: bool = False) -> Look[Any]:
         """Store a candidate; raises RegenError."""
-        place = self._known_place(candidate)
-        return accept_candidate(place, candidate, self.folder, accept_any=accept_any)
+        with self._naming_its_folder():
+            place = self._known_place(candidate)
+            return accept_candidate(place, candidate, self.folder, accept_any=accept_any)
 
     def reject(self, candidate: Candidate) -> None:
         """Put a candidate into the history; raises RegenError."""
-        reject_candidate(self.place_of(candidate), candidate, self.folder)
+        with self._naming_its_folder():
+            reject_candidate(self.place_of(candidate), candidate, self.folder)
 
     def _known_place(self, candidate: Candidate) -> Place[Any]:
         place = self.place_of(candidate)
@@ -97,9 +119,9 @@ class Desk:
             what = "store" if candidate.has_pages else "file with units"
             raise OutdatedCandidateError(
                 f"candidate {candidate.id} is for {self.id_of(candidate)}",
-                why=f"the project has no such {what}",
-                hint=f"pytest-regen review reject {candidate.id}, or look at it in the project "
-                "that it was made in",
+                why=f"the project has no such {what}: it was made in another one, or what it is "
+                "for is gone",
+                hint=f"pytest-regen review reject {candidate.id}",
             )
         return place
 
@@ -138,7 +160,7 @@ class Desk:
             why=f"{'it begins the ids' if found else 'those that wait are'} {known}"
             if known
             else "none waits",
-            hint="pytest-regen review list" if known else "pytest --regen --regen-pending",
+            hint=self.command("list") if known else "pytest --regen --regen-pending",
         )
 
     def below(self, paths: Sequence[Path]) -> list[Candidate]:
@@ -197,8 +219,9 @@ def following(desk: Desk, accepted: Sequence[Candidate]) -> str:
     """Return what to run after candidates were accepted or rejected."""
     left = len(desk.folder.read().candidates)
     if left:
-        return "pytest-regen review"
+        return desk.command()
     if not accepted or len(accepted) > _NAMED:
         return "pytest"
-    ids = (unit_id(desk.path_of(each).as_posix(), each.name) for each in accepted)
+    # The path as the shell has it: pytest looks for it before it reads any id.
+    ids = (f"{desk.path_of(each).as_posix()}::{encode_name(each.name)}" for each in accepted)
     return f"pytest {' '.join(map(shlex.quote, ids))}"

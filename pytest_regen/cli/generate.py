@@ -176,7 +176,7 @@ def generate(
         record,
         provider,
         engine,
-        pending=f"pytest-regen generate {spec}" if pending else "",
+        pending=f"pytest-regen generate {shlex.quote(str(spec))}" if pending else "",
     )
     if files := _unit_files(project, spec, names or (), units):
         from pytest_regen.cli.units import generate_file, generate_files, refuse_types
@@ -233,8 +233,12 @@ def generate(
         *(["--request"] if request else ()),
         *(word for pattern in exclude or () for word in ("--exclude", pattern)),
         *(["--allow-defects"] if allow_defects else ()),
+        # Stores made a moment ago are not asked for once more, to be registered.
+        *(["--force"] if force and (check or dry_run) else ()),
+        *(["--discard-edits"] if discard_edits and (check or dry_run) else ()),
         **{"--out": str(out), "--status": status, "--language": language, "--profile": profile},
-        **{"--namespace": namespace, "--provider": turns.provider},
+        **{"--namespace": namespace, "--provider": turns.provider, "--model": model},
+        **{"--fields-per-page": str(fields_per_page) if fields_per_page else None},
         **{"--engine": engine.value if turns.is_batch else None},
     )
     if check:

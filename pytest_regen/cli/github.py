@@ -1,4 +1,4 @@
-"""What commands show on GitHub: annotations in the log, and a part of the page of the job."""
+"""What commands show on GitHub: annotations in the log, and a part of the job summary."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -183,7 +183,7 @@ def _is_read(project: Project) -> bool:
 
 
 def _tell(project: Project, title: str, found: Sequence[Annotation], following: str) -> None:
-    """Print annotations on stderr, where JSON is not, and append to the page of the job."""
+    """Print annotations on stderr, where JSON is not, and append to the job summary."""
     from pytest_regen.credentials.search import scrub_text
 
     clean = [

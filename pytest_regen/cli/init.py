@@ -408,8 +408,8 @@ def _files(top: Path) -> Iterator[Path]:
 
 def is_description(path: Path) -> bool:
     """Return whether the head of a file says that it describes an API."""
-    if path.suffix not in {".json", ".yaml", ".yml"}:
-        return False
+    if path.suffix not in {".json", ".yaml", ".yml"} or not path.is_file():
+        return False  # A pipe would be waited for.
     try:
         with path.open("rb") as file:
             return _DESCRIPTION.search(file.read(_HEAD)) is not None
@@ -419,7 +419,7 @@ def is_description(path: Path) -> bool:
 
 def _has_examples(path: Path) -> bool:
     is_test = path.name.startswith("test_") or path.name.endswith("_test.py")
-    if is_test or path.name in {"conftest.py", "setup.py"}:
+    if is_test or path.name in {"conftest.py", "setup.py"} or not path.is_file():
         return False
     try:
         return b">>>" in path.read_bytes() and bool(functions_in(path)[0])

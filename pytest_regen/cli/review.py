@@ -105,7 +105,7 @@ def _list(desk: Desk, candidates: Sequence[Candidate], *, as_json: bool) -> None
         verb = "waits" if len(candidates) == 1 else "wait"
         say(f"{plural(len(candidates), 'candidate')} {verb} for review", "yellow")
         first = candidates[0].id
-        next_step("pytest-regen review" if is_terminal() else f"pytest-regen review show {first}")
+        next_step(desk.command() if is_terminal() else desk.command("show", first))
     elif faults:
         next_step(f"rm {' '.join(map(shlex.quote, faults))}")
     else:
@@ -132,14 +132,14 @@ def show(ids: Ids = None, every: All = False, folder: From = None, as_json: AsJs
         emit_json({"candidates": reports})
     elif len(reports) == 1:
         id_ = reports[0]["id"]
-        next_step(f"pytest-regen review accept {id_}, or pytest-regen review reject {id_}")
+        next_step(desk.command("accept", id_), f"or {desk.command('reject', id_)}")
 
 
 def _chosen(desk: Desk, ids: list[str] | None, *, every: bool, verb: str) -> list[Candidate]:
     if bool(ids) == every:
         raise UsageError(
             f"review {verb} takes ids, or --all",
-            hint="pytest-regen review list tells the ids",
+            hint=desk.command("list"),
         )
     return list(desk.waiting.candidates) if every else desk.named(ids or ())
 

@@ -530,7 +530,7 @@ def find_start(
     """
     path = Path(source)
     if "::" in source and not path.exists():
-        named, _, name = source.partition("::")
+        named, _, name = source.rpartition("::")
         path, units = Path(named), [name, *units]
     if re.match(r"https?://", source):
         raise UsageError(

@@ -177,7 +177,7 @@ def _add_report(group: pytest.OptionGroup) -> None:
         default=None,
         dest="regen_report",
         metavar="FILE",
-        help="Write what happened to FILE: a page for people (.html), or JSON (.json).",
+        help="Write a report to FILE: HTML for people (.html), or JSON for programs (.json).",
     )
 
 

@@ -1,4 +1,4 @@
-"""The report for GitHub Actions: annotations at file and line, and the page of the job."""
+"""The report for GitHub Actions: annotations at file and line, and the job summary."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ Link = Callable[[str], str | None]
 """Returns the address of the article on an issue code, if there is one."""
 
 _DIFFS: Final = 40
-"""Changes that unfold on the page of a job; the commit has them all."""
+"""Changes that unfold in the job summary; the commit has them all."""
 
 
 def annotations_of(

@@ -249,7 +249,7 @@ class _ReportLog:
         self._tell_github(report)
 
     def _tell_github(self, report: Json) -> None:
-        """Write the page of the job, and prepare the lines that GitHub makes annotations of."""
+        """Write the job summary, and prepare the lines that GitHub makes annotations of."""
         job = summary_file()
         if job is not None:
             from pytest_regen.pytest_plugin.report_github import summary_blocks

@@ -73,6 +73,10 @@ class HeldPlace(Generic[V]):
         """Return the files that a kept output would change."""
         return self._place.changed_paths()
 
+    def is_on_trial(self) -> bool:
+        """Return whether a test looks at a candidate that is in place for that time only."""
+        return self._place.is_on_trial()
+
     def stored(self) -> V:
         """Return what the files hold, without what waits."""
         return self._place.open()

@@ -173,6 +173,10 @@ class Place(Protocol[V]):
         """
         ...
 
+    def is_on_trial(self) -> bool:
+        """Return whether a test looks at a candidate that is in place for that time only."""
+        ...
+
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""
         ...

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Generic
 
-from pytest_regen.errors import OutdatedCandidateError, UsageError, WorseCandidateError
+from pytest_regen.errors import (
+    OutdatedCandidateError,
+    ReviewError,
+    UsageError,
+    WorseCandidateError,
+)
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.held import answers_of, rejected_of
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
@@ -35,8 +40,10 @@ def look_at(place: Place[V], candidate: Candidate) -> Look[V]:
 
     Raises:
         OutdatedCandidateError: it cannot be accepted any more; the reason is told.
+        ReviewError: a test looks at another candidate there now.
         StoreError, KindError: the place cannot be looked at.
     """
+    _refuse_trial(place, candidate)
     view = place.open()
     return _look(place, view, _fitting_answers(place, view, candidate), candidate)
 
@@ -58,12 +65,16 @@ def accept_candidate(
         UsageError: it does not wait any more.
         OutdatedCandidateError: what it was made for has changed since.
         WorseCandidateError: errors would rise.
+        ReviewError: a test looks at another candidate there now.
         StoreError, KindError: the place cannot be read or written.
     """
+    _refuse_trial(place, candidate)
     view = place.open()
     place.prepare(_fitting_answers(place, view, candidate))
     with place.update() as update:
         _refuse_gone(folder, candidate)
+        # What stands there is taken out when the trial ends, and so would be what replaced it.
+        _refuse_trial(place, candidate)
         view = update.view
         answers = _fitting_answers(place, view, candidate)
         look = _look(place, view, answers, candidate)
@@ -119,6 +130,15 @@ def _refuse_gone(folder: PendingFolder, candidate: Candidate) -> None:
         )
 
 
+def _refuse_trial(place: Place[V], candidate: Candidate) -> None:
+    if place.is_on_trial():
+        raise ReviewError(
+            f"candidate {candidate.id} cannot be accepted now: {candidate.place} is on trial",
+            why="a pytest run with --regen has put a candidate there while a test looks at it",
+            hint="wait for that run, then run the same command again",
+        )
+
+
 def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     """Return the outputs of a candidate as answers.
 
@@ -139,6 +159,7 @@ def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Ans
         why = _what_changed(view, candidate)
     else:
         return answers
+    why += "; reject the candidate, then ask again"
     raise OutdatedCandidateError(outdated, why=why, hint=_reject_command(candidate))
 
 
@@ -156,7 +177,7 @@ def _what_changed(view: View, candidate: Candidate) -> str:
 
 
 def _reject_command(candidate: Candidate) -> str:
-    return f"pytest-regen review reject {candidate.id}, then ask again"
+    return f"pytest-regen review reject {candidate.id}"
 
 
 def _look(place: Place[V], view: V, answers: list[Answer], candidate: Candidate) -> Look[V]:
@@ -178,9 +199,10 @@ def _worse(candidate: Candidate, look: Look[V]) -> WorseCandidateError:
     first = f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
     command = f"pytest-regen review accept {candidate.id} --accept-any"
     is_placed = look.after.is_placed(name)
+    overrule = "; --accept-any takes it all the same" if is_placed else ""
     what = "would be worse than what stands there" if is_placed else "cannot be put in its place"
     return WorseCandidateError(
         f"candidate {candidate.id} for {candidate.place}::{name} {what}",
-        why=f"{before:,} errors there now, {after:,} with it{first}",
-        hint=f"{command}, which takes it all the same" if is_placed else _reject_command(candidate),
+        why=f"{before:,} errors there now, {after:,} with it{first}{overrule}",
+        hint=command if is_placed else _reject_command(candidate),
     )

@@ -37,6 +37,7 @@ from pytest_regen.sources import (
 )
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
 from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE
+from pytest_regen.stores.history import store_files
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
@@ -317,6 +318,10 @@ class StorePlace:
         pages = [page for key, page in candidate.store.pages.items() if key in keys]
         with view.store.trial(pages=pages, source=candidate.store.source) as trial:
             yield trial
+
+    def is_on_trial(self) -> bool:
+        """Return whether a test looks at a candidate that is in place for that time only."""
+        return bool(store_files(self.path).live_trials())
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""

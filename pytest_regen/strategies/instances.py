@@ -251,7 +251,7 @@ class Source:
             return self._read
         if name not in self._schemas:
             return (
-                f"{self._document_name} says something else of it by now; "
+                f"{self._document_name} has changed since it was generated; "
                 "bring the store up to date with pytest-regen generate"
             )
         reach, _ = self._read

@@ -63,9 +63,10 @@ _SMALLEST_CONTEXT: Final = 8_192
 """Tokens; a server that is told nothing may take 4,096, and cuts longer prompts without a word."""
 _FILTERED: Final = ("content_filter", "content_policy_violation")
 """Codes of errors that say: the model, or a filter before it, declined."""
-_SHORTEST_KEY: Final = 16
 _NO_QUOTA: Final = "insufficient_quota"
 """Code under which OpenAI says, with the status 429, that the account has no money left."""
+_SHORTEST_KEY: Final = 16
+"""Characters; what is shorter in a variable named like a key is none, and might be any word."""
 
 
 class _ChatProvider:

@@ -255,6 +255,13 @@ class UnitFile:
             if not trial.is_accepted:
                 tried.reject(candidate.all_issues(name))
 
+    def is_on_trial(self) -> bool:
+        """Return whether a test looks at a candidate that is in place for that time only."""
+        return any(
+            isinstance(record, dict) and record.get("place") == self.place
+            for record in self.files.live_trials()
+        )
+
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the file; its ledger is committed with it."""
         return (self.path, self.root / ".regen")

@@ -1,13 +1,13 @@
 """A journal: a run that ended before its end goes on from what was answered."""
 
-import subprocess
-import sys
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from warm_python import run_python
 
 from pytest_regen import AnthropicProvider, Emulator, use_cassette
 from pytest_regen.cassettes import journal
@@ -117,7 +117,7 @@ with journal(sys.argv[1]):
         provider.send(TurnRequest("", (Message("user", prompt),), "claude-sonnet-5-5", 100))
     os.kill(os.getpid(), 9)
 """
-    ended = subprocess.run([sys.executable, "-c", script, path, address], check=False)
+    ended = run_python(["-c", script, str(path), address], tmp_path, os.environ)
     assert ended.returncode == -9
     assert said.asked == ["1", "2"]
 

@@ -70,6 +70,16 @@ def test_a_dry_run_for_people(document: Path) -> None:
     assert "  Maker           page 1 of 1     1 field, about " in ran.err
     assert "2 pages to ask, about " in ran.err
 
+    options = ("--fields-per-page", "1", "--force", "--model", "claude-haiku-4-5")
+    for asks in ("--dry-run", "--check"):
+        following = command("generate", document, KITES, *options, asks).err.splitlines()[-1]
+        # As it is printed it does what was shown.
+        again = shlex.split(following.partition("next: pytest-regen ")[2])
+        shown = command(*again, "--dry-run").err
+        assert "KiteDataObject  page 3 of 3" in shown, following
+        assert "--force" in again
+        assert "claude-haiku-4-5" in again
+
 
 def test_an_update_asks_for_what_changed(document: Path, api: Emulator) -> None:
     """Only the changed type is asked again; --force asks for everything."""

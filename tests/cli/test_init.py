@@ -1,6 +1,7 @@
 """``init``: a project's settings and its first types, functions or translations."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -294,6 +295,30 @@ def test_broken_settings_stop_it(here: Path, name: str, content: bytes) -> None:
     assert ran.code == 2
     assert name in ran.err
     assert contents(here) == before
+
+
+def test_odd_files_are_neither_waited_for_nor_followed(here: Path) -> None:
+    """Pipes are passed over; a link that leads to itself is named before anything is written."""
+    os.mkfifo(here / "pipe.json")
+    os.mkfifo(here / "pipe.py")
+    assert "pipe" not in command("init").err
+
+    (here / ".gitignore").symlink_to(".gitignore")
+    refused = command("init", "api.yaml", "--yes")
+
+    assert refused.code == 2
+    assert ".gitignore cannot be edited" in refused.err
+    assert refused.err.endswith("next: rm .gitignore\n")
+    assert not (here / "pyproject.toml").exists()
+
+
+def test_a_function_of_a_file_with_colons_is_named(here: Path) -> None:
+    """The name is what stands behind the last two."""
+    (here / "x::y.py").write_text(MODULE, "utf-8")
+
+    assert (
+        "around the code of shout, recorded" in command("init", "x::y.py::shout", "--dry-run").err
+    )
 
 
 def test_a_workflow_is_written_where_there_are_others(here: Path) -> None:

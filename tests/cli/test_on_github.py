@@ -1,4 +1,4 @@
-"""What commands show on GitHub: annotations on stderr, and their part of the page of the job."""
+"""What commands show on GitHub: annotations on stderr, and their part of the job summary."""
 
 import json
 from pathlib import Path

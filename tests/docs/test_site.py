@@ -128,6 +128,18 @@ def test_codes_link_to_their_articles(html: str, linked: str) -> None:
     assert site_hooks.link_codes(html, {"STALE": "s/"}) == linked
 
 
+def test_no_cell_of_a_table_shows_a_backslash_before_a_pipe(site: Path) -> None:
+    """Markdown needs it there, inside of code as well; GitHub does not show it either."""
+    cells = [
+        cell
+        for page in site.rglob("index.html")
+        for cell in re.findall(r"<td\b.*?</td>", page.read_text("utf-8"), re.DOTALL)
+    ]
+
+    assert any("<code>str | None</code>" in cell for cell in cells)
+    assert not [cell for cell in cells if "\\|" in cell]
+
+
 def test_what_models_read_lists_every_article(site: Path) -> None:
     """llms.txt: a title, a summary, lists of links that lead to Markdown, the inner life last."""
     text = (site / "llms.txt").read_text("utf-8")

@@ -95,7 +95,7 @@ def test_a_page_takes_no_more_than_it_may(tmp_path: Path) -> None:
 
     text = page.read_text("utf-8")
     assert text.startswith("before\n### head\n")
-    assert text.endswith("_More does not fit on this page; the log has it._\n")
+    assert text.endswith("_More does not fit here; the log has it._\n")
     assert 800_000 < size <= MAX_SUMMARY
     append_summary(page, ["y" * 300_000])
     assert page.stat().st_size <= MAX_SUMMARY

@@ -260,7 +260,7 @@ def test_a_conversation_and_what_it_took(healed: Node, snapshot: SnapshotAsserti
 
 
 def test_what_waits_for_review(project: Project) -> None:
-    """Its unit, its id, and the command that shows it; the page of the job says so as well."""
+    """Its unit, its id, and the command that shows it; the job summary says so as well."""
     project.broken()
     project.answered_by("Good")
 

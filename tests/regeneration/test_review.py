@@ -1,11 +1,14 @@
 """Candidates that wait for review: nothing is lost or written twice, whoever dies or meets whom."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from killing import Killed, kill_at_every_effect, run_together
 from review_work import (
     STORE,
+    Fixed,
+    Translator,
     accept_everything,
     german,
     heal_for_review,
@@ -14,9 +17,13 @@ from review_work import (
 )
 from unit_work import GERMAN
 
-from pytest_regen.errors import StoreWriteError
+from pytest_regen.errors import ReviewError, StoreWriteError
+from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.pending import PendingFolder, Waiting
+from pytest_regen.regeneration.review import accept_candidate, look_at
+from pytest_regen.regeneration.values import Pending
 from pytest_regen.stores import RegenStore, history
+from pytest_regen.units.asking import ask_for_unit
 from pytest_regen.units.work import unit_history
 from pytest_regen.validation import validate_store
 
@@ -122,3 +129,32 @@ def test_a_linked_folder_is_not_written(project: Path, tmp_path: Path) -> None:
         heal_for_review(project)
 
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("text", ["the same", "another"])
+def test_nothing_is_accepted_while_a_test_looks_at_a_candidate(project: Path, text: str) -> None:
+    """What the test sees is taken out afterwards: the candidate waits on, and is accepted then."""
+    heal_for_review(project)
+    folder = PendingFolder.of_project(project)
+    (berth,) = (each for each in folder.read().candidates if each.name == "berth")
+    said: list[str] = []
+
+    def check() -> list[str]:
+        for do in (look_at, partial(accept_candidate, folder=folder)):
+            with pytest.raises(ReviewError, match="is on trial") as refused:
+                do(unit_file(project), berth)
+            said.append(refused.value.hint)
+        return ["it fails"]
+
+    provider = Translator() if text == "the same" else Fixed("Platz")
+    ask_for_unit(
+        unit_file(project),
+        "berth",
+        settings=TurnSettings(provider, pending=Pending(project, "a test")),
+        feedback=["it fails"],
+        check=check,
+    )
+
+    assert len(said) == 2
+    accept_candidate(unit_file(project), berth, folder)
+    assert german(project) == GERMAN

@@ -29,6 +29,7 @@ __all__ = [
     "STORE",
     "TRANSLATOR",
     "WRONG",
+    "Fixed",
     "Translator",
     "accept_everything",
     "accept_or_reject",
@@ -81,6 +82,17 @@ class Translator:
         return self._code.send(request)
 
 
+class Fixed:
+    """Answers everything with one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Answer as a model would."""
+        return Reply(self._text, model=request.model)
+
+
 def make_project(root: Path) -> Path:
     """Make a project with a store and a file of units, each with a mistake."""
     project(root, {**GERMAN, "berth": "Liegeplatz"})
@@ -113,12 +125,8 @@ def heal_for_review(root: Path) -> None:
 
 def heal_each_its_own_way(root: Path, number: int) -> None:
     """Let another text wait for the same unit than the other processes."""
-
-    class Own:
-        def send(self, request: TurnRequest) -> Reply:
-            return Reply(f"Platz {number} {{number}}", model=request.model)
-
-    settings = TurnSettings(Own(), pending=Pending(root, f"test {number}"))
+    provider = Fixed(f"Platz {number} {{number}}")
+    settings = TurnSettings(provider, pending=Pending(root, f"test {number}"))
     ask_for_unit(unit_file(root), "berth", settings=settings)
 
 
