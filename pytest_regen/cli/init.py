@@ -22,6 +22,7 @@ from pytest_regen.cli.output import (
     is_terminal,
     next_step,
     say,
+    shorten,
     show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -110,7 +111,7 @@ def init(
 
     Shows every line before it is written. Run again it adds only what is missing.
     """
-    project = Project.here()
+    project = _project_here()
     _ = project.settings, project.pytest_file  # What cannot be read is said first.
     asks = is_terminal() and not (yes or dry_run or as_json)
     if source is None:
@@ -144,6 +145,27 @@ def init(
         _finish(plan, 0 if asks else 2, again, as_json=as_json)
     code = plan.carry_out()
     _finish(plan, code, start.following() if code < 2 else "", as_json=as_json, is_written=True)
+
+
+def _project_here() -> Project:
+    """Return the project to set up, which does not reach beyond the repository of git.
+
+    Raises:
+        UsageError: pytest takes its settings from beyond it.
+    """
+    project, here = Project.here(), Path.cwd()
+    border = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+    if border is None or project.root not in border.parents:
+        return project
+    if project.pytest_file is not None:
+        path = border / "pyproject.toml"
+        raise UsageError(
+            f"pytest reads its settings from {short_path(project.pytest_file.path)}, outside this "
+            "repository",
+            why=f"the repository begins at {border}, and init writes to nothing above it",
+            hint=f"add a table [tool.pytest.ini_options] to {short_path(path)}, then run init again",
+        )
+    return Project(border)
 
 
 def _finish(
@@ -225,7 +247,12 @@ class _Plan:
             say(f"{path}{' (new)' if is_new else ''}")
             show_edit(lines)
         if self.is_done:
-            say("nothing to do: all of it is there", "green")
+            outdated = [short_path(path).as_posix() for path in self.start.outdated]
+            if outdated:
+                verb = "is" if len(outdated) == 1 else "are"
+                say(f"all of it is there; {shorten(outdated)} {verb} older than the description")
+            else:
+                say("nothing to do: all of it is there", "green")
         else:
             for note in self.notes:
                 say(note)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pytest_regen.documents import Components, Document, Operation, Part, Request
 from pytest_regen.cli.project import short_path
+from pytest_regen.documents import Components, Document, Operation, Part, Request
 from pytest_regen.errors import UsageError
 from pytest_regen.text import plural
 

@@ -303,7 +303,10 @@ def test_another_file_of_the_document_makes_a_store_stale(document: Path, here: 
 
     change(here / "kite.json")
 
-    assert "[STALE] kite.json has changed since 'KiteDataObject' was generated: span" in command("validate", store).err
+    assert (
+        "[STALE] kite.json has changed since 'KiteDataObject' was generated: span"
+        in command("validate", store).err
+    )
 
 
 @pytest.mark.usefixtures("api")

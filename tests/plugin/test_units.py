@@ -214,7 +214,10 @@ def test_a_stale_unit_fails_in_ci(
     assert result.parseoutcomes() == {outcome: 1}
     if not in_ci:
         result.stdout.fnmatch_lines(
-            ["warning: locales/de.json::mooring: STALE: *(fails in CI; pytest-regen generate mends it, --regen does not)", "next: *generate*"]
+            [
+                "warning: locales/de.json::mooring: STALE: *(fails in CI; *--regen does not)",
+                "next: *generate*",
+            ]
         )
     else:
         result.stdout.fnmatch_lines(
