@@ -163,7 +163,7 @@ def _project_here() -> Project:
             f"pytest reads its settings from {short_path(project.pytest_file.path)}, outside this "
             "repository",
             why=f"the repository begins at {border}, and init writes to nothing above it",
-            hint=f"add a table [tool.pytest.ini_options] to {short_path(path)}, then run init again",
+            hint=f"add a table [tool.pytest.ini_options] to {short_path(path)}, then init again",
         )
     return Project(border)
 

@@ -94,7 +94,8 @@ def stale_types(store: RegenStore) -> dict[str, str]:
                 found[type_.name] = f"{file} no longer has a type {type_.name!r}"
             elif type_hash(now) != type_hash(type_):
                 found[type_.name] = (
-                    f"{file} has changed since {type_.name!r} was generated{_difference(type_, now)}"
+                    f"{file} has changed since {type_.name!r} was generated"
+                    f"{_difference(type_, now)}"
                     if is_known
                     else f"{file} has changed, and with it perhaps {type_.name!r}, which "
                     "another version of pytest-regen read"
@@ -111,7 +112,8 @@ def _difference(old: TypeIR, new: TypeIR) -> str:
         "changed": [name for name in before if name in after and before[name] != after[name]],
     }
     parts = [
-        f"{join_names([repr(name)[1:-1] for name in names], 'and')} {'is' if len(names) == 1 else 'are'} {what}"
+        f"{join_names([repr(name)[1:-1] for name in names], 'and')} "
+        f"{'is' if len(names) == 1 else 'are'} {what}"
         for what, names in changes.items()
         if names
     ]

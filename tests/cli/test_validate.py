@@ -311,7 +311,7 @@ def test_another_file_of_the_document_makes_a_store_stale(document: Path, here: 
 
 @pytest.mark.usefixtures("api")
 def test_staleness_says_what_changed_and_has_one_command(document: Path) -> None:
-    """Names that are gone and new; of the template, that it rewrites. Only ``next`` is a command."""
+    """Names that are gone and new; that the template rewrites; ``next`` alone is a command."""
     command("generate", document, "GET /kites", "--provider", "template")
     document.write_text(document.read_text("utf-8").replace('"span"', '"width"'), "utf-8")
 
