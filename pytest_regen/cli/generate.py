@@ -409,6 +409,8 @@ def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -
     Raises:
         UsageError: the project has kinds, and none claims the path.
     """
+    from pytest_regen.cli.init import is_description
+
     is_module = path.suffix == ".py" and path.is_file()
     if is_module or (not names_operations and path.is_file() and _is_catalogue(path)):
         raise UsageError(
@@ -416,7 +418,7 @@ def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -
             why="neither functions nor translations in [tool.pytest-regen] name it",
             hint=command("init", short_path(path).as_posix()),
         )
-    if project.kinds and not names_operations:
+    if project.kinds and not names_operations and not (path.is_file() and is_description(path)):
         raise UsageError(
             f"no kind claims {short_path(path)}",
             why="the kinds of the project claim " + ", ".join(project.kinds.globs),

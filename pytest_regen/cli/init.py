@@ -22,6 +22,7 @@ from pytest_regen.cli.output import (
     is_terminal,
     next_step,
     say,
+    shorten,
     show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -32,7 +33,7 @@ from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.settings import load_toml
 
-__all__ = ["init"]
+__all__ = ["init", "is_description"]
 
 _IGNORED: Final = ("*.partial", ".*.lock")
 """What a recording that failed or was killed leaves beside its cassette."""
@@ -110,7 +111,7 @@ def init(
 
     Shows every line before it is written. Run again it adds only what is missing.
     """
-    project = Project.here()
+    project = _project_here()
     _ = project.settings, project.pytest_file  # What cannot be read is said first.
     asks = is_terminal() and not (yes or dry_run or as_json)
     if source is None:
@@ -144,6 +145,27 @@ def init(
         _finish(plan, 0 if asks else 2, again, as_json=as_json)
     code = plan.carry_out()
     _finish(plan, code, start.following() if code < 2 else "", as_json=as_json, is_written=True)
+
+
+def _project_here() -> Project:
+    """Return the project to set up, which does not reach beyond the repository of git.
+
+    Raises:
+        UsageError: pytest takes its settings from beyond it.
+    """
+    project, here = Project.here(), Path.cwd()
+    border = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+    if border is None or project.root not in border.parents:
+        return project
+    if project.pytest_file is not None:
+        path = border / "pyproject.toml"
+        raise UsageError(
+            f"pytest reads its settings from {short_path(project.pytest_file.path)}, outside this "
+            "repository",
+            why=f"the repository begins at {border}, and init writes to nothing above it",
+            hint=f"add a table [tool.pytest.ini_options] to {short_path(path)}, then init again",
+        )
+    return Project(border)
 
 
 def _finish(
@@ -225,7 +247,12 @@ class _Plan:
             say(f"{path}{' (new)' if is_new else ''}")
             show_edit(lines)
         if self.is_done:
-            say("nothing to do: all of it is there", "green")
+            outdated = [short_path(path).as_posix() for path in self.start.outdated]
+            if outdated:
+                verb = "is" if len(outdated) == 1 else "are"
+                say(f"all of it is there; {shorten(outdated)} {verb} older than the description")
+            else:
+                say("nothing to do: all of it is there", "green")
         else:
             for note in self.notes:
                 say(note)
@@ -363,7 +390,7 @@ def _sources(project: Project) -> Iterator[str]:
     """Yield descriptions, then modules with examples, then catalogues."""
     files = list(_files(Path.cwd()))
     claimed = {path.resolve() for path in (project.kinds.files if project.kinds else ())}
-    yield from (_shown(path) for path in files if _is_description(path))
+    yield from (_shown(path) for path in files if is_description(path))
     for path in files:
         if path.suffix == ".py" and path.resolve() not in claimed and _has_examples(path):
             yield _shown(path)
@@ -406,7 +433,8 @@ def _files(top: Path) -> Iterator[Path]:
             yield here / name
 
 
-def _is_description(path: Path) -> bool:
+def is_description(path: Path) -> bool:
+    """Return whether the head of a file says that it describes an API."""
     if path.suffix not in {".json", ".yaml", ".yml"} or not path.is_file():
         return False  # A pipe would be waited for.
     try:

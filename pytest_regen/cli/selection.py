@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from pytest_regen.cli.project import short_path
 from pytest_regen.documents import Components, Document, Operation, Part, Request
 from pytest_regen.errors import UsageError
 from pytest_regen.text import plural
@@ -90,10 +91,13 @@ def select_parts(
     if schemas:
         return PartSelection([Components(tuple(dict.fromkeys(names)))])
     if len(names) + (tag is not None) + every != 1:
+        readable = [each for each in document.operations if each.is_answered_in_json]
+        first = next(iter(readable), None)
+        words = ["pytest-regen", "generate", short_path(document.path).as_posix()]
         raise UsageError(
             "generate takes one operation, --tag, --all or --schemas",
-            hint=f"for example: pytest-regen generate {shlex.quote(str(document.path))} "
-            '"GET /path" --out DIR',
+            why=f"{short_path(document.path)} is an API description: name what to generate of it",
+            hint=shlex.join([*words, str(first) if first else "--schemas"]),
         )
     if names:
         if exclude:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -29,6 +30,7 @@ from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import join_names, plural
 from pytest_regen.units.naming import command
+from pytest_regen.validation.stores import stale_types, update_command
 
 __all__ = [
     "Catalogue",
@@ -66,6 +68,10 @@ class Start(Protocol):
     @property
     def stores(self) -> Sequence[Path]:
         """The folders that pytest is to collect."""
+
+    @property
+    def outdated(self) -> Sequence[Path]:
+        """The stores that are older than what they were made of."""
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -167,9 +173,23 @@ class Description:
             show_result(result, None, turns, cost=progress.cost)
         return results.exit_code
 
+    @cached_property
+    def outdated(self) -> Sequence[Path]:
+        """The stores whose types the description has changed."""
+        return [path for path in self.stores if is_store(path) and _is_outdated(path)]
+
     def following(self) -> str:
-        """Return the command that runs the tests of the types."""
+        """Return the command that runs the tests, or brings an older store up to date before."""
+        if self.is_made and self.outdated:
+            return update_command(RegenStore.open(self.outdated[0]))
         return "pytest"
+
+
+def _is_outdated(path: Path) -> bool:
+    try:
+        return bool(stale_types(RegenStore.open(path)))
+    except RegenError:
+        return False  # The tests fail with it.
 
 
 def _store_options(language: str) -> dict[str, Any]:
@@ -263,6 +283,7 @@ class Functions:
     names: Sequence[str]
 
     stores: Sequence[Path] = ()
+    outdated: Sequence[Path] = ()
 
     @property
     def title(self) -> str:
@@ -405,6 +426,7 @@ class Catalogue:
     """The others."""
 
     stores: Sequence[Path] = ()
+    outdated: Sequence[Path] = ()
 
     @property
     def is_made(self) -> bool:

@@ -132,7 +132,11 @@ class Choices:
             return (*result.errors, *stale), others
         if outcome == "ignore":
             return result.errors, others
-        note = " (fails in CI)" if self.stale == "auto" else ""
+        note = (
+            " (fails in CI; pytest-regen generate mends it, --regen does not)"
+            if self.stale == "auto"
+            else ""
+        )
         warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
         return result.errors, (*warned, *others)
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import shlex
+import time
 from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -71,6 +72,8 @@ class HealReport:
     """Tokens a dry run expects to send."""
     changed: list[str] = field(default_factory=list)
     """Files written, from the rootdir."""
+    cassette: str = ""
+    """Where turns are recorded, from the rootdir."""
     diff: str = ""
     why: str = ""
     """What stood in the way."""
@@ -263,6 +266,7 @@ class RunLog:
         a process of their own."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
+        self._started = time.time()
         self.sandbox = ""
         """The level at which code was run, if any was."""
         self._not_run: dict[str, set[str]] = {}
@@ -371,6 +375,20 @@ class RunLog:
         return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
 
     @property
+    def _written_paths(self) -> list[str]:
+        """What this run has changed, the recordings it made on the way included."""
+        heals = [heal for heal in self._heals if heal.changed and heal.cassette]
+        cassettes = [heal.cassette for heal in heals if self._is_new(heal.cassette)]
+        return list(dict.fromkeys([*self._changed_paths, *cassettes]))
+
+    def _is_new(self, place: str) -> bool:
+        """Return whether a file was written since the run began."""
+        try:
+            return (self._config.rootpath / place).stat().st_mtime >= self._started
+        except OSError:
+            return False
+
+    @property
     def gate(self) -> str:
         """Why a green run exits with 1; empty where it does not."""
         fail_on, changed = self._choices.fail_on, bool(self._changed_paths)
@@ -409,7 +427,7 @@ class RunLog:
             count = plural(len(self.pending), "candidate")
             yield f"{count} {verb} for review: {REVIEW}", ("yellow",)
         if self._changed_paths:
-            yield f"changed: {', '.join(map(self._here, self._changed_paths))}", ()
+            yield f"changed: {', '.join(map(self._here, self._written_paths))}", ()
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
@@ -503,14 +521,22 @@ class RunLog:
         if commands:
             # The same one in every run, and the one that the report names.
             return min(commands, key=lambda entry: entry[0])[1]
+        if self._changed_paths and not self._is_in_git:
+            return "pytest"
         if self._changed_paths:
-            paths = [Path(self._here(path)) for path in self._changed_paths]
+            paths = [Path(self._here(path)) for path in self._written_paths]
             stores = {path.parent for path in paths if path.name == "pages.json"}
             shown = dict.fromkeys(
                 str(path.parent if path.parent in stores else path) for path in paths
             )
-            return f"git diff {' '.join(map(shlex.quote, shown))}"
+            # Not git diff, which leaves out files that are new.
+            return f"git status {' '.join(map(shlex.quote, shown))}"
         return next(iter(self._commands), "")
+
+    @property
+    def _is_in_git(self) -> bool:
+        root = self._config.rootpath
+        return any((folder / ".git").exists() for folder in (root, *root.parents))
 
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""

@@ -336,8 +336,9 @@ class AnthropicProvider:
             return REPLAY_KEY
         raise MissingKeyError(
             "no API key is set",
-            why=f"the turn would be sent to {self._address}",
-            hint="export ANTHROPIC_API_KEY=..., pass api_key=, or replay from a cassette",
+            why=f"{self._address} answers nobody without one",
+            hint="export ANTHROPIC_API_KEY=..., pass api_key=, name another "
+            "provider (openai:MODEL, ollama:MODEL), or replay from a cassette",
         )
 
     @property

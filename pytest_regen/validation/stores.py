@@ -8,13 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, type_hash
+from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.files import content_hash
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
+from pytest_regen.text import join_names
 from pytest_regen.validation.behaviour import (
     COUNT,
     StoreBehaviour,
@@ -84,20 +85,45 @@ def stale_types(store: RegenStore) -> dict[str, str]:
         if store.pages_of(name) and store.is_stale(name)
     }
     fresh = _types_of_the_document(store)
-    if fresh is not None:
-        known = store.ir.format == FORMAT
+    reference = store.ir.document
+    if fresh is not None and reference is not None:
+        file, is_known = _changed_file(store, reference), store.ir.format == FORMAT
         for type_ in store.ir.types:
             now = fresh.get(type_.name)
             if now is None:
-                found[type_.name] = f"the document no longer has a type {type_.name!r}"
-            elif now != type_hash(type_):
+                found[type_.name] = f"{file} no longer has a type {type_.name!r}"
+            elif type_hash(now) != type_hash(type_):
                 found[type_.name] = (
-                    f"the document has changed {type_.name!r}"
-                    if known
-                    else f"the document has changed, and with it perhaps {type_.name!r}, which "
+                    f"{file} has changed since {type_.name!r} was generated"
+                    f"{_difference(type_, now)}"
+                    if is_known
+                    else f"{file} has changed, and with it perhaps {type_.name!r}, which "
                     "another version of pytest-regen read"
                 )
     return found
+
+
+def _difference(old: TypeIR, new: TypeIR) -> str:
+    """Return in words which fields or values are gone, new or others; empty if none is."""
+    before, after = _members(old), _members(new)
+    changes = {
+        "gone": [name for name in before if name not in after],
+        "new": [name for name in after if name not in before],
+        "changed": [name for name in before if name in after and before[name] != after[name]],
+    }
+    parts = [
+        f"{join_names([repr(name)[1:-1] for name in names], 'and')} "
+        f"{'is' if len(names) == 1 else 'are'} {what}"
+        for what, names in changes.items()
+        if names
+    ]
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def _members(type_: TypeIR) -> Mapping[str, object]:
+    if type_.kind == "enum":
+        return {str(value): value for value in type_.enum_values}
+    return {field.json_name: field for field in type_.fields}
 
 
 def format_note(store: RegenStore) -> str:
@@ -163,8 +189,8 @@ def _from_here(path: Path) -> str:
         return path.as_posix()
 
 
-def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
-    """Return the hash of each type that the document gives now; ``None`` where it is unchanged."""
+def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
+    """Return each type that the document gives now; ``None`` where it is unchanged."""
     reference = store.ir.document
     if reference is None:
         return None
@@ -180,7 +206,7 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
         return {}
     except (OSError, RegenError):
         return None
-    return {type_.name: type_hash(type_) for type_ in build.ir.types}
+    return {type_.name: type_ for type_ in build.ir.types}
 
 
 def is_document_known(store: RegenStore) -> bool:
@@ -197,6 +223,19 @@ def is_document_known(store: RegenStore) -> bool:
 def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:
     """Return whether all files of the document have the bytes that the store was made from."""
     return _hashes(path, reference) == (reference.sha256, *reference.files.values())
+
+
+def _changed_file(store: RegenStore, reference: DocumentRef) -> str:
+    """Return the name of the first file of the document that is not as it was."""
+    path = store.path / reference.path
+    then = (reference.sha256, *reference.files.values())
+    names = (path.name, *reference.files)
+    changed = (
+        name
+        for name, old, new in zip(names, then, _hashes(path, reference), strict=True)
+        if old != new
+    )
+    return Path(next(changed, path.name)).name
 
 
 def _hashes(path: Path, reference: DocumentRef) -> tuple[str | None, ...]:
@@ -355,7 +394,8 @@ def _pages(store: RegenStore, name: str) -> tuple[PageText, ...]:
 
 def _staleness(store: RegenStore) -> dict[str, Issue]:
     """Return a warning for each type whose prompts were made from another IR."""
-    detail = "run `pytest-regen generate` on the folder again: it asks only for what changed"
+    verb = "rewrites" if is_by_template(store) else "asks only for"
+    detail = f"generate {verb} what changed; --regen does not mend this"
     return {
         name: Issue.of("STALE", message, type_name=name, detail=detail)
         for name, message in stale_types(store).items()

@@ -403,3 +403,54 @@ def test_a_function_that_nothing_runs_is_told() -> None:
     assert "shout has no example in the docstring: pytest only reads it" in ran.err
     assert 'mark a test with @pytest.mark.regen(unit="src/acme/names.py::shout")' in ran.err
     assert "only reads" not in marked.err
+
+
+def test_an_older_store_is_told_by_the_second_init(here: Path) -> None:
+    """It adds nothing, and names the command that brings the store up to date."""
+    assert command("init", "api.yaml", "--yes").code == 0
+    (here / "api.yaml").write_text(API.replace("red, blue", "red, gold"), "utf-8")
+
+    again = command("init", "api.yaml", "--yes")
+    following = again.err.splitlines()[-1].removeprefix("  next: ")
+
+    assert again.code == 0
+    assert f"all of it is there; {STORE} is older than the description" in again.err
+    assert following.startswith("pytest-regen generate api.yaml 'GET /kites/latest'")
+    assert command(*shlex.split(following)[1:]).code == 0
+    assert "nothing to do" in command("init", "api.yaml", "--yes").err
+
+
+def test_a_repository_is_set_up_within_its_border(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings of a folder above the repository are not edited."""
+    (here / "pyproject.toml").write_text("[project]\nname = 'outer'\n", "utf-8")
+    inner = here / "src"
+    (inner / ".git").mkdir()
+    monkeypatch.chdir(inner)
+
+    ran = command("init", "acme/names.py", "--yes")
+
+    assert ran.code == 0, ran.err
+    assert (here / "pyproject.toml").read_text("utf-8") == "[project]\nname = 'outer'\n"
+    assert 'functions = ["acme/*.py"]' in (inner / "pyproject.toml").read_text("utf-8")
+    assert not (here / ".gitignore").exists()
+
+
+def test_settings_of_pytest_beyond_the_border_stop_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pytest would read them here too; the error says what to write."""
+    (here / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    inner = here / "src"
+    (inner / ".git").mkdir()
+    monkeypatch.chdir(inner)
+
+    stopped = command("init", "acme/names.py", "--yes")
+    (inner / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", "utf-8")
+    done = command("init", "acme/names.py", "--yes")
+
+    assert stopped.code == 2
+    assert "add a table [tool.pytest.ini_options] to pyproject.toml" in stopped.err
+    assert done.code == 0, done.err
+    assert (here / "pytest.ini").read_text("utf-8") == "[pytest]\n"

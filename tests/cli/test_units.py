@@ -101,6 +101,38 @@ def test_a_misspelt_path_is_told_what_kinds_claim() -> None:
 
 
 @pytest.mark.usefixtures("recorded")
+def test_a_description_beside_kinds_is_told_apart(tmp_path: Path) -> None:
+    """It is no file of a kind: what it lacks is an operation."""
+    (tmp_path / "api.json").write_text(
+        json.dumps(
+            {
+                "openapi": "3.0.3",
+                "info": {"title": "Kites", "version": "1"},
+                "paths": {
+                    "/kites/{id}": {
+                        "get": {
+                            "responses": {
+                                "200": {
+                                    "description": "",
+                                    "content": {"application/json": {"schema": {}}},
+                                }
+                            }
+                        }
+                    }
+                },
+            }
+        ),
+        "utf-8",
+    )
+
+    done = command("generate", "api.json")
+
+    assert done.code == 2
+    assert "api.json is an API description: name what to generate of it" in done.err
+    assert done.err.endswith("  next: pytest-regen generate api.json 'GET /kites/{id}'\n")
+
+
+@pytest.mark.usefixtures("recorded")
 def test_a_path_that_no_kind_claims_has_no_units() -> None:
     """``--unit`` says nothing there."""
     done = command("generate", "locales/en.json", "--unit", "berth")

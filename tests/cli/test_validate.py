@@ -258,7 +258,8 @@ def test_a_store_that_is_older_than_its_document_fails_in_ci(
     failed, as_json = command("validate", store), command("validate", store, "--json")
 
     assert warned.code == 0
-    assert "warning: KiteDataObject [STALE] the document has changed 'KiteDataObject'" in warned.err
+    told = "KiteDataObject [STALE] api.json has changed since 'KiteDataObject' was generated: "
+    assert f"warning: {told}span is changed\n" in warned.err
     assert warned.err.endswith(
         f"2 types, no errors; 1 is older than the document, which fails in CI\n{update}"
     )
@@ -302,7 +303,23 @@ def test_another_file_of_the_document_makes_a_store_stale(document: Path, here: 
 
     change(here / "kite.json")
 
-    assert "[STALE] the document has changed 'KiteDataObject'" in command("validate", store).err
+    assert (
+        "[STALE] kite.json has changed since 'KiteDataObject' was generated: span"
+        in command("validate", store).err
+    )
+
+
+@pytest.mark.usefixtures("api")
+def test_staleness_says_what_changed_and_has_one_command(document: Path) -> None:
+    """Names that are gone and new; that the template rewrites; ``next`` alone is a command."""
+    command("generate", document, "GET /kites", "--provider", "template")
+    document.write_text(document.read_text("utf-8").replace('"span"', '"width"'), "utf-8")
+
+    told = command("validate", "generated/GET_kites").err
+
+    assert "was generated: span is gone, width is new\n" in told
+    assert "    generate rewrites what changed; --regen does not mend this\n" in told
+    assert told.count("pytest-regen generate") == 1
 
 
 def change(document: Path) -> None:

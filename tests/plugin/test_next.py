@@ -111,9 +111,48 @@ def test_commands_and_paths_hold_where_the_user_stands(
     assert Path(place).samefile(RegenStore.open(path).source_path)
     assert Path(prompts.rstrip(",")).samefile(path / "prompts.json")
     assert healed.parseoutcomes() == {"regenerated": 1}
-    assert told_next(healed) == f"git diff ../{STORE}"
+    assert told_next(healed) == "pytest"
     healed.stdout.fnmatch_lines(
         [f"regenerated: ../{STORE}::Owner page 1*", f"changed: ../{STORE}*"]
+    )
+
+
+def test_what_a_repair_wrote_is_named_with_its_recording(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows shows new files too, where git can be asked."""
+    project.broken()
+    (project.path / ".git").mkdir()
+    cassette = f"cassettes/regen/{Path(STORE).name}/Owner.yaml"
+
+    with emulated(monkeypatch, owner):
+        healed = project.run("--regen", "--regen-record", "once")
+
+    healed.stdout.fnmatch_lines([f"changed: {STORE}*pages.json*, {cassette}"])
+    assert told_next(healed) == f"git status {STORE} {cassette}"
+    assert (project.path / cassette).is_file()
+
+
+def test_what_was_not_sent_says_why(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without leave to record, and then without a key, which another model may do without."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    project.broken()
+
+    replayed = project.run("--regen")
+    keyless = follow(project, told_next(replayed))
+
+    replayed.stdout.fnmatch_lines(
+        [
+            "*nothing was sent: --regen alone replays recordings, and there is none for this",
+            f"*to ask the model and record: pytest {STORE}::Owner --regen --regen-record once",
+        ]
+    )
+    keyless.stdout.fnmatch_lines(
+        [
+            f"not regenerated: {STORE}::Owner",
+            "*no API key is set (ANTHROPIC_API_KEY), so that nothing was sent",
+            "*to ask another model: --regen-provider openai:MODEL or ollama:MODEL",
+        ]
     )
 
 

@@ -128,7 +128,7 @@ def test_a_warning_of_staleness_says_that_ci_fails(project: Project) -> None:
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
         [
-            f"warning: {STORE}::State: STALE: * (fails in CI)",
+            f"warning: {STORE}::State: STALE: * (fails in CI; pytest-regen generate *)",
             "next: pytest-regen generate SPEC 'GET /v1/projects' --out generated",
         ]
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError
+from pytest_regen.errors import BudgetError, CassetteError, CassetteMissError, MissingKeyError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
 from pytest_regen.pytest_plugin.items import UnitError
@@ -91,6 +91,7 @@ def heal_report(
     passed: bool,
     following: str,
     where: str,
+    cassette: Path,
     findings: Sequence[dict[str, Any]],
     pages: Sequence[int],
     cost: str,
@@ -105,6 +106,7 @@ def heal_report(
         passed: whether the item passes now.
         following: what to run or do next, if it does not.
         where: what else may be at fault where nothing is wrong any more and the item still fails.
+        cassette: where its turns are recorded.
         findings: what was wrong before.
         pages: those that have a new output.
         cost: US dollars that live calls cost, where that is known.
@@ -113,7 +115,7 @@ def heal_report(
     if result.pending:  # With the candidate it may pass; the files hold none.
         passed, following = False, REVIEW
     outcome: Outcome = "pending" if result.pending else "regenerated" if passed else "failed"
-    if result.stop_reason is None:
+    if result.stop_reason is None or isinstance(result.failure, MissingKeyError):
         outcome = "skipped"
     usage = result.usage
     return HealReport(
@@ -129,6 +131,7 @@ def heal_report(
         transcript=transcript_of(result.transcript, config),
         pages=list(pages),
         changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],
+        cassette=from_rootdir(cassette, config.rootpath),
         diff=result.diff,
         why="" if passed or result.pending else _why(result, following, where),
         next="" if passed else following,
@@ -176,7 +179,16 @@ def _why(result: HealResult, following: str, where: str) -> str:
     if failure is None:
         reason = result.stop_reason or ""
         return f"what fails is not in {where}" if reason == "clean" else _WHY.get(reason, reason)
-    if failure.hint == following or isinstance(failure, MissingKeyError | BudgetError):
+    if isinstance(failure, CassetteMissError) and "no cassette" in failure.causes:
+        lines = ["nothing was sent: --regen alone replays recordings, and there is none for this"]
+        lines += filter(None, [failure.why.partition("; ")[2]])  # What a failed run left.
+        return "\n".join([*lines, f"to ask the model and record: {following}"])
+    if isinstance(failure, MissingKeyError):
+        return (
+            f"no API key is set ({failure.variable}), so that nothing was sent\n"
+            "to ask another model: --regen-provider openai:MODEL or ollama:MODEL"
+        )
+    if failure.hint == following or isinstance(failure, BudgetError):
         return "\n".join(filter(None, (failure.what, failure.why)))
     return str(failure)
 

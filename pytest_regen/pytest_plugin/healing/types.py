@@ -92,6 +92,7 @@ def heal_record(
         passed=passed,
         following=_next(nodeid, check, result, cassette),
         where="the pages of the type",
+        cassette=cassette,
         findings=findings_json((*result.issues_before, *feedback), check),
         pages=sorted(page for type_name, page in result.regenerated if type_name == name),
         cost=cost,

@@ -275,6 +275,7 @@ class _Healing:
             passed=passed,
             following="" if passed else self._next(check, name, result),
             where="the unit",
+            cassette=self._cassette(check, name),
             findings=issues_json((*result.issues_before, *feedback), check),
             pages=[page for _, page in result.regenerated],
             cost=cost,
