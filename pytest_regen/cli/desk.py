@@ -17,7 +17,7 @@ from pytest_regen.regeneration.review import Look, accept_candidate, look_at, re
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.stores import is_store
 from pytest_regen.text import plural
-from pytest_regen.units.naming import encode_name, unit_id
+from pytest_regen.units.naming import node_id, unit_id
 
 __all__ = ["Desk", "answerers", "candidate_facts", "following", "stored_diff"]
 
@@ -119,8 +119,8 @@ class Desk:
             what = "store" if candidate.has_pages else "file with units"
             raise OutdatedCandidateError(
                 f"candidate {candidate.id} is for {self.id_of(candidate)}",
-                why=f"the project has no such {what}: it was made in another one, or what it is "
-                "for is gone",
+                why=f"the project has no such {what}: it was made in another one, or "
+                "what it is for is gone",
                 hint=f"pytest-regen review reject {candidate.id}",
             )
         return place
@@ -222,6 +222,5 @@ def following(desk: Desk, accepted: Sequence[Candidate]) -> str:
         return desk.command()
     if not accepted or len(accepted) > _NAMED:
         return "pytest"
-    # The path as the shell has it: pytest looks for it before it reads any id.
-    ids = (f"{desk.path_of(each).as_posix()}::{encode_name(each.name)}" for each in accepted)
+    ids = (node_id(desk.path_of(each).as_posix(), each.name) for each in accepted)
     return f"pytest {' '.join(map(shlex.quote, ids))}"

@@ -27,6 +27,7 @@ from pytest_regen.units.naming import (
     encode_name,
     forget_command,
     generate_command,
+    node_id,
     rebuild_command,
     unit_id,
 )
@@ -484,7 +485,7 @@ class WrongUnitError(AssertionError):
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
             config, place = self.check.config, self.check.place
             cassette = cassette_of_unit(config, place, name)
-            yield f"  regenerate:    {heal_command(config, unit_id(place, name), cassette)}"
+            yield f"  regenerate:    {heal_command(config, node_id(place, name), cassette)}"
             yield f"  or:            {command('regenerate', here, name)}"
 
 

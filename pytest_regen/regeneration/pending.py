@@ -332,7 +332,11 @@ class PendingChange:
         self._view = view
 
     def add(self, candidates: Iterable[Candidate]) -> None:
-        """Write candidates. One that waits already is the newest of its piece from now on."""
+        """Write candidates. One that waits already is the newest of its piece from now on.
+
+        Raises:
+            ReviewError: one is larger than what is read.
+        """
         contents: dict[str, bytes | None] = {}
         for candidate in candidates:
             contents |= dict.fromkeys(self._ids.get(candidate.id, ()), None)
@@ -340,6 +344,12 @@ class PendingChange:
             moment_ = new_id().partition("-")[0]
             name = f"{self._prefix}{moment_}-{_mark_of(candidate.piece)}-{candidate.id}.json"
             contents[name] = as_json(candidate.to_json())
+            if len(contents[name] or b"") > _LARGEST:
+                raise ReviewError(
+                    f"the candidate for {candidate.place}::{candidate.name} cannot wait",
+                    why=f"its file would be larger than {_LARGEST:,} bytes, which review refuses",
+                    hint="ask again, for less",
+                )
         if contents:
             self._files.commit({**contents, **self._files.ignore_file(self._prefix.rstrip("/"))})
 

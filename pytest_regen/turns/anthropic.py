@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import (
     MissingExtraError,
     MissingKeyError,
@@ -42,6 +41,7 @@ from pytest_regen.turns.wire import (
     StreamedMessage,
     connection_failure,
     cut_stream,
+    in_brief,
     is_paid,
     reply_from_body,
     request_body,
@@ -379,7 +379,7 @@ class AnthropicProvider:
         if isinstance(error, getattr(anthropic, "CredentialsError", ())):
             return MissingKeyError(
                 "the credential could not be used",
-                why=scrub_text(str(error)),
+                why=in_brief(str(error)),
                 hint="export ANTHROPIC_API_KEY=... or pass api_key=",
             )
         match error:
@@ -397,11 +397,11 @@ class AnthropicProvider:
                 return failure
             case _ if type(error).__module__.startswith("httpx"):
                 # The SDK wraps what happens before an answer begins, not what breaks off within.
-                return cut_stream(scrub_text(f"{type(error).__name__}: {error}"))
+                return cut_stream(in_brief(f"{type(error).__name__}: {error}"))
             case _:
                 return TransportError(
                     f"the turn with {address} failed (model {model!r})",
-                    why=scrub_text(f"{type(error).__name__}: {error}"),
+                    why=in_brief(f"{type(error).__name__}: {error}"),
                     hint="run the command again; what was finished before is kept",
                 )
 

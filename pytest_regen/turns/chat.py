@@ -34,6 +34,7 @@ _KEPT: Final = frozenset(
 """What strict schemas may say: https://platform.openai.com/docs/guides/structured-outputs."""
 _DROPPED: Final = frozenset({"default", "examples", "$schema", "$id", "$comment"})
 """What allows no other values where it stands."""
+_ANNOTATIONS: Final = frozenset({"title", "description"})
 
 
 def chat_messages(request: TurnRequest) -> list[dict[str, str]]:
@@ -69,11 +70,18 @@ def _strict(schema: object) -> dict[str, Any]:
     strict = {key: _strict_part(key, value) for key, value in schema.items() if key not in _DROPPED}
     if not set(strict) & {"type", "enum", "const", "anyOf", "$ref"}:
         raise ValueError(schema)  # anything at all
-    if schema.get("type") == "object":
+    if "$ref" in strict:
+        # Nothing may stand beside it.
+        if set(strict) - {"$ref", *_ANNOTATIONS}:
+            raise ValueError(schema)
+        return {"$ref": strict["$ref"]}
+    named = schema.get("type")
+    types = named if isinstance(named, list) else [named]
+    if "object" in types:
         if not schema.get("properties") or schema.get("additionalProperties"):
             raise ValueError(schema)
         strict |= {"required": list(strict["properties"]), "additionalProperties": False}
-    if schema.get("type") == "array" and "items" not in strict:
+    if "array" in types and "items" not in strict:
         raise ValueError(schema)
     return strict
 

@@ -44,6 +44,7 @@ from pytest_regen.turns.wire import (
     RATE_LIMITED,
     connection_failure,
     cut_stream,
+    in_brief,
     is_paid,
     status_failure,
     timeout_failure,
@@ -66,7 +67,7 @@ _FILTERED: Final = ("content_filter", "content_policy_violation")
 _NO_QUOTA: Final = "insufficient_quota"
 """Code under which OpenAI says, with the status 429, that the account has no money left."""
 _SHORTEST_KEY: Final = 16
-"""Characters; what is shorter in a variable named like a key is none, and might be any word."""
+"""Characters of a key in the environment; a shorter value may be an ordinary word."""
 
 
 class _ChatProvider:
@@ -241,7 +242,7 @@ class _ChatProvider:
                 status, _error_body(error), model=model, address=address, hints=hints
             )
         if "TransportError" in kinds:  # of httpx, after the answer has begun
-            cut = cut_stream(scrub_text(f"{type(error).__name__}: {error}"))
+            cut = cut_stream(_in_brief(f"{type(error).__name__}: {error}"))
             cut.usage = Usage()  # unknown, not nothing
             return cut
         return TransportError(
@@ -268,8 +269,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _in_brief(reason: str) -> str:
-    """Return words of an SDK on one line: LiteLLM adds tracebacks and advertisements."""
-    return " ".join(scrub_text(reason).split())[:300]
+    """Return words of an SDK, not all of them: LiteLLM adds tracebacks and advertisements."""
+    return in_brief(reason, 300)
 
 
 def _error_body(error: Exception) -> object:

@@ -35,6 +35,7 @@ from pytest_regen.turns.values import (
     estimate_tokens,
     provider_reference,
 )
+from pytest_regen.turns.wire import in_brief
 
 __all__ = [
     "CONTINUATIONS",
@@ -320,7 +321,7 @@ class _Wire:
         except Exception as error:
             raise TransportError(
                 f"the provider {self._name} raised {type(error).__name__}",
-                why=str(error),
+                why=in_brief(str(error)),
                 hint="correct the provider, then run again; what was finished is kept",
             ) from error
 

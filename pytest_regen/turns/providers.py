@@ -23,6 +23,7 @@ from pytest_regen.turns.anthropic import AnthropicProvider
 from pytest_regen.turns.interception import current_interceptor
 from pytest_regen.turns.steps import in_thread
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
+from pytest_regen.turns.wire import in_brief
 
 __all__ = [
     "KEY_VARIABLES",
@@ -123,7 +124,7 @@ class CallableProvider:
             return error
         return TransportError(
             f"{self._name} raised {type(error).__name__}",
-            why=str(error),
+            why=in_brief(str(error)),
             hint="the function given as provider must return the reply's text; fix it, then "
             "run again",
         )

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import ProviderError, RejectedRequestError, TransportError
+from pytest_regen.text import flatten
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage, estimate_tokens
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "StreamedMessage",
     "connection_failure",
     "cut_stream",
+    "in_brief",
     "is_paid",
     "is_retried",
     "is_retried_status",
@@ -48,6 +50,7 @@ STREAM_ABOVE = 21_333
 """Replies that may be longer than this are streamed: no proxy keeps an idle connection open for
 the ten minutes that writing them can take, and the SDK refuses to wait that long."""
 
+_LONGEST_WORDS: Final = 1_000
 _BREAKPOINTS = 4
 """Cache breakpoints the API accepts in one request."""
 
@@ -344,7 +347,7 @@ def status_failure(
     # An error inside a stream arrives under the status 200 of the response it interrupts.
     real = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < 400 else status
     what = f"{address} {_WORDS.get(real, 'answered with an error')} (HTTP {real}, model {model!r})"
-    why = scrub_text(f"{kind}: {message}" if kind else message)
+    why = in_brief(f"{kind}: {message}" if kind else message)
     if is_spend_limit(body):
         return RejectedRequestError(
             f"{address} refuses further requests: a spend limit is reached (HTTP {real})",
@@ -379,9 +382,18 @@ def connection_failure(
     """Return the error for a connection that was never made, or dropped."""
     return TransportError(
         f"{address} could not be reached (model {model!r})",
-        why=scrub_text(reason) or "the connection was dropped",
+        why=in_brief(reason) or "the connection was dropped",
         hint=hint,
     )
+
+
+def in_brief(words: str, length: int = _LONGEST_WORDS) -> str:
+    """Return what a server, an SDK or a user's code says, on one line and without credentials.
+
+    A log or a terminal might obey what a line of others begins with, or its control characters.
+    """
+    line = flatten(" ".join(scrub_text(words).split()))
+    return line if len(line) <= length else f"{line[:length]} …"
 
 
 def is_paid(reason: str) -> bool:

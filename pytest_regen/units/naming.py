@@ -14,6 +14,7 @@ __all__ = [
     "forget_command",
     "from_here",
     "generate_command",
+    "node_id",
     "rebuild_command",
     "tests_command",
     "unit_id",
@@ -44,6 +45,11 @@ def decode_name(text: str) -> str:
 def unit_id(place: str, name: str) -> str:
     """Return the id of a unit: ``path::name``."""
     return f"{encode_name(place)}::{encode_name(name)}"
+
+
+def node_id(path: str, name: str) -> str:
+    """Return a unit as pytest takes it on its command line, where the path stands as it is."""
+    return f"{path}::{encode_name(name)}"
 
 
 def command(verb: str, place: str, name: str | None = None, *options: str) -> str:

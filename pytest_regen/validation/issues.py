@@ -235,11 +235,19 @@ def added_weaknesses(old: Iterable[Weakness], new: Iterable[Weakness]) -> tuple[
     for weakness in new:
         same = left.get(weakness.key, [])
         known = next((at for at, each in enumerate(same) if each.covers(weakness)), None)
-        if known is None:
-            added.append(weakness)
-        else:
+        if known is not None:
             del same[known]
+        elif weakness.scope and weakness.scope <= _scope_of(same):
+            # One for what several were limited to.
+            same[:] = [each for each in same if not each.scope <= weakness.scope]
+        else:
+            added.append(weakness)
     return tuple(added)
+
+
+def _scope_of(weaknesses: Iterable[Weakness]) -> frozenset[str]:
+    """Return all that weaknesses are limited to."""
+    return frozenset(each for weakness in weaknesses for each in weakness.scope)
 
 
 Feedback = Issue | str

@@ -31,6 +31,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def without_size() -> dict[str, str]:
+    """Return the environment without what would hide the size of the terminal."""
+    return {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+
+
 class Terminal:
     """A review under way at a terminal of its own."""
 
@@ -41,7 +46,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pytest_regen", "review"],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": path, "TERM": "xterm-256color"},
+            env={**without_size(), "PYTHONPATH": path, "TERM": "xterm-256color"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

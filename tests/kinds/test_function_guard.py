@@ -124,6 +124,10 @@ HONEST = {
         "return text  # noqa: E501, F401",
         "return text + ''  # noqa: E501",
     ),
+    "two directives in one": (
+        "a = 1  # noqa: E501\nb = 2  # noqa: F841\nreturn a",
+        "a, b = 1, 2  # noqa: E501, F841\nreturn a",
+    ),
     "a directive reordered": (
         "return text  # noqa: E501, F401",
         "return text + ''  # noqa: F401,E501",

@@ -377,14 +377,18 @@ def test_ours_in_a_conftest_beside_theirs_as_installed(beside: Home) -> None:
     assert run.text.count(LINE) == 1
 
 
-def test_blocked_by_p_no_ours_serves_the_marks(beside: Home) -> None:
+@pytest.mark.parametrize(
+    "modes", [["once"], pytest.param(["once", "none"], marks=pytest.mark.sweep)], ids=" ".join
+)
+def test_blocked_by_p_no_ours_serves_the_marks(beside: Home, modes: list[str]) -> None:
     """The package is installed all the same; nothing is said of it."""
     words = ["-p", "no:recording"]
 
-    run = beside.run(*words, "--record-mode=once", SUITE_KIND="pytest_regen.")
+    runs = [beside.run(*words, f"--record-mode={m}", SUITE_KIND="pytest_regen.") for m in modes]
 
-    assert "4 passed" in run.text, run.text
-    assert LINE not in run.text
+    for run in runs:
+        assert "4 passed" in run.text, run.text
+        assert LINE not in run.text
 
 
 def test_a_run_without_marked_tests_says_nothing(beside: Home) -> None:

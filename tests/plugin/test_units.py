@@ -102,6 +102,29 @@ def test_names_are_percent_encoded(units: UnitProject) -> None:
     assert units.run("--lf", "-v").ret == 0
 
 
+def test_a_path_stands_in_commands_as_it_is(units: UnitProject) -> None:
+    """Only names are encoded there: pytest looks for the file before anything is decoded."""
+    units.settings(
+        """
+        [tool.pytest.ini_options]
+        [tool.pytest-regen]
+        functions = ["100%/*.py"]
+        """
+    )
+    (units.path / "100%").mkdir()
+    (units.path / "100%/tides.py").write_text(
+        "def tide(text):\n    # [REGEN:BEGIN tide]\n    return unknown(text)\n"
+        "    # [REGEN:END tide]\n",
+        "utf-8",
+    )
+
+    told = units.run().stdout.str()
+
+    printed = told.partition("regenerate:    pytest ")[2].splitlines()[0]
+    assert printed.startswith("100%/tides.py::tide ")
+    assert units.run(printed.split()[0]).parseoutcomes() == {"failed": 1}
+
+
 def test_units_of_an_absent_file_survive_last_failed(units: UnitProject) -> None:
     """They fail until somebody generates them, and ``--lf`` finds them again."""
     units.german_file.unlink()

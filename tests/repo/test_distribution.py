@@ -95,6 +95,15 @@ def test_workflows_pin_read_and_test_what_they_should() -> None:
     assert all(row["experimental"] for row in job["strategy"]["matrix"]["include"])
 
 
+def test_what_is_published_was_tested() -> None:
+    """By every job of CI, at the very commit of the tag; with no more rights than to read."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))["jobs"]
+
+    assert (jobs["publish"]["needs"], jobs["build"]["needs"]) == ("build", "tests")
+    assert jobs["tests"]["uses"] == "./.github/workflows/ci.yml"
+    assert jobs["tests"]["permissions"] == {"contents": "read"}
+
+
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 
 

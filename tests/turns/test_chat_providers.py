@@ -32,6 +32,7 @@ from pytest_regen.errors import (
 )
 from pytest_regen.turns import (
     AnthropicProvider,
+    CallableProvider,
     LiteLLMProvider,
     OllamaProvider,
     OpenAIProvider,
@@ -183,6 +184,35 @@ def test_a_key_of_openai_s_form_is_hidden_wherever_it_is_echoed(make: Make, plac
         assert KEY[:16] not in traceback
 
 
+HOSTILE = f"no\n::error::planted {KEY}\r\n\x1b]8;;javascript:x\x07 \u2028::warning::w"
+
+
+@every
+def test_what_a_server_says_is_one_line_without_control_characters(make: Make) -> None:
+    """A log of GitHub would obey a line that begins with ``::``, a terminal an escape sequence."""
+    errors, _ = outcomes(make, *[Failed(400, HOSTILE, headers=SOON)] * 3)
+
+    for error in errors:
+        assert "planted" in error.why
+        assert len(error.why.splitlines()) == 1
+        assert error.why.isprintable()
+
+
+@pytest.mark.parametrize("way", ["send", "asend"])
+def test_what_a_function_raises_is_one_line_without_its_key(way: str) -> None:
+    """A provider of a user's own raises what somebody else's server says."""
+
+    def refuse(_messages: object) -> str:
+        raise RuntimeError(HOSTILE)
+
+    with pytest.raises(TransportError) as error:
+        ask(CallableProvider(refuse), way)
+
+    assert "::error::planted" in error.value.why
+    assert error.value.why.isprintable()
+    assert KEY not in str(error.value)
+
+
 def test_a_key_that_litellm_reads_itself_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whatever service, and of a form that nobody knows."""
     skip_without_litellm()
@@ -286,22 +316,31 @@ def test_schemas_are_closed_and_name_all_members() -> None:
     """Optional members become required, which the API demands; what cannot be said is none."""
     kite = {
         "type": "object",
-        "properties": {"name": {"type": "string", "default": "x"}, "tail": {"$ref": "#/$defs/T"}},
+        "properties": {
+            "name": {"type": "string", "default": "x"},
+            "tail": {"$ref": "#/$defs/T", "description": "the API takes no word beside a $ref"},
+            "home": {"type": ["object", "null"], "properties": {"port": {"type": "string"}}},
+        },
         "$defs": {"T": {"type": "array", "items": {"anyOf": [{"type": "null"}, {"enum": [1]}]}}},
     }
 
     strict = strict_schema(kite)
 
     assert strict is not None
-    assert strict["required"] == ["name", "tail"]
+    assert strict["required"] == ["name", "tail", "home"]
     assert strict["additionalProperties"] is False
     assert strict["properties"]["name"] == {"type": "string"}
+    assert strict["properties"]["tail"] == {"$ref": "#/$defs/T"}
+    assert strict["properties"]["home"]["required"] == ["port"]
+    assert strict["properties"]["home"]["additionalProperties"] is False
     for unsaid in (
         {"type": "array", "items": {"type": "string"}},
         {"type": "object", "properties": {}},
         {"type": "object", "properties": {"a": {}}},
         {"type": "object", "properties": {"a": True}},
         {"type": "object", "properties": {"a": {"type": "array"}}},
+        {"type": "object", "properties": {"a": {"type": ["array", "null"]}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/A", "minimum": 1}}},
         {"type": "object", "properties": {"a": {"allOf": [{"type": "string"}]}}},
     ):
         assert strict_schema(unsaid) is None, unsaid

@@ -1,6 +1,6 @@
 """By what a C# type is tested less than the one that it replaces."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Scalar, TypeIR
@@ -9,7 +9,7 @@ from pytest_regen.languages.csharp.reader import read
 from pytest_regen.languages.csharp.tree import Node, parse, text_of
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import walk
-from pytest_regen.languages.weaknesses import AS_ASKED, found_at, silenced
+from pytest_regen.languages.weaknesses import AS_ASKED, found_at, members_of, silenced
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness, added_weaknesses
 
@@ -78,7 +78,7 @@ def _equals_all(node: Node) -> bool:
 
 def _dropped(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield what a property no longer demands."""
-    before, after = _members(type_, old), _members(type_, new)
+    before, after = (members_of(read(code).declarations, type_) for code in (old, new))
     for field in type_.fields:
         ours, theirs = after.get(field.json_name), before.get(field.json_name)
         if ours is None or theirs is None:
@@ -117,12 +117,3 @@ def _demands(field: FieldIR, member: Member) -> bool:
 
 def _has(member: Member, name: str) -> bool:
     return any(entry.name.removesuffix("Attribute") == name for entry in member.attributes)
-
-
-def _members(type_: TypeIR, code: str) -> Mapping[str | int, Member]:
-    return {
-        member.name if member.wire_name is None else member.wire_name: member
-        for entry in read(code).declarations
-        if entry.name == type_.name
-        for member in entry.members
-    }

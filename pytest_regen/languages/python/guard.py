@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.base import Member
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.python.reader import read
 from pytest_regen.languages.python.spelling import constraint_arguments
 from pytest_regen.languages.python.tree import Node, dotted, last_name, parse, text_of, walk
-from pytest_regen.languages.weaknesses import AS_ASKED, found_at, silenced
+from pytest_regen.languages.weaknesses import AS_ASKED, found_at, members_of, silenced
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness, added_weaknesses
 
@@ -113,7 +112,7 @@ def _checks(root: Node) -> Iterator[str]:
 
 def _dropped_limits(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield limits that the document gives and the old code has, where a field has lost them."""
-    before, after = _members(type_, old), _members(type_, new)
+    before, after = (members_of(read(code).declarations, type_) for code in (old, new))
     for field in type_.fields:
         ours, theirs = after.get(field.json_name), before.get(field.json_name)
         if ours is None or theirs is None:
@@ -131,12 +130,3 @@ def _dropped_limits(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
                     "keep every limit that the request lists",
                     field.json_name,
                 )
-
-
-def _members(type_: TypeIR, code: str) -> Mapping[str | int, Member]:
-    return {
-        member.name if member.wire_name is None else member.wire_name: member
-        for entry in read(code).declarations
-        if entry.name == type_.name
-        for member in entry.members
-    }
