@@ -56,7 +56,8 @@ def test_what_is_put_is_found(root: Path, value: Any, key: str) -> None:
 
     assert Cache(root).get("doctests", key) == value
     assert Cache(root).get("instances", key) is None
-    assert Cache(root).get("doctests", key + "x") is None
+    # Other instances may have put any short key.
+    assert Cache(root).get("doctests", key + "x" * 40) is None
 
 
 def test_git_ignores_it(root: Path) -> None:
