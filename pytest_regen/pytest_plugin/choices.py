@@ -171,7 +171,7 @@ def _read(config: pytest.Config) -> Choices:
         raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
     if option.regen_pending and not option.regen_heal:
         raise usage_error(
-            "--regen-pending says what becomes of what --regen brings, which is not given",
+            "--regen-pending works only together with --regen, which is not given",
             hint="add --regen",
         )
     if option.regen_provider == TEMPLATE and option.regen_model is not None:

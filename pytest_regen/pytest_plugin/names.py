@@ -222,7 +222,7 @@ def heal_command(
         more = ("--regen-provider", TEMPLATE)
     elif choices.provider_option and choices.provider_option != TEMPLATE:
         more = (*more, "--regen-provider", choices.provider_option)
-    return node_command(config, nodeid, options=("--regen", *more))
+    return node_command(config, nodeid, options=(*_regen(config), *more))
 
 
 def rerun_command(
@@ -241,7 +241,7 @@ def rerun_command(
     chosen = choices.record_mode()
     # What this run recorded is there now, and `once` adds nothing to a file.
     mode = mode_to_record(cassette) if chosen == "once" else chosen
-    repeated = ["--regen"]
+    repeated = [*_regen(config)]
     if mode != "none":
         repeated += ["--regen-record", mode]
     if choices.ignore_stale:
@@ -264,11 +264,19 @@ def recording_command(config: pytest.Config, nodeid: str, cassette: Path, *optio
     """Return the command that heals one node with answers that were not recorded so far."""
     budget = choices_of(config).budget
     limit = () if budget is None else ("--regen-budget", str(budget))
-    record: tuple[str, ...] = ("--regen", "--regen-record", mode_to_record(cassette))
+    record: tuple[str, ...] = (*_regen(config), "--regen-record", mode_to_record(cassette))
     provider = choices_of(config).provider_option
     if provider and provider != TEMPLATE:
         record = (*record, "--regen-provider", provider)
     return node_command(config, nodeid, options=(*record, *limit, *options))
+
+
+def _regen(config: pytest.Config) -> tuple[str, ...]:
+    """Return what lets a run heal; one that puts candidates aside never leads to one that does not.
+
+    Whoever pastes the command would have files replaced that were to be reviewed.
+    """
+    return ("--regen", "--regen-pending") if choices_of(config).pending else ("--regen",)
 
 
 def _model(config: pytest.Config) -> str | None:

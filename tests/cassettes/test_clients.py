@@ -52,6 +52,16 @@ def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path)
     assert run.unplayed == 0
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        name
+        if name in {"httpx", "requests", "anthropic"}
+        else pytest.param(name, marks=pytest.mark.sweep)
+        for name in [*CLIENTS, *SDKS]
+    ],
+    indirect=True,
+)
 def test_a_test_marked_vcr_is_told_what_vcrpy_tells(work: Work, site: Site, tmp_path: Path) -> None:
     """Recording and replaying; where vcrpy fails, so does it."""
 

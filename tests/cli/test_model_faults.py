@@ -65,7 +65,14 @@ def test_a_fault_is_told_once_and_nothing_is_lost(name: str, document: Path, api
     assert len(api.requests) == 1
 
 
-@pytest.mark.parametrize("kind", ["drop", "cut", "unfinished", "error_event"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "cut",
+        "error_event",
+        *(pytest.param(each, marks=pytest.mark.sweep) for each in ("drop", "unfinished")),
+    ],
+)
 def test_a_line_that_breaks_is_told_once(kind: Any, broken: Path, api: Emulator) -> None:
     """Dropped connections and cut streams end a heal with 3; the store stays as it was."""
     api.responder = lambda _body: Fault(kind=kind, retry_after_ms=1)

@@ -83,9 +83,11 @@ def recordings(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     "name",
-    # Slow, and what tests/examples/test_functions.py runs is nearly the same.
+    # The others are slow, and their own tests run nearly the same.
     [
-        pytest.param(name, marks=pytest.mark.sweep) if name == "functions" else name
+        name
+        if name in {"csharp_dto", "subject_line"}
+        else pytest.param(name, marks=pytest.mark.sweep)
         for name in NAMES
     ],
 )
@@ -203,8 +205,8 @@ CHANGES = [
 ]  # fmt: skip
 
 
-SAMPLE = (f"{HARBOUR}/prompts.json", "compiler.py", "test_subject_line.py")
-"""In every run one prompt of a store, one of a session, and one of an agent."""
+SAMPLE = ("compiler.py", "test_subject_line.py")
+"""In every run one prompt of a session, and one of an agent."""
 
 
 @pytest.mark.parametrize(

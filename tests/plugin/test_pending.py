@@ -130,8 +130,17 @@ def test_a_test_of_the_users_own_is_tried_and_the_candidate_taken_out(
     assert functions.run().ret == 0
 
 
+def test_the_next_command_keeps_the_option(units: UnitProject) -> None:
+    """Pasted, the command that records must not replace what was to be reviewed."""
+    result = units.run("--regen", "--regen-pending")
+
+    commands = [line for line in result.outlines if "pytest " in line and "--regen" in line]
+    assert commands
+    assert not [line for line in commands if "--regen-pending" not in line]
+
+
 def test_pending_without_healing_is_a_usage_error(project: Project) -> None:
-    """It says what becomes of what ``--regen`` brings."""
+    """It works only together with ``--regen``."""
     project.store()
 
     result = project.run("--regen-pending")

@@ -357,8 +357,15 @@ def logged(driver: Chrome) -> object:
 
 
 @LOOKED_AT
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (1280, False),
+        (390, True),
+        pytest.param(390, False, marks=pytest.mark.sweep),
+        pytest.param(1280, True, marks=pytest.mark.sweep),
+    ],
+)
 def test_in_a_browser(driver: Chrome, shown: Path, width: int, *, dark: bool) -> None:
     """Totals are seen, no script runs, nothing is wider than the screen, all of it can be read."""
     prefer(driver, dark=dark)

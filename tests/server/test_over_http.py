@@ -231,9 +231,9 @@ def test_a_stream_may_be_cut_anywhere(cuts: list[int]) -> None:
     ]
 
 
-def test_two_hundred_flows_mix_nothing_up() -> None:
+@pytest.mark.parametrize("flows", [40, pytest.param(200, marks=pytest.mark.sweep)])
+def test_flows_at_once_mix_nothing_up(flows: int) -> None:
     """All first turns are under way together, then all second ones; each gets what is its own."""
-    flows = 200
     together = threading.Barrier(flows, timeout=60)
     prompts: dict[int, list[str]] = {number: [] for number in range(flows)}
 

@@ -79,7 +79,10 @@ def test_a_kill_at_any_effect_of_a_write_leaves_before_or_after(tmp_path: Path) 
 OTHER_WORK = ["change_plan", "try_and_accept", "try_and_reject"]
 
 
-@pytest.mark.parametrize("work", OTHER_WORK)
+@pytest.mark.parametrize(
+    "work",
+    [OTHER_WORK[0], *(pytest.param(each, marks=pytest.mark.sweep) for each in OTHER_WORK[1:])],
+)
 def test_a_kill_during_longer_work_leaves_before_or_after(work: str, tmp_path: Path) -> None:
     """The same for a change of plan and for both ends of a trial, at every fifth effect."""
     kills_of(work, tmp_path, 5)
@@ -133,6 +136,7 @@ def random_kills(tmp_path: Path, count: int) -> None:
         check_survival(killed, before, None)
 
 
+@pytest.mark.sweep
 def test_a_kill_at_a_random_moment_loses_nothing(tmp_path: Path) -> None:
     """Thirty kills at any moment, in the middle of a write too: the store loads, all is there."""
     random_kills(tmp_path, 30)

@@ -326,6 +326,7 @@ def check_hostile(style: int, mistakes: Iterable[str], server: Served, folder: P
     check_all(cases, server, folder)
 
 
+@pytest.mark.sweep
 def test_some_faults_among_hostile_texts(server: Served, tmp_path: Path) -> None:
     """Page 1 at fault changes how later pages read; their texts full of fences are no fault."""
     check_hostile(0, ["class_for_enum", "cut_short", "missing_comma", "empty"], server, tmp_path)
