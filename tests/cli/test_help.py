@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import command, process
+from command_line import command
 from syrupy.assertion import SnapshotAssertion
 
 from pytest_regen.cli.app import COMMANDS
@@ -14,9 +14,14 @@ HEAVY = ("anthropic", "vcr", "rich", "pydantic", "yaml", "tree_sitter", "fileloc
 
 
 @pytest.mark.parametrize("name", ["", *(name for name in COMMANDS if name != "cassettes")])
-def test_help_texts(name: str, snapshot: SnapshotAssertion) -> None:
+def test_help_texts(
+    name: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a command can do, as its users read it."""
-    ran = process(*filter(None, [name]), "--help", env={"COLUMNS": "100", "TERM": "dumb"})
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "dumb")
+
+    ran = command(*filter(None, [name]), "--help")
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == snapshot

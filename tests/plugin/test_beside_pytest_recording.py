@@ -524,7 +524,7 @@ def as_json(content):
 """
 
 
-@pytest.mark.parametrize("way", ["vcr", "cassette"])
+@pytest.mark.parametrize("way", ["vcr", pytest.param("cassette", marks=pytest.mark.sweep)])
 def test_what_ours_recorded_is_played_by_theirs(tmp_path: Path, url: str, way: str) -> None:
     """Stock vcrpy reads what the mark and the fixture wrote, whatever client it was recorded with.
 

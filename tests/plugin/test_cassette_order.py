@@ -221,6 +221,7 @@ def test_a_mark_counts_whenever_it_was_added(
     replayed.stdout.no_fnmatch_line("*orphan*")
 
 
+@pytest.mark.sweep
 def test_a_late_mark_counts_in_workers(project: Project, emulator: Emulator) -> None:
     """They collect for themselves."""
     write_late(project, "vcr", ["modifyitems"])

@@ -70,6 +70,7 @@ def test_the_check_knows_what_drifted_last(project: Project) -> None:
     assert json.loads(known.read_text("utf-8")) == []
 
 
+@pytest.mark.sweep
 def test_notes_arrive_from_workers(project: Project) -> None:
     """Each is told once, however many processes ran the tests."""
     pytest.importorskip("xdist")

@@ -304,6 +304,7 @@ def pytest_regen_provider(config):
 """
 
 
+@pytest.mark.sweep
 def test_what_no_cassette_holds_is_not_paid_for_twice_either(project: Project) -> None:
     """A model without HTTP is killed while it answers; what it said before is not asked again."""
     for number in range(2):

@@ -593,6 +593,7 @@ def test_two_submits_are_one(with_script: Chrome) -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.sweep
 def test_long_words_fit_the_smallest_phone(address: str, model: Model) -> None:
     """At 320 points, with words of 150 letters in every place, nothing is wider than the screen."""
     long = "w" * 150

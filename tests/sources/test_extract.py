@@ -169,7 +169,7 @@ def test_members_full_of_fences_survive(
     [
         "```\nx {\n" * 1_000,
         pytest.param("```\nx {\n" * 2_000, marks=pytest.mark.sweep),
-        "```\n" * 5_000,
+        pytest.param("```\n" * 5_000, marks=pytest.mark.sweep),
         "{ `" * 20_000,
     ],
 )

@@ -103,7 +103,9 @@ def stop_after_commit(effect: str, path: Path) -> None:
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("left_by", ["replace_page", "die_in_trial"])
+@pytest.mark.parametrize(
+    "left_by", ["replace_page", pytest.param("die_in_trial", marks=pytest.mark.sweep)]
+)
 def test_a_kill_while_recovering_from_a_kill(left_by: str, tmp_path: Path) -> None:
     """Killed before any effect of the recovery, the next one still gets to the same end."""
     before = filled_store(tmp_path / "template" / "GET_v1_projects")

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -230,16 +231,16 @@ def check_written(work: list[tuple[Path, Operation]], out: Path) -> Counter[str]
 
 def small_sample(specs: Path) -> list[tuple[Path, Operation]]:
     """Return operations of each document whose stores are written quickly, and a large one."""
-    found = []
+    found: list[tuple[Path, Operation]] = []
     for name in REAL_DOCUMENTS:
         spec = specs / name
-        plans = [(op, planned(spec, op)) for op in document_at(spec).operations[::7]]
-        able = [
+        plans = ((op, planned(spec, op)) for op in document_at(spec).operations[::7])
+        able = (
             (spec, operation)
             for operation, plan in plans
             if isinstance(plan, StorePlan) and len(plan.prompts) <= 30
-        ]
-        found += able[:5]
+        )
+        found += islice(able, 5)
     large = "POST /interactions/{interaction_id}/{interaction_token}/callback"
     return [*found, (spec, document_at(spec).find(large))]
 

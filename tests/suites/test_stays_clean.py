@@ -194,6 +194,7 @@ def test_all_that_looks_like_structure_is_text(place: str, server: Served, tmp_p
     check_cases([case for case in ALL_CASES if case[0] == place], server, tmp_path)
 
 
+@pytest.mark.sweep
 def test_the_same_texts_outside_of_comments_are_found(server: Served, tmp_path: Path) -> None:
     """What is clean in a comment is an error beside one: the check can fail."""
 
