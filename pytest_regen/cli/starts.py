@@ -5,12 +5,13 @@ Each is found without writing anything, says which settings it needs, and is mad
 
 import ast
 import glob
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
 
 from pytest_regen.cli.operations import StoreWork
@@ -44,8 +45,14 @@ __all__ = [
     "is_catalogue",
 ]
 
+_LEDGER: Final = (".regen/** linguist-generated", ".regen/hand/** merge=union")
+"""Of ``.gitattributes``: no review shows what is recorded, and lines of two branches all stay."""
+
 NEW_LANGUAGE: Final = "python"
 """Of the stores of a project that has none yet."""
+
+_NAMED: Final = 12
+"""Functions that a command names at most."""
 
 _TRIED: Final = 200
 """Operations that are looked into before a document counts as having none that can be read."""
@@ -77,8 +84,15 @@ class Start(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """What ``[tool.pytest-regen]`` has to say."""
 
-    def make(self) -> int:
+    @property
+    def attributes(self) -> Sequence[str]:
+        """What ``.gitattributes`` is to say."""
+
+    def make(self, project: Project) -> int:
         """Make it, tell what came of it, and return the exit code.
+
+        Args:
+            project: as it is with the settings that are written next.
 
         Raises:
             RegenError: nothing was made.
@@ -137,14 +151,26 @@ class Description:
         """The language, where this is the first store."""
         return {"language": self.language} if self.is_first else {}
 
-    def make(self) -> int:
+    @property
+    def attributes(self) -> Sequence[str]:
+        """That no review shows the JSON of the stores."""
+        folders = dict.fromkeys(
+            Path(os.path.relpath(store.parent, self.project.root)).as_posix()
+            for store in self.stores
+        )
+        # In the root itself, the line would be about every JSON file of the project.
+        patterns = [f"{folder}/**/*.json" for folder in folders if folder != "."]
+        quoted = [json.dumps(text) if " " in text else text for text in patterns]
+        return [f"{text} linguist-generated" for text in quoted]
+
+    def make(self, project: Project) -> int:
         """Generate the store."""
         if self.is_made:
             return 0
         from pytest_regen.cli.store_report import result_json, show_result
 
         turns = TurnOptions(
-            self.project,
+            project,
             None,
             None,
             None,
@@ -155,7 +181,7 @@ class Description:
             EngineChoice.LIVE,
         )
         work = StoreWork(
-            self.project,
+            project,
             self.document,
             PartSelection([self.part]),
             self.options.out,
@@ -284,6 +310,7 @@ class Functions:
 
     stores: Sequence[Path] = ()
     outdated: Sequence[Path] = ()
+    attributes: Sequence[str] = _LEDGER
 
     @property
     def title(self) -> str:
@@ -310,7 +337,7 @@ class Functions:
         units = file.open() if file else None
         return units is not None and all(units.entry(name) is not None for name in self.names)
 
-    def make(self) -> int:
+    def make(self, project: Project) -> int:
         """Put the markers around them, and record them."""
         from pytest_regen.cli.units import (
             enclose_in_file,
@@ -319,7 +346,6 @@ class Functions:
             tell_only_read,
         )
 
-        project = Project.here()  # With the settings that were written meanwhile.
         enclose_in_file(project, self.path, self.names)
         file = project.unit_file(self.path)
         assert file is not None
@@ -385,7 +411,20 @@ def _find_functions(
             why=f"its root is {project.root}",
             hint="name a file below it, or run the command in the project of that file",
         )
+    if project.kinds.is_collected(PurePosixPath(place)):
+        raise UsageError(
+            f"{here} is a test module",
+            why="what is imported by a run of pytest is not judged by it",
+            hint="pytest-regen init FILE, with the module that it tests",
+        )
+    if project.kinds.kind_of(path) is not None and project.kinds.kind_to_enclose(path) is None:
+        raise UsageError(
+            f"{here} has units of another kind",
+            why='one of the "kinds" in [tool.pytest-regen] claims it',
+            hint="narrow the globs of that kind, or name another file",
+        )
     good, every = functions_in(path)
+    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     if wanted:
         names = list(wanted)
     elif len(good) > 1:
@@ -394,13 +433,14 @@ def _find_functions(
     else:
         names = good or every
     if not wanted and not good and len(every) != 1:
+        able = [name for name in every[:_NAMED] if _can_stand_apart(region, text, name)]
+        words = [word for name in able for word in ("--unit", name)]
         what = "no function" if not every else "no function with examples in its docstring"
         raise UsageError(
             f"{here} has {what}",
-            why=f"it has {shorten(every)}" if every else "",
-            hint=command("init", f"{here}::{every[0]}") if every else "name another file",
+            why=f"it has {shorten(every)}: name those that have a test" if every else "",
+            hint=command("init", here, None, *words) if able else "name another file",
         )
-    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     there = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in there]:
         try:
@@ -408,6 +448,13 @@ def _find_functions(
         except RegenError as error:
             raise UsageError(f"{here}: {error.what}", why=error.why, hint=error.hint) from None
     return Functions(project, path, place, names)
+
+
+def _can_stand_apart(region: FunctionRegion, text: str, name: str) -> bool:
+    try:
+        return bool(region.enclose_all(text, [name]))
+    except RegenError:
+        return False
 
 
 # Translations
@@ -427,6 +474,7 @@ class Catalogue:
 
     stores: Sequence[Path] = ()
     outdated: Sequence[Path] = ()
+    attributes: Sequence[str] = _LEDGER
 
     @property
     def is_made(self) -> bool:
@@ -449,28 +497,29 @@ class Catalogue:
                 return {}
         return {"translations": [{"source": self.place, "targets": self.targets}]}
 
-    def make(self) -> int:
+    def make(self, project: Project) -> int:
         """Say what is missing: the settings are all there is to write."""
-        missing = {file: names for file in self.files if (names := self._missing(file))}
+        missing = {path: names for path in self.files if (names := _missing(project, path))}
         for file, names in missing.items():
             fact("missing", f"{plural(len(names), 'text')} of {short_path(file)}")
         return 0
 
-    def _missing(self, path: Path) -> list[str]:
-        file = Project.here().unit_file(path)
-        units = file.open() if file else None
-        return [
-            name
-            for name in (units.names if units else ())
-            if any(issue.code == "MISSING_UNIT" for issue in units.issues(name))  # type: ignore[union-attr]
-        ]
-
     def following(self) -> str:
         """Return the command that asks for what is missing; the tests, if nothing is."""
-        for file in self.files:
-            if self._missing(file):
-                return command("generate", short_path(file).as_posix())
+        for path in self.files:
+            if _missing(Project.here(), path):
+                return command("generate", short_path(path).as_posix())
         return "pytest"
+
+
+def _missing(project: Project, path: Path) -> list[str]:
+    file = project.unit_file(path)
+    units = file.open() if file else None
+    return [
+        name
+        for name in (units.names if units else ())
+        if any(issue.code == "MISSING_UNIT" for issue in units.issues(name))  # type: ignore[union-attr]
+    ]
 
 
 def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalogue:
@@ -485,6 +534,14 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         UsageError: there is none beside it.
     """
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
+    kind = project.kinds.kind_of(path)
+    if isinstance(kind, Translation) and kind.source.resolve() != path.resolve():
+        here, source = short_path(path).as_posix(), short_path(kind.source).as_posix()
+        raise UsageError(
+            f"{here} is a target of {source} already",
+            why="a catalogue that is translated is not translated from",
+            hint=command("generate", here),
+        )
     if target is not None:
         targets = Path(os.path.relpath(target.absolute(), project.root)).as_posix()
         files = [project.root / targets]

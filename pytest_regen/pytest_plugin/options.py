@@ -1,13 +1,18 @@
 """Options, ini values and markers as pytest registers them; whether a run uses any of them."""
 
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
 
 from pytest_regen.modes import RECORD_MODES
+
+if TYPE_CHECKING:
+    from pytest_regen.settings import Settings
 
 __all__ = [
     "FAIL_ON",
@@ -15,9 +20,12 @@ __all__ = [
     "FailOn",
     "add_markers",
     "add_options",
+    "has_kinds",
     "is_plain",
     "is_used",
     "plain_usage_error",
+    "store_globs",
+    "table_of",
     "usage_error",
 ]
 
@@ -25,8 +33,12 @@ __all__ = [
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_KIND_KEYS = (b"kinds", b"functions", b"translations")
-"""Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
+_TABLE = re.compile(rb"""(?:^|\btool\s*\.)\s*["']?pytest[-_]regen""", re.MULTILINE)
+"""What a file with the table has in it, however that is written, and few other files do."""
+_OWN_FILES = (".pytest-regen.toml", "pytest-regen.toml", ".pytest_regen.toml", "pytest_regen.toml")
+"""What the file without pyproject.toml is called, or may be by mistake."""
+
+_SETTINGS: "pytest.StashKey[Settings | None]" = pytest.StashKey()
 
 MARKERS = (
     (
@@ -222,8 +234,7 @@ def is_used(config: pytest.Config) -> bool:
     """Return whether this run uses the plugin: a store, units, or one of its options."""
     option = config.option
     return bool(
-        config.getini("regen_stores")
-        or option.regen_heal
+        option.regen_heal
         or option.regen_dry_run
         or option.regen_only
         or option.regen_record
@@ -233,18 +244,72 @@ def is_used(config: pytest.Config) -> bool:
         or config.getini("regen_fail_on") == "regenerated"
         or any(map(_names_a_store, config.args))
         or has_kinds(config)
+        or store_globs(config)
     )
+
+
+def store_globs(config: pytest.Config) -> dict[str, str]:
+    """Return the globs of stores, and which setting each comes from."""
+    settings = table_of(config)
+    globs = dict.fromkeys(settings.stores if settings else (), "[tool.pytest-regen] stores")
+    return globs | dict.fromkeys(config.getini("regen_stores"), "regen_stores")
 
 
 def has_kinds(config: pytest.Config) -> bool:
     """Return whether the project may have kinds of units, at the price of reading a few files."""
+    settings = table_of(config)
+    named = settings is not None and (settings.kinds or settings.shipped)
+    return bool(named) or any(map(_has_kind_packages, sys.path))
+
+
+def table_of(config: pytest.Config) -> "Settings | None":
+    """Return what ``[tool.pytest-regen]`` says; ``None``, and nothing imported, without a table.
+
+    Raises:
+        pytest.UsageError: it cannot be read, a key of it is wrong, or nothing reads it.
+    """
+    if _SETTINGS not in config.stash:
+        folders = [folder for folder in _folders_of(config) if _may_have_table(folder)]
+        config.stash[_SETTINGS] = _read_table(config.rootpath, folders) if folders else None
+    return config.stash[_SETTINGS]
+
+
+def _folders_of(config: pytest.Config) -> Iterator[Path]:
+    """Yield the root, and the folders of this run in which a table would not be read.
+
+    These lie between an argument, or the folder pytest was started in, and the root. If no file
+    made it the root, those above it count, too.
+    """
+    root, here = config.rootpath, config.invocation_params.dir
+    yield root
+    starts = {Path(os.path.normpath(here / arg.partition("::")[0])) for arg in config.args}
+    for start in starts | ({here} if here.is_relative_to(root) else set()):
+        for folder in (start, *start.parents):
+            if folder != root:
+                yield folder
+            elif config.inipath is not None:
+                break
+
+
+def _may_have_table(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in _OWN_FILES):
+        return True
     try:
-        table = (config.rootpath / "pyproject.toml").read_bytes()
+        return _TABLE.search((folder / "pyproject.toml").read_bytes()) is not None
     except OSError:
-        table = b""
-    return (b"pytest-regen" in table and any(key in table for key in _KIND_KEYS)) or any(
-        map(_has_kind_packages, sys.path)
-    )
+        return False
+
+
+def _read_table(root: Path, folders: list[Path]) -> "Settings":
+    from pytest_regen.errors import UsageError
+    from pytest_regen.settings import read_settings
+    from pytest_regen.settings_files import refuse_unread
+
+    try:
+        refuse_unread(root, [folder for folder in folders if folder != root])
+        return read_settings(root)
+    except UsageError as error:
+        raise plain_usage_error(str(error)) from None
 
 
 def _has_kind_packages(folder: str) -> bool:

@@ -239,7 +239,7 @@ class ProjectKinds:
                 why="a file has units of one kind",
                 hint="narrow the globs of one of them",
             )
-        if self._is_collected(PurePosixPath(name)):
+        if self.is_collected(PurePosixPath(name)):
             raise UsageError(
                 f"{name} is claimed by {first.origin}, and pytest collects it as a test module",
                 why="a module with units must not be imported by the run that judges them",
@@ -247,7 +247,7 @@ class ProjectKinds:
             )
         return first.kind
 
-    def _is_collected(self, path: PurePosixPath) -> bool:
+    def is_collected(self, path: PurePosixPath) -> bool:
         """Return whether pytest imports a file by itself."""
         return path.name == "conftest.py" or any(
             fnmatchcase(path.as_posix() if "/" in pattern else path.name, pattern)

@@ -17,7 +17,8 @@ VALUES = {
     "prompts.values": 1,
     "context.questions": 1,
     "context.values": 1,
-    "settings": 1,
+    "settings": 2,
+    "settings_files": 1,
     "units.kind": 2,
 }
 LEVELS = {
