@@ -328,7 +328,15 @@ def safe_file_name(type_name: str) -> str:
     return f"{start}_{_short_hash(type_name)}"
 
 
-_MARKS = (".git", "pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg")
+_MARKS = (
+    ".git",
+    "pyproject.toml",
+    ".pytest-regen.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "tox.ini",
+    "setup.cfg",
+)
 """What stands at the root of a project."""
 
 

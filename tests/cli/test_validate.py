@@ -210,7 +210,7 @@ def test_a_gate_without_stores_is_wrong_usage(here: Path, configured: str) -> No
     ran = command("validate")
 
     assert ran.code == 2
-    assert "regen_stores" in ran.err
+    assert "stores" in ran.err
     assert "pytest-regen generate" in ran.err
     assert str(here) not in ran.err
 
