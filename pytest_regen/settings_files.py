@@ -175,17 +175,8 @@ def _of_toml(path: Path) -> Mapping[str, Any] | None:
     if path.name != "pyproject.toml":
         return _table(data, "pytest")
     native = _table(data, "tool", "pytest") or {}
-    ini_options = _table(native, "ini_options")
     values = {key: value for key, value in native.items() if key != "ini_options"}
-    if not values or not _reads_toml():
-        return ini_options
-    if ini_options:
-        raise UsageError(
-            f"{path} has both [tool.pytest] and [tool.pytest.ini_options]",
-            why="pytest refuses to start with both",
-            hint="move the settings into one of them",
-        )
-    return values
+    return values if values and _reads_toml() else _table(native, "ini_options")
 
 
 def _table(data: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:

@@ -153,11 +153,10 @@ def add_to_table(path: Path, settings: Mapping[str, Any]) -> Callable[[str], str
                 made = edit(text, table, new)
                 if parse_toml(made, path.name) == data:
                     return made
-        lines = [f"{key} = {_toml(value)}" for key, value in new.items()]
         raise UsageError(
             f"{path.name} has a form that is not edited here",
             why=f"[tool.{TABLE}] stands in it in an unusual way",
-            hint=f"write below [tool.{TABLE}] yourself: {'; '.join(lines)}",
+            hint=f"write below [tool.{TABLE}] yourself: {'; '.join(_lines(new).splitlines())}",
         )
 
     return lambda text: _keep_line_ends(text, change)
@@ -177,31 +176,27 @@ def _joined(value: Any, wanted: Any) -> Any:
 
 def _written(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return a document with keys below the header, and entries of lists of tables at the end."""
-    lines, entries = [], []
+    parts = [text.rstrip("\n") + "\n"] if text.strip() else []
+    keys = {}
     for key, value in new.items():
         items = value[len(table.get(key, ())) :] if isinstance(value, list) else ()
         if items and all(isinstance(item, dict) for item in items):
-            entries += [_lines(f"[[tool.{TABLE}.{key}]]", item) for item in items]
+            parts += [f"[[tool.{TABLE}.{key}]]\n{_lines(item)}" for item in items]
         else:
-            lines.append(f"{key} = {_toml(value)}\n")
+            keys[key] = value
     header = _HEADER.search(text)
-    if lines and header:
-        end = header.end()
-        text = "".join([text[:end].rstrip("\n"), "\n", *lines, text[end:]])
-    elif lines:
-        entries.insert(0, "".join([f"[tool.{TABLE}]\n", *lines]))
-    return "\n".join([*([text.rstrip("\n") + "\n"] if text.strip() else []), *entries])
+    if keys and header:
+        head, rest = text[: header.end()].rstrip("\n"), text[header.end() :]
+        parts[0] = f"{head}\n{_lines(keys)}{rest}"
+    elif keys:
+        parts.append(f"[tool.{TABLE}]\n{_lines(keys)}")
+    return "\n".join(parts)
 
 
-def _lines(header: str, values: Mapping[str, Any]) -> str:
-    return "".join([f"{header}\n", *(f"{key} = {_toml(values[key])}\n" for key in values)])
-
-
-def _toml(value: Any) -> str:
+def _lines(values: Mapping[str, Any]) -> str:
     import tomlkit
 
-    text: str = tomlkit.item(value).as_string()
-    return text
+    return "".join(f"{key} = {tomlkit.item(values[key]).as_string()}\n" for key in values)
 
 
 def _edited(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:

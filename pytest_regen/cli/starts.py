@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pytest_regen.cli.operations import StoreWork
-from pytest_regen.cli.output import EngineChoice, RecordChoice, fact, shorten
+from pytest_regen.cli.output import fact, shorten
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartSelection
 from pytest_regen.cli.turns import TurnOptions
@@ -59,47 +59,6 @@ _TRIED: Final = 200
 
 Choose = Callable[[str, Sequence[str]], int]
 """Returns which of several a person wants; the first one where nobody is asked."""
-
-
-class Start(Protocol):
-    """One thing to begin with."""
-
-    @property
-    def title(self) -> str:
-        """What is made, in one line; or what is there already."""
-
-    @property
-    def is_made(self) -> bool:
-        """Whether it is there already."""
-
-    @property
-    def stores(self) -> Sequence[Path]:
-        """The folders that pytest is to collect."""
-
-    @property
-    def outdated(self) -> Sequence[Path]:
-        """The stores that are older than what they were made of."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What ``[tool.pytest-regen]`` has to say."""
-
-    @property
-    def attributes(self) -> Sequence[str]:
-        """What ``.gitattributes`` is to say."""
-
-    def make(self, project: Project) -> int:
-        """Make it, tell what came of it, and return the exit code.
-
-        Args:
-            project: as it is with the settings that are written next.
-
-        Raises:
-            RegenError: nothing was made.
-        """
-
-    def following(self) -> str:
-        """Return the next command, once it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +128,13 @@ class Description:
             return 0
         from pytest_regen.cli.store_report import result_json, show_result
 
-        turns = TurnOptions(
-            project,
-            None,
-            None,
-            None,
-            1,
-            None,
-            RecordChoice.NONE,
-            self.options.provider,
-            EngineChoice.LIVE,
-        )
+        turns = TurnOptions(project, provider=self.options.provider)
         work = StoreWork(
             project,
             self.document,
             PartSelection([self.part]),
             self.options.out,
-            _store_options(self.language),
+            {"language": self.language, "force": False, "allow_defects": False},
         )
         last: list[GenerateResult] = []
         with turns.run("generating") as (progress, settings):
@@ -216,18 +165,6 @@ def _is_outdated(path: Path) -> bool:
         return bool(stale_types(RegenStore.open(path)))
     except RegenError:
         return False  # The tests fail with it.
-
-
-def _store_options(language: str) -> dict[str, Any]:
-    return {
-        "language": language,
-        "status": None,
-        "fields_per_page": None,
-        "namespace": None,
-        "profile": None,
-        "force": False,
-        "allow_defects": False,
-    }
 
 
 def _find_description(
@@ -583,6 +520,9 @@ def _targets_of(place: str) -> str:
 
 
 # Which of them a file is
+
+Start = Description | Functions | Catalogue
+"""One thing to begin with: what it needs, whether that is there, and what makes it."""
 
 
 def find_start(

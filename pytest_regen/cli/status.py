@@ -13,7 +13,6 @@ import typer
 
 from pytest_regen.cli.output import (
     AsJson,
-    RecordChoice,
     UnitNames,
     describe_failure,
     emit_json,
@@ -87,7 +86,7 @@ def status(
             f"--unit {units[0]} names nothing: no file with units is among the paths",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
-    turns = TurnOptions(project, None, None, None, 1, None, RecordChoice.NONE, None)
+    turns = TurnOptions(project)
     left = WorkLeft(turns)
     documents = DocumentStores(is_whole=stores != list(paths or ()))
     report: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}

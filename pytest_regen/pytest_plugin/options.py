@@ -55,173 +55,98 @@ MARKERS = (
 )
 
 
+_HEAL = "Regenerate what fails, with its failure as the feedback, and try again."
+_OPTIONS = {
+    "--regen-pending": (
+        "",
+        "With --regen: store nothing; what would be kept waits for pytest-regen review.",
+    ),
+    "--regen-only": (
+        "STORE::TYPE[,...]",
+        "Regenerate only these; globs are allowed, and each must match something.",
+    ),
+    "--regen-attempts": ("N", "Calls of a test, the first included (default: 2)."),
+    "--regen-jobs": (
+        "N",
+        "Requests under way at the same time for types and units that fail (default: 1).",
+    ),
+    "--regen-model": ("MODEL", "Model that regenerates."),
+    "--regen-provider": (
+        "NAME",
+        (
+            "Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+            "MODULE:ATTR; or template, which writes types without a model."
+        ),
+    ),
+    "--regen-dry-run": ("", "Say what --regen would ask for, and ask for nothing."),
+    "--regen-ignore-stale": (
+        "",
+        "Regenerate from stored prompts although the IR has changed since.",
+    ),
+    "--regen-record": (
+        "MODE",
+        "Record mode of every cassette (default: none, which replays and reaches nothing).",
+    ),
+    "--regen-drop-unplayed": (
+        "",
+        "While recording, drop recordings that a passing test did not ask for.",
+    ),
+    "--regen-keep-failed": (
+        "",
+        "While recording, keep in the cassette what a failing test recorded.",
+    ),
+    "--regen-budget": (
+        "TOKENS",
+        "Tokens that all workers together may spend; required for live calls in CI.",
+    ),
+    "--regen-report": (
+        "FILE",
+        "Write a report to FILE: HTML for people (.html), or JSON for programs (.json).",
+    ),
+}
+"""What each takes, "" for nothing, and what ``--help`` says of it."""
+
+_INI_LISTS = {
+    "regen_stores": "globs from the rootdir; each store they match is collected",
+    "regen_passthrough_hosts": "hosts whose requests are neither recorded nor replayed nor missed",
+}
+_INI_TEXTS = {
+    "regen_model": "model that regenerates (also --regen-model)",
+    "regen_attempts": "calls of a test, the first included",
+    "regen_jobs": "requests at the same time (also --regen-jobs)",
+    "regen_record": "record mode (also --regen-record)",
+    "regen_drift": "a request that is not what was recorded: fail, warn or ignore",
+    "regen_unplayed": "recordings that a passing test did not ask for: fail, warn or ignore",
+    "regen_stale": "a type that is older than its document: auto (fail in CI, else warn), fail, "
+    "warn or ignore",
+    "regen_behaviour": "whether generated types are run with JSON of the document: auto (where "
+    "what it takes is there) or off",
+    "regen_annotations": "whether what is wrong is printed as annotations of GitHub: auto (where "
+    "GitHub Actions runs this), never or always",
+    "regen_fail_on": "when a run without failures exits with 1: auto (in CI, if it changed a "
+    "store), regenerated (anywhere, if a test passed only after regeneration), never",
+}
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Register what a user can say, on the command line and in the ini file."""
     group = parser.getgroup("regen", "regenerating what language models wrote")
-    _add_healing(group)
-    _add_ways(group)
-    _add_recording(group)
-    _add_report(group)
-    parser.addini(
-        "regen_stores", "globs from the rootdir; each store they match is collected", "linelist", []
-    )
-    parser.addini("regen_model", "model that regenerates (also --regen-model)", "string", "")
-    parser.addini("regen_attempts", "calls of a test, the first included", "string", "")
-    parser.addini("regen_jobs", "requests at the same time (also --regen-jobs)", "string", "")
-    parser.addini("regen_record", "record mode (also --regen-record)", "string", "")
-    parser.addini(
-        "regen_drift", "a request that is not what was recorded: fail, warn or ignore", "string", ""
-    )
-    parser.addini(
-        "regen_unplayed",
-        "recordings that a passing test did not ask for: fail, warn or ignore",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_passthrough_hosts",
-        "hosts whose requests are neither recorded nor replayed nor missed",
-        "linelist",
-        [],
-    )
-    parser.addini(
-        "regen_stale",
-        "a type that is older than its document: auto (fail in CI, else warn), fail, warn or "
-        "ignore",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_behaviour",
-        "whether generated types are run with JSON of the document: auto (where what it takes is "
-        "there) or off",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_annotations",
-        "whether what is wrong is printed as annotations of GitHub: auto (where GitHub Actions "
-        "runs this), never or always",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_fail_on",
-        "when a run without failures exits with 1: auto (in CI, if it changed a store), "
-        "regenerated (anywhere, if a test passed only after regeneration), never",
-        "string",
-        "auto",
-    )
-
-
-def _add_healing(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen",
-        action="store_true",
-        dest="regen_heal",
-        help="Regenerate what fails, with its failure as the feedback, and try again.",
-    )
-    group.addoption(
-        "--regen-pending",
-        action="store_true",
-        dest="regen_pending",
-        help="With --regen: store nothing; what would be kept waits for pytest-regen review.",
-    )
-    group.addoption(
-        "--regen-only",
-        action="append",
-        default=[],
-        dest="regen_only",
-        metavar="STORE::TYPE[,...]",
-        help="Regenerate only these; globs are allowed, and each must match something.",
-    )
-
-
-def _add_ways(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen-attempts",
-        type=int,
-        default=None,
-        dest="regen_attempts",
-        metavar="N",
-        help="Calls of a test, the first included (default: 2).",
-    )
-    group.addoption(
-        "--regen-jobs",
-        type=int,
-        default=None,
-        dest="regen_jobs",
-        metavar="N",
-        help="Requests under way at the same time for types and units that fail (default: 1).",
-    )
-    group.addoption(
-        "--regen-model",
-        default=None,
-        dest="regen_model",
-        metavar="MODEL",
-        help="Model that regenerates.",
-    )
-    group.addoption(
-        "--regen-provider",
-        default=None,
-        dest="regen_provider",
-        metavar="NAME",
-        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
-        "MODULE:ATTR; or template, which writes types without a model.",
-    )
-    group.addoption(
-        "--regen-dry-run",
-        action="store_true",
-        dest="regen_dry_run",
-        help="Say what --regen would ask for, and ask for nothing.",
-    )
-    group.addoption(
-        "--regen-ignore-stale",
-        action="store_true",
-        dest="regen_ignore_stale",
-        help="Regenerate from stored prompts although the IR has changed since.",
-    )
-
-
-def _add_report(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen-report",
-        default=None,
-        dest="regen_report",
-        metavar="FILE",
-        help="Write a report to FILE: HTML for people (.html), or JSON for programs (.json).",
-    )
-
-
-def _add_recording(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen-record",
-        choices=RECORD_MODES,
-        # None rather than "none": a default must not win over a marker or the ini file.
-        default=None,
-        dest="regen_record",
-        help="Record mode of every cassette (default: none, which replays and reaches nothing).",
-    )
-    group.addoption(
-        "--regen-drop-unplayed",
-        action="store_true",
-        dest="regen_drop_unplayed",
-        help="While recording, drop recordings that a passing test did not ask for.",
-    )
-    group.addoption(
-        "--regen-keep-failed",
-        action="store_true",
-        dest="regen_keep_failed",
-        help="While recording, keep in the cassette what a failing test recorded.",
-    )
-    group.addoption(
-        "--regen-budget",
-        type=int,
-        default=None,
-        dest="regen_budget",
-        metavar="TOKENS",
-        help="Tokens that all workers together may spend; required for live calls in CI.",
-    )
+    group.addoption("--regen", action="store_true", dest="regen_heal", help=_HEAL)
+    for name, (value, text) in _OPTIONS.items():
+        if not value:
+            group.addoption(name, action="store_true", help=text)
+        elif name == "--regen-only":
+            group.addoption(name, action="append", default=[], metavar=value, help=text)
+        elif name == "--regen-record":
+            # No default: it must not win over a marker or the ini file.
+            group.addoption(name, choices=RECORD_MODES, help=text)
+        else:
+            kind = int if value in {"N", "TOKENS"} else str
+            group.addoption(name, type=kind, metavar=value, help=text)
+    for name, text in _INI_LISTS.items():
+        parser.addini(name, text, "linelist", [])
+    for name, text in _INI_TEXTS.items():
+        parser.addini(name, text, "string", "auto" if name == "regen_fail_on" else "")
 
 
 def add_markers(config: pytest.Config) -> None:

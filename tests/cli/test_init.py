@@ -348,11 +348,6 @@ def test_what_a_person_wrote_stays(here: Path) -> None:
     ("name", "content"),
     [
         ("pyproject.toml", b"[tool.pytest"),
-        pytest.param(
-            "pyproject.toml",
-            b"[tool.pytest]\nx = 1\n[tool.pytest.ini_options]\ny = '1'\n",
-            marks=pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 8 reads one"),
-        ),
         ("pytest.ini", b"\xff"),
         ("tox.ini", b"[pytest]\nx\n="),
     ],
