@@ -438,11 +438,20 @@ class Catalogue:
         """What is translated into what."""
         others = shorten([short_path(file).as_posix() for file in self.files])
         there = ": set up already" if self.is_made else ""
-        return f"{others}, from the texts of {self.place}{there}"
+        source = "their msgids" if self.is_gettext else f"the texts of {self.place}"
+        return f"{others}, from {source}{there}"
+
+    @property
+    def is_gettext(self) -> bool:
+        """Whether its texts stand in each of the others, as msgids."""
+        return self.place.endswith(".po")
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The source and its targets, unless the source is named already."""
+        if self.is_gettext:
+            is_named = any(one.kind_of(self.files[0]) for one in (self.project.kinds,) if one)
+            return {} if is_named else {"translations": [{"targets": self.targets}]}
         for one in self.project.kinds.kinds if self.project.kinds else ():
             kind = one.kind
             if isinstance(kind, Translation) and kind.source == self.project.root / self.place:
