@@ -19,7 +19,9 @@ from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartSelection
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
-from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.errors import DocumentUnreadableError, RegenError, UsageError
+from pytest_regen.extras import needs
+from pytest_regen.kinds.catalogues import FORMATS
 from pytest_regen.kinds.functions.source import FunctionRegion, parse
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
@@ -42,6 +44,7 @@ __all__ = [
     "find_start",
     "functions_in",
     "is_catalogue",
+    "read_description",
 ]
 
 NEW_LANGUAGE: Final = "python"
@@ -212,7 +215,7 @@ def _find_description(
     Raises:
         RegenError: it cannot be read, or nothing of it has a type.
     """
-    document = read_document(path)
+    document = read_description(path)
     is_first = not project.store_globs
     default = NEW_LANGUAGE if is_first else DEFAULT_LANGUAGE
     language = options.language or project.settings.language or default
@@ -254,6 +257,27 @@ def _find_description(
             failure = failure or error
     assert failure is not None
     raise failure
+
+
+def read_description(path: Path) -> Document:
+    """Return the API description in a file.
+
+    Raises:
+        DocumentUnreadableError: it is none; of a file that may be a catalogue, which ones are read.
+    """
+    from pytest_regen.cli.init import is_description
+
+    try:
+        return read_document(path)
+    except DocumentUnreadableError as error:
+        if path.suffix == ".json" or not path.is_file() or is_description(path):
+            raise
+        reason = f"{error.why}; " if path.suffix in {".yaml", ".yml"} else ""
+        raise DocumentUnreadableError(
+            f"{short_path(path)} is neither an API description nor a catalogue that is read",
+            why=f"{reason}descriptions are JSON or YAML, catalogues are {FORMATS}",
+            hint="convert the file, or describe it in a kind of your own: pytest-regen init --help",
+        ) from None
 
 
 def _stores_of(document: Document, out: Path) -> Iterator[Path]:
@@ -450,8 +474,9 @@ class Catalogue:
     def settings(self) -> Mapping[str, Any]:
         """The source and its targets, unless the source is named already."""
         if self.is_gettext:
-            is_named = any(one.kind_of(self.files[0]) for one in (self.project.kinds,) if one)
-            return {} if is_named else {"translations": [{"targets": self.targets}]}
+            kinds = self.project.kinds
+            is_claimed = bool(kinds) and kinds.kind_of(self.files[0]) is not None
+            return {} if is_claimed else {"translations": [{"targets": self.targets}]}
         for one in self.project.kinds.kinds if self.project.kinds else ():
             kind = one.kind
             if isinstance(kind, Translation) and kind.source == self.project.root / self.place:
@@ -494,7 +519,21 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         UsageError: there is none beside it.
     """
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-    if target is not None:
+    if path.suffix == ".po":
+        with needs("translations", "catalogues of gettext"):
+            import polib  # noqa: F401 - before settings are written that need it
+        if target is not None:
+            raise UsageError(
+                f"--out {target}: tools of gettext make a catalogue, as its texts are in the code",
+                hint="pybabel init, django-admin makemessages or msginit",
+            )
+        targets = _targets_of(place)
+        files = [
+            project.root / name
+            for name in sorted(glob.glob(targets, root_dir=project.root))  # noqa: PTH207
+            if language_of(Path(name)) != "en"  # the language of the msgids
+        ]
+    elif target is not None:
         targets = Path(os.path.relpath(target.absolute(), project.root)).as_posix()
         files = [project.root / targets]
         if language_of(files[0]) is None:
@@ -523,6 +562,8 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
 def _targets_of(place: str) -> str:
     """Return the glob of catalogues like one: its path with ``*`` for the language."""
     path = Path(place)
+    if path.parent.name == "LC_MESSAGES":
+        return (path.parents[2] / "*" / "LC_MESSAGES" / path.name).as_posix()
     tag = language_of(path) or ""
     spelled = rf"(?<![A-Za-z]){re.escape(tag).replace('-', '[-_]')}(?![A-Za-z])"
     for name, rest in ((path.name, path.parent), (path.parent.name, path.parent.parent)):
@@ -592,7 +633,7 @@ _OF_DESCRIPTIONS: Final = {"openapi", "swagger", "$schema", "$defs", "definition
 
 def is_catalogue(path: Path) -> bool:
     """Return whether a file is a catalogue by its name, and not a description by what it holds."""
-    if path.suffix == ".arb":
+    if path.suffix in {".arb", ".po"}:
         return True
     if path.suffix != ".json" or language_of(path) is None:
         return False

@@ -123,6 +123,7 @@ def _without_fuzzy(line: re.Match[str]) -> str:
     return f"#, {', '.join(flags)}{line['end']}" if flags else ""
 
 
+@lru_cache
 def _forms(header: str) -> Sequence[Sequence[int]]:
     """Return the numbers that each plural form is for."""
     for text in (header, "nplurals=2; plural=n != 1"):  # what gettext falls back to
