@@ -265,14 +265,13 @@ def read_description(path: Path) -> Document:
     Raises:
         DocumentUnreadableError: it is none; of a file that may be a catalogue, which ones are read.
     """
-    from pytest_regen.cli.init import is_description
-
     try:
         return read_document(path)
     except DocumentUnreadableError as error:
-        if path.suffix == ".json" or not path.is_file() or is_description(path):
+        is_yaml = path.suffix in {".yaml", ".yml"}
+        if path.suffix == ".json" or not path.is_file() or (is_yaml and not language_of(path)):
             raise
-        reason = f"{error.why}; " if path.suffix in {".yaml", ".yml"} else ""
+        reason = f"{error.why}; " if is_yaml else ""
         raise DocumentUnreadableError(
             f"{short_path(path)} is neither an API description nor a catalogue that is read",
             why=f"{reason}descriptions are JSON or YAML, catalogues are {FORMATS}",
