@@ -76,8 +76,8 @@ def _read(text: str) -> _File:
     try:
         catalogue = polib.pofile(_Lines(f"{text}\n"))
     except OSError as error:
-        line = re.search(r"\(line (\d+)\)", str(error))
-        raise _defect(int(line[1]) if line else 1, "gettext cannot read this") from None
+        place = re.search(r"\(line (\d+)\)", str(error))
+        raise _defect(int(place[1]) if place else 1, "gettext cannot read this") from None
     starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
     entries: dict[str, _Entry] = {}
     lines: dict[tuple[str | None, str], int] = {}

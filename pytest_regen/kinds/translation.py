@@ -82,9 +82,9 @@ class Translation(Catalogues):
 
         Args:
             root: the root of the project.
-            source: the catalogue to translate from, a path from the root.
-            targets: globs of the catalogues; the source and files whose name has no language are
-                left out.
+            source: the catalogue to translate from, a path from the root; of ``.po`` files the
+                language of the msgids, ``en`` by default.
+            targets: globs of the catalogues; the source and files without a language are left out.
             style: what the user wants of every translation: a sentence or two.
             keep: names that stay as they are.
         """
