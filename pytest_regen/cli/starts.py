@@ -21,7 +21,7 @@ from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
 from pytest_regen.errors import DocumentUnreadableError, RegenError, UsageError
 from pytest_regen.extras import needs
-from pytest_regen.kinds.catalogues import FORMATS
+from pytest_regen.kinds.catalogues import FORMATS, NEW_CATALOGUE
 from pytest_regen.kinds.functions.source import FunctionRegion, parse
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
@@ -518,21 +518,13 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         UsageError: there is none beside it.
     """
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-    if path.suffix == ".po":
+    is_gettext = path.suffix == ".po"
+    if is_gettext:
         with needs("translations", "catalogues of gettext"):
             import polib  # noqa: F401 - before settings are written that need it
-        if target is not None:
-            raise UsageError(
-                f"--out {target}: tools of gettext make a catalogue, as its texts are in the code",
-                hint="pybabel init, django-admin makemessages or msginit",
-            )
-        targets = _targets_of(place)
-        files = [
-            project.root / name
-            for name in sorted(glob.glob(targets, root_dir=project.root))  # noqa: PTH207
-            if language_of(Path(name)) != "en"  # the language of the msgids
-        ]
-    elif target is not None:
+    if is_gettext and target is not None:
+        raise UsageError(f"--out {target}: gettext makes its catalogues itself", hint=NEW_CATALOGUE)
+    if target is not None:
         targets = Path(os.path.relpath(target.absolute(), project.root)).as_posix()
         files = [project.root / targets]
         if language_of(files[0]) is None:
@@ -543,17 +535,15 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
     else:
         targets = _targets_of(place)
         found = sorted(glob.glob(targets, root_dir=project.root))  # noqa: PTH207 - from the root
-        files = [
-            project.root / name
-            for name in found
-            if name != place and language_of(Path(name)) is not None
-        ]
+        left_out = {"en"} if is_gettext else {None, language_of(path)}  # that of msgids
+        files = [project.root / name for name in found if language_of(Path(name)) not in left_out]
     if not files:
         here, other = short_path(path), Path(targets.replace("*", "de"))
+        make = command("init", here.as_posix(), None, "--out", other.as_posix())
         raise UsageError(
             f"no other catalogue stands beside {here}",
             why=f"{targets} matches none with a language in its name",
-            hint=command("init", here.as_posix(), None, "--out", other.as_posix()),
+            hint=NEW_CATALOGUE if is_gettext else make,
         )
     return Catalogue(project, place, targets, files)
 

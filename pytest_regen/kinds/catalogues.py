@@ -15,6 +15,9 @@ from pytest_regen.validation.issues import Issue
 FORMATS: Final = "JSON (.json), ARB (.arb) and gettext (.po)"
 """The catalogues that are read, as messages name them."""
 
+NEW_CATALOGUE: Final = "pybabel init, django-admin makemessages or msginit"
+"""What makes a new catalogue of gettext: its texts are in the code."""
+
 _SYSTEM: Final = """\
 You translate the texts of a user interface.
 
@@ -65,8 +68,7 @@ class Catalogues(Kind):
     original: str
     """How messages name what a text is translated from."""
 
-    def __init__(self, root: Path, targets: Sequence[str], style: str, keep: Sequence[str]) -> None:
-        self.root = root
+    def __init__(self, targets: Sequence[str], style: str, keep: Sequence[str]) -> None:
         self.files = tuple(targets)
         self.settings = {"style": style, "keep": sorted(keep)}
         order = f"Never translate {', '.join(map(in_quotes, keep))}." if keep else ""

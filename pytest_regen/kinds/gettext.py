@@ -15,7 +15,13 @@ import polib
 
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.kinds import messages
-from pytest_regen.kinds.catalogues import Catalogues, Original, read_reply, with_blanks
+from pytest_regen.kinds.catalogues import (
+    NEW_CATALOGUE,
+    Catalogues,
+    Original,
+    read_reply,
+    with_blanks,
+)
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.regions import Span
 from pytest_regen.regions.base import has_crlf, refuse_unknown, splice
@@ -128,7 +134,7 @@ def _forms(header: str) -> Sequence[Sequence[int]]:
     """Return the numbers that each plural form is for."""
     for text in (header, "nplurals=2; plural=n != 1"):  # what gettext falls back to
         rule = re.search(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+)", text)
-        with suppress(ValueError, ArithmeticError):
+        with suppress(ValueError, ArithmeticError, SyntaxError, RecursionError, MemoryError):
             choose = gettext.c2py(rule[2].strip() if rule else "")
             numbers = [(number, choose(number)) for number in range(_SEEN)]
             count = int(rule[1]) if rule else 0
@@ -195,7 +201,6 @@ class Gettext(Catalogues):
 
     def __init__(
         self,
-        root: Path,
         targets: Sequence[str],
         source: str = "en",
         *,
@@ -203,7 +208,7 @@ class Gettext(Catalogues):
         keep: Sequence[str] = (),
     ) -> None:
         """Describe the catalogues of a project; ``source`` is the language of the msgids."""
-        super().__init__(root, targets, style, keep)
+        super().__init__(targets, style, keep)
         self.source = source.replace("_", "-")
 
     def languages(self, file: Path) -> tuple[str, str]:
@@ -225,7 +230,7 @@ class Gettext(Catalogues):
             raise UsageError(
                 f"{file.name} is not there: {file}",
                 why="tools of gettext write a new catalogue with the texts of the code",
-                hint="pybabel init, django-admin makemessages or msginit, then this command again",
+                hint=NEW_CATALOGUE,
             )
         return tuple(self._read(file).entries)
 

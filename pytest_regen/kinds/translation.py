@@ -88,7 +88,7 @@ class Translation(Catalogues):
             style: what the user wants of every translation: a sentence or two.
             keep: names that stay as they are.
         """
-        super().__init__(root, targets, style, keep)
+        super().__init__(targets, style, keep)
         self.source = root / source
         self.region = _Catalogue(self)
         self.original = f"the text of {source}"
@@ -220,7 +220,7 @@ def _kind(entry: Mapping[str, object], root: Path) -> Catalogues:
             raise _wrong("source", source, 'of .po files the language of the msgids, such as "en"')
         with needs("translations", "catalogues of gettext"):
             from pytest_regen.kinds.gettext import Gettext
-        return Gettext(root, targets, source or "en", style=style, keep=keep)
+        return Gettext(targets, source or "en", style=style, keep=keep)
     if any(target.endswith(".po") for target in targets):
         raise _wrong("targets", targets, "of one format: give .po files a table of their own")
     if not isinstance(source, str) or not (root / source).is_file():

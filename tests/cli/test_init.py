@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -248,6 +249,18 @@ def test_gettext_makes_its_catalogues_itself(here: Path) -> None:
     assert ran.code == 2
     assert "next: pybabel init" in ran.err
     assert contents(here) == before
+
+
+def test_the_catalogue_of_the_msgids_needs_another(here: Path) -> None:
+    """It is translated into nothing."""
+    english = po_files(here).parents[2] / "en/LC_MESSAGES/messages.po"
+    shutil.rmtree(english.parents[2] / "es")
+    shutil.rmtree(english.parents[2] / "fr")
+
+    ran = command("init", str(english), "--yes")
+
+    assert ran.code == 2
+    assert "next: pybabel init" in ran.err
 
 
 @pytest.mark.parametrize("verb", [("init",), ("generate",), ("generate", "--all")])

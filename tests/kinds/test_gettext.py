@@ -246,6 +246,7 @@ BOATS = '#, python-format\nmsgid "%(count)d boat"\nmsgid_plural "%(count)d boats
         (ENGLISH, ["%(count)d Boote"], ["PLACEHOLDER"]),
         (POLISH, ["łódź", "%(count)d łodzie", "%(count)d łodzi"], []),
         (POLISH, ["łódź", "łodzie", "%(count)d łodzi"], ["PLACEHOLDER"]),
+        ("nplurals=2; plural=0<!0;", ["ein Boot", "%(count)d Boote"], []),
         ("nplurals=2; plural=n%0;", ["ein Boot", "%(count)d Boote"], []),
         ("nplurals=INTEGER; plural=EXPRESSION;", ["ein Boot", "%(count)d Boote"], []),
     ],

@@ -21,6 +21,7 @@ def kind_for(root: Path, source: object, **entry: object) -> Translation:
     text = source if isinstance(source, str) else json.dumps(source)
     (root / "en.json").write_text(text, "utf-8")
     (kind,) = translation_kinds([{"source": "en.json", "targets": "*.json", **entry}], root)
+    assert isinstance(kind, Translation)
     return kind
 
 
