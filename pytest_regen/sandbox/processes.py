@@ -36,7 +36,8 @@ class Limits:
     folder_size: int = 64 << 20
     """Of all that is written (``bwrap`` only)."""
     processes: int = 32
-    """At one time, threads included. Without a namespace, and for root, it is only watched."""
+    """At one time, threads included. Without a namespace, and for root, whom the kernel does not
+    limit, they are counted from outside, and who starts more is ended."""
     output: int = 1 << 20
     """Kept of standard output, and of standard error; what comes after is thrown away."""
     report: int = 64 << 20
@@ -192,7 +193,7 @@ _PIECE: Final = 1 << 16
 _GRACE: Final = 0.5
 """Seconds that a killed child gets until its pipes must be closed."""
 _LOOK: Final = 0.05
-"""Seconds between two counts of the processes of a child."""
+"""Seconds between two counts of the threads of a child."""
 _OURS: Final = 8
 """Processes of the programs that set up the level."""
 _OTHERS: Final = 256
@@ -302,7 +303,7 @@ class _Child:
                 break
             if now >= look:
                 look = now + _LOOK
-                if _descendants(self._process.pid) > self._limits.processes + _OURS:
+                if _tasks(self._process.pid) > self._limits.processes + _OURS:
                     self._stopped = "processes"
                     break
             # A child that closes its pipes and goes on is only seen to end by asking again.
@@ -371,14 +372,17 @@ class _Child:
         return os.waitid(os.P_PID, self._process.pid, options) is not None
 
 
-def _descendants(pid: int) -> int:
-    """Return how many processes a process has started, and those have, as far as Linux tells."""
+def _tasks(pid: int) -> int:
+    """Return how many threads a process and all that it started have, as far as Linux tells."""
     count = 0
     waiting = [pid]
     while waiting:
-        for children in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            with suppress(OSError):
-                found = children.read_text("ascii").split()
-                count += len(found)
-                waiting += map(int, found)
+        folder = f"/proc/{waiting.pop()}/task"
+        # A process may end while it is looked at: then it has no threads, or fewer.
+        with suppress(OSError):
+            for thread in os.listdir(folder):  # noqa: PTH208 - names alone, hundreds of times
+                count += 1
+                with suppress(OSError):
+                    children = Path(folder, thread, "children").read_text("ascii")
+                    waiting += map(int, children.split())
     return count

@@ -34,6 +34,8 @@ _FORMAT: Final = 3
 _SECTION: Final = "functions"
 _LONGEST: Final = 400
 """Characters of an output that an issue shows."""
+_LATE: Final = frozenset({"runner", "processes", "forged"})
+"""Why a process was stopped, where that is seen from outside."""
 
 Issues = tuple[Issue, ...]
 
@@ -123,6 +125,7 @@ class Examples:
         self._bodies = list(bodies)
         tests = {name: module.doctest(name, str(path)) for name in names}
         self._waiting = {name: test for name, test in tests.items() if test is not None}
+        self._one_by_one = False
 
     @property
     def is_done(self) -> bool:
@@ -133,7 +136,11 @@ class Examples:
     def job(self) -> tuple[Module, Sequence[doctest.DocTest]]:
         """What is to be run next."""
         source = self._module.with_bodies(self._bodies)
-        return Module(self._name, source, str(self.path)), list(self._waiting.values())
+        return Module(self._name, source, str(self.path)), [self._waiting[n] for n in self._asked]
+
+    @property
+    def _asked(self) -> list[str]:
+        return list(self._waiting)[: 1 if self._one_by_one else None]
 
     def give_up(self, what: str, why: str = "") -> None:
         """Note that nothing can be run here."""
@@ -143,7 +150,12 @@ class Examples:
 
     def take(self, result: ExamplesResult) -> None:
         """Note what came of a run."""
-        waiting = self._waiting
+        waiting, asked = self._waiting, self._asked
+        # What ends the process that watches takes a moment: a later example may have answered.
+        if result.stopped in _LATE and len(asked) > 1:
+            self._one_by_one = True
+            return
+        self._one_by_one = self._one_by_one and not result.stopped
         if result.raised is not None or (result.stopped and result.reached is None):
             guilty = self._unit_at(result.raised)
             if guilty is None or guilty not in self._bodies:
@@ -155,8 +167,8 @@ class Examples:
                 del waiting[guilty]
             self._bodies.remove(guilty)
             return
-        reached = result.reached[0] if result.reached else len(waiting)
-        for number, name in enumerate(list(waiting)[: reached + 1]):
+        reached = result.reached[0] if result.reached else len(asked)
+        for number, name in enumerate(asked[: reached + 1]):
             self.found[name] = tuple(self._issues(name, number, waiting.pop(name), result))
 
     def _unit_at(self, raised: Raised | None) -> str | None:
