@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pytest_regen.errors import SandboxError, UsageError
-from pytest_regen.sandbox.mounts import Mounts, bwrap_options
+from pytest_regen.sandbox.mounts import Mounts, bwrap_options, plain_path
 from pytest_regen.strict_json import json_or_none
 
 __all__ = [
@@ -128,7 +128,7 @@ def _works(level: Level) -> bool:
         mounts = Mounts(Path(folder).resolve())
         mounts.work.mkdir()
         mounts.empty.touch()
-        trial = [sys.executable, "-I", "-S", "-c", _TRIAL, str(mounts.holder)]
+        trial = [plain_path(sys.executable), "-I", "-S", "-c", _TRIAL, str(mounts.holder)]
         argv = command(level, trial, mounts)
         done = _run_quietly(argv, mounts.work) if argv else None
         writes = (mounts.holder / "written").exists()

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pytest_regen.errors import SandboxError
 from pytest_regen.sandbox.levels import Level, command, strongest_level
-from pytest_regen.sandbox.mounts import Mounts
+from pytest_regen.sandbox.mounts import Mounts, plain_path
 
 __all__ = ["Limits", "Outcome", "forget_used_level", "run", "used_level"]
 
@@ -119,10 +119,16 @@ def run(
     holder = Path(tempfile.mkdtemp(prefix="regen-")).resolve()
     try:
         mounts = Mounts(
-            holder, tuple(import_path), tuple(readable), tuple(hidden), limits.folder_size, python
+            holder,
+            tuple(import_path),
+            tuple(readable),
+            tuple(hidden),
+            limits.folder_size,
+            plain_path(python),
         )
         _lay_out(mounts, files or {})
-        limited = ["/bin/sh", "-c", _LIMITED, "sh", *_limits(limits, level), *argv]
+        program = [plain_path(argv[0]), *argv[1:]]
+        limited = ["/bin/sh", "-c", _LIMITED, "sh", *_limits(limits, level), *program]
         line = command(level, limited, mounts)
         if line is None:
             raise SandboxError(f"the program of level {level} is gone", hint="install it again")
