@@ -268,7 +268,9 @@ class RunLog:
         """What was asked for and is not done, and the like; one line each."""
         self._started = time.time()
         self.sandbox = ""
-        """The level at which code was run, if any was."""
+        """The weakest level at which code was run, if any was."""
+        self.fallen = ""
+        """In what way that is not enough."""
         self._not_run: dict[str, set[str]] = {}
         """Why code was not run, and the stores it is of."""
         self._only_read: list[str] = []
@@ -290,7 +292,7 @@ class RunLog:
         self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
-        self.sandbox = record.sandbox or self.sandbox
+        self._note_level(record.sandbox)
         if record.not_run:
             place, reason = record.not_run
             self._not_run.setdefault(reason, set()).add(place)
@@ -298,6 +300,17 @@ class RunLog:
             self._only_read.append(record.only_read)
         for place in record.old_modules:
             self._old_modules.setdefault((place, record.passed_apart), []).append(here)
+
+    def _note_level(self, level: str) -> None:
+        """Keep the weakest level that code was run at, and in what way that is not enough."""
+        if not level or level == self.sandbox:
+            return
+        from pytest_regen.sandbox.levels import LEVELS
+        from pytest_regen.sandbox.verdicts import fallen_level
+
+        self.sandbox = max(self.sandbox or level, level, key=[*LEVELS].index)
+        settings = self._choices.settings
+        self.fallen = fallen_level(self._config.rootpath, self.sandbox, settings.sandbox)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -328,7 +341,8 @@ class RunLog:
             f"behaviour: not run for {plural(len(stores), 'store')}: {reason}"
             for reason, stores in sorted(self._not_run.items())
         ]
-        return [*self.notes, *not_run, *self._only_read_note()]
+        fallen = [f"note: {self.fallen}"] if self.fallen and not self._choices.in_ci else []
+        return [*self.notes, *fallen, *not_run, *self._only_read_note()]
 
     def _only_read_note(self) -> Iterable[str]:
         if not self._only_read:
@@ -392,6 +406,8 @@ class RunLog:
     def gate(self) -> str:
         """Why a green run exits with 1; empty where it does not."""
         fail_on, changed = self._choices.fail_on, bool(self._changed_paths)
+        if self.fallen and self._choices.in_ci:
+            return self.fallen
         if fail_on == "regenerated" and any(heal.outcome == "regenerated" for heal in self._heals):
             what = self._what_changed or "a test passed only after another turn"
             return f"{what} and regen_fail_on = regenerated"

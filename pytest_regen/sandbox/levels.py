@@ -13,9 +13,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pytest_regen.errors import SandboxError, UsageError
+from pytest_regen.modes import SandboxLevel
 from pytest_regen.sandbox.mounts import Mounts, bwrap_options, plain_path
 from pytest_regen.strict_json import json_or_none
 
@@ -25,12 +26,13 @@ __all__ = [
     "Level",
     "command",
     "describe_level",
+    "is_weaker",
     "level_line",
     "missing",
     "strongest_level",
 ]
 
-Level = Literal["bwrap", "namespace", "process"]
+Level = SandboxLevel
 
 LEVELS: Final[Mapping[Level, str]] = {
     "bwrap": "files read-only and only those it needs, no network, no other processes",
@@ -73,6 +75,12 @@ def level_line(level: str) -> str:
     """Return the line that names a level and what it means."""
     meaning = next((text for name, text in LEVELS.items() if name == level), "")
     return f"sandbox: {level} ({meaning})"
+
+
+def is_weaker(level: Level, other: Level) -> bool:
+    """Return whether a level keeps code less apart than another."""
+    names = [*LEVELS]
+    return names.index(level) > names.index(other)
 
 
 def strongest_level() -> Level:

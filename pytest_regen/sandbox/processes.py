@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import SandboxError
-from pytest_regen.sandbox.levels import Level, command, strongest_level
+from pytest_regen.sandbox.levels import Level, command, is_weaker, strongest_level
 from pytest_regen.sandbox.mounts import Mounts, plain_path
 
-__all__ = ["Limits", "Outcome", "forget_used_level", "run", "used_level"]
+__all__ = ["Limits", "Outcome", "forget_used_level", "note_used_level", "run", "used_level"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,14 @@ _used: list[Level] = []
 
 
 def used_level() -> Level | None:
-    """Return the level that children of this process ran at; ``None``: there was no child."""
+    """Return the weakest level that verdicts of this process came from; ``None``: no code ran."""
     return _used[-1] if _used else None
+
+
+def note_used_level(level: Level) -> None:
+    """Note that code was run at a level, here or in the run whose verdict is used."""
+    if not _used or is_weaker(level, _used[-1]):
+        _used[:] = [level]
 
 
 def forget_used_level() -> None:
@@ -141,7 +147,7 @@ def run(
         ) from None
     finally:
         shutil.rmtree(holder, ignore_errors=True)
-    _used[:] = [level]
+    note_used_level(level)
     return outcome
 
 

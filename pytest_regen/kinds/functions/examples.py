@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.cache import Cache
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
@@ -24,6 +23,7 @@ from pytest_regen.sandbox import (
     missing,
     run_examples,
 )
+from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 
@@ -51,7 +51,7 @@ class Verdicts:
     def __init__(self, project: Project, settings: Mapping[str, Any]) -> None:
         self._project = project
         self._settings = [_FORMAT, settings, project.dependencies, project.python]
-        self._cache = Cache(project.root / ".regen" / "cache")
+        self._cache = VerdictCache(project.root / ".regen" / "cache")
         self._known: dict[str, dict[str, Issues]] = {}
 
     def key(self, path: Path, text: str) -> str:
