@@ -121,7 +121,9 @@ class Record:
     next: str = ""
     """The command that ends the warnings."""
     sandbox: str = ""
-    """The level at which code was run, if any was."""
+    """The level of the sandbox that verdicts came from, if any did."""
+    has_run: bool = False
+    """Whether code was run at it, here and now."""
     old_modules: list[str] = field(default_factory=list)
     """Files that were healed after this process had imported them: the test ran on what was."""
     passed_apart: bool = False
@@ -229,8 +231,10 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
     if report.when != "call":
         return
-    if level := used_sandbox():
-        _record_of(item).sandbox = level
+    level, has_run = used_sandbox()
+    if level:
+        record = _record_of(item)
+        record.sandbox, record.has_run = level, has_run
     record = item.stash.get(_RECORD, None)
     if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()
@@ -268,7 +272,8 @@ class RunLog:
         """What was asked for and is not done, and the like; one line each."""
         self._started = time.time()
         self.sandbox = ""
-        """The weakest level at which code was run, if any was."""
+        """The weakest level that verdicts came from, if any did."""
+        self._has_run = False
         self.fallen = ""
         """In what way that is not enough."""
         self._not_run: dict[str, set[str]] = {}
@@ -293,6 +298,7 @@ class RunLog:
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
         self._note_level(record.sandbox)
+        self._has_run = self._has_run or record.has_run
         if record.not_run:
             place, reason = record.not_run
             self._not_run.setdefault(reason, set()).add(place)
@@ -327,7 +333,7 @@ class RunLog:
         """Print our section after all others, if there is anything to show."""
         yield
         parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
-        if not (any(parts) or self.sandbox or self.report):
+        if not (any(parts) or self._has_run or self.gate or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -447,7 +453,7 @@ class RunLog:
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
-        if self.sandbox:
+        if self._has_run:
             from pytest_regen.sandbox.levels import level_line
 
             yield level_line(self.sandbox), ()

@@ -18,7 +18,7 @@ from pytest_regen.errors import SandboxError
 from pytest_regen.sandbox.levels import Level, command, is_weaker, strongest_level
 from pytest_regen.sandbox.mounts import Mounts, plain_path
 
-__all__ = ["Limits", "Outcome", "forget_used_level", "note_used_level", "run", "used_level"]
+__all__ = ["Limits", "Outcome", "forget_used_level", "has_run", "note_used_level", "run", "used_level"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,17 @@ class Outcome:
 
 
 _used: list[Level] = []
+_ran: list[Level] = []
 
 
 def used_level() -> Level | None:
     """Return the weakest level that verdicts of this process came from; ``None``: no code ran."""
     return _used[-1] if _used else None
+
+
+def has_run() -> bool:
+    """Return whether code was run in this process: else all verdicts were kept ones."""
+    return bool(_ran)
 
 
 def note_used_level(level: Level) -> None:
@@ -83,6 +89,7 @@ def note_used_level(level: Level) -> None:
 def forget_used_level() -> None:
     """Begin anew, for a run of pytest within a process that has had children before."""
     _used.clear()
+    _ran.clear()
 
 
 def run(
@@ -148,6 +155,7 @@ def run(
     finally:
         shutil.rmtree(holder, ignore_errors=True)
     note_used_level(level)
+    _ran[:] = [level]
     return outcome
 
 
