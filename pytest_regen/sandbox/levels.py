@@ -25,7 +25,6 @@ __all__ = [
     "VARIABLE",
     "Level",
     "command",
-    "describe_level",
     "is_weaker",
     "level_line",
     "missing",
@@ -58,17 +57,6 @@ def missing() -> str | None:
     if os.name != "posix":
         return f"code that a model wrote is not run on {sys.platform}: nothing limits it there"
     return None
-
-
-def describe_level() -> str:
-    """Return one line for header and report: the level in force here, and what it means.
-
-    Raises:
-        UsageError: a level is asked for that does not work here, or that there is not.
-    """
-    if reason := missing():
-        return f"sandbox: none ({reason})"
-    return level_line(strongest_level())
 
 
 def level_line(level: str) -> str:

@@ -20,8 +20,8 @@ from pytest_regen.commit import View
 from pytest_regen.errors import BoundaryError, RegenError
 from pytest_regen.files import content_hash, project_root
 from pytest_regen.languages import find_language, find_runner
-from pytest_regen.sources import blocks
 from pytest_regen.sandbox.verdicts import VerdictCache
+from pytest_regen.sources import blocks
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
 from pytest_regen.stores.history import store_files

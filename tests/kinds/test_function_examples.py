@@ -180,8 +180,7 @@ KILLERS = {
     "kills_all": (">>> kills_all(0)\n0\n>>> kills_all(1)\n1", "x and os.kill(-1, 9)\nreturn x"),
     "forks": (
         ">>> forks(1)\n1",
-        "for _ in range(60):\n    if not os.fork():\n        time.sleep(9)\n"
-        "time.sleep(1)\nreturn x",
+        "for _ in range(60):\n    os.fork() or time.sleep(9)\ntime.sleep(1)\nreturn x",
     ),
 }
 

@@ -103,7 +103,7 @@ def test_a_level_that_fell_is_no_secret(
     assert (here.ret, in_ci.ret) == (0, 1)
     line = FELL.format(".regen/sandbox")
     here.stdout.fnmatch_lines([f"note: {line}"])
-    in_ci.stdout.fnmatch_lines([f"exit 1: {line} or accept less: sandbox = \"process\" in ?tool*"])
+    in_ci.stdout.fnmatch_lines([f'exit 1: {line} or accept less: sandbox = "process" in ?tool*'])
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,10 @@ def test_the_level_is_remembered_and_never_lowered(
     file = functions.pytester.path / ".regen" / "sandbox"
     before = file.exists()
     said = []
-    changes: list[tuple[Level, str]] = [("namespace", "return 0 + int("), ("process", "return 1 * int(")]
+    changes: list[tuple[Level, str]] = [
+        ("namespace", "return 0 + int("),
+        ("process", "return 1 * int("),
+    ]
     for level, code in changes:
         text = functions.module.read_text("utf-8")
         functions.module.write_text(re.sub(r"return .*?int\(", code, text), "utf-8")

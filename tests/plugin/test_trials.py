@@ -154,7 +154,9 @@ def test_what_is_written_on_purpose_is_no_harm(
     """By the test itself, or by the function as it was found."""
     test = "    Path('out.txt').write_text('by the test')\n" if by == "the test" else ""
     saving = "" if test else "keep('out.txt') if 'h' in text else None\n"
-    module = KEEPS + MODULE.replace("return int", f"{saving}    return int" if saving else "return int")
+    module = KEEPS + MODULE.replace(
+        "return int", f"{saving}    return int" if saving else "return int"
+    )
     functions.write("from pathlib import Path\n" + HOURS + test, module=module, addopts="-k 2h")
 
     with emulated(monkeypatch, lambda _: saving + GOOD):

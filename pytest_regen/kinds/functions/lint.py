@@ -371,8 +371,8 @@ class _Uses:
             ):
                 if "open" not in self._allow:
                     yield line, "opens a file for writing, which the settings do not allow"
-            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if (
-                name in _CHANGES or (name in _OS_CHANGES and _is_os(owner))
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in _CHANGES or (
+                name in _OS_CHANGES and _is_os(owner)
             ):
                 if "open" not in self._allow:
                     yield line, f"changes files by {name}, which the settings do not allow"

@@ -20,23 +20,24 @@ from pytest_regen.validation.issues import Issue
 _ABOUT: dict[str, Any] = json.loads(os.environ.pop(VARIABLE, "{}"))
 _PIPE: int = _ABOUT.get("pipe", -1)
 _TEMPORARY: Final = os.path.realpath(tempfile.gettempdir())
+_WRITES: Final = frozenset("wax+")
 _FLAGS: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-_CHANGES: Final = {
-    **dict.fromkeys(("os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.chown"), 1),
-    **dict.fromkeys(("os.utime", "sqlite3.connect"), 1),
-    **dict.fromkeys(("os.rename", "os.link", "os.symlink"), 2),
-}
-"""Events of the hook, and how many paths each begins with."""
+_CHANGES: Final = frozenset(
+    """
+    os.chmod os.chown os.link os.mkdir os.remove os.rename os.rmdir os.symlink os.truncate os.utime
+    sqlite3.connect
+    """.split()  # noqa: SIM905 - a list of one event a line is not readable
+)
+"""Events of the hook that begin with one path, or with two."""
 
 
 def _watch(event: str, args: tuple[Any, ...]) -> None:
     """Refuse a change of the project by the code on trial, and report it."""
+    paths = args[:2] if event in _CHANGES else ()
     if event == "open":
-        _, mode, flags = args
-        count = int(bool({*"wax+"} & {*mode} if mode else flags & _FLAGS))
-    else:
-        count = _CHANGES.get(event, 0)
-    for path in args[:count]:
+        path, mode, flags = args
+        paths = (path,) if (_WRITES & {*mode} if mode else flags & _FLAGS) else ()
+    for path in paths:
         if isinstance(path, str | bytes | os.PathLike):
             place = os.path.realpath(os.fsdecode(path))
             if _is_of_the_project(place) and _is_by_the_code():
