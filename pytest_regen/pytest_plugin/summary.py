@@ -233,8 +233,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         return
     level, has_run = used_sandbox()
     if level:
-        record = _record_of(item)
-        record.sandbox, record.has_run = level, has_run
+        _record_of(item).sandbox = level
+        _record_of(item).has_run = has_run
     record = item.stash.get(_RECORD, None)
     if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()
@@ -311,10 +311,11 @@ class RunLog:
         """Keep the weakest level that code was run at, and in what way that is not enough."""
         if not level or level == self.sandbox:
             return
-        from pytest_regen.sandbox.levels import LEVELS
+        from pytest_regen.sandbox.levels import is_weaker
         from pytest_regen.sandbox.verdicts import fallen_level
 
-        self.sandbox = max(self.sandbox or level, level, key=[*LEVELS].index)
+        if not self.sandbox or is_weaker(level, self.sandbox):
+            self.sandbox = level
         settings = self._choices.settings
         self.fallen = fallen_level(self._config.rootpath, self.sandbox, settings.sandbox)
 

@@ -65,9 +65,9 @@ def level_line(level: str) -> str:
     return f"sandbox: {level} ({meaning})"
 
 
-def is_weaker(level: Level, other: Level) -> bool:
+def is_weaker(level: str, other: str) -> bool:
     """Return whether a level keeps code less apart than another."""
-    names = [*LEVELS]
+    names: list[str] = [*LEVELS]
     return names.index(level) > names.index(other)
 
 

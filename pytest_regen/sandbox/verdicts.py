@@ -22,15 +22,15 @@ class VerdictCache(Cache):
 
     def get(self, section: str, key: str) -> Any | None:
         """Return what was put there, or ``None``."""
-        match super().get(section, key):
-            case {"level": None, "value": value}:
-                return value
-            case {"level": str(name), "value": value}:
-                level = next((one for one in LEVELS if one == name), None)
-                if level and _counts(level):
-                    note_used_level(level)
-                    return value
-        return None
+        kept = super().get(section, key)
+        if not isinstance(kept, dict) or kept.keys() != {"level", "value"}:
+            return None
+        level = next((one for one in LEVELS if one == kept["level"]), None)
+        if level and not _counts(level):
+            return None
+        if level:
+            note_used_level(level)
+        return kept["value"]
 
     def put(self, section: str, key: str, value: Any) -> bool:
         """Keep a JSON value with the level that it came from."""

@@ -168,9 +168,10 @@ def run_apart(
         seconds: after which the process is killed.
         writable: the files of the project that code of that file may change; ``None``: all.
     """
+    root = os.path.realpath(item.config.rootpath)
     about = {
         "path": os.path.realpath(path),
-        "root": os.path.realpath(item.config.rootpath),
+        "root": root,
         "writable": None if writable is None else sorted(writable),
     }
     with tempfile.TemporaryDirectory(prefix="regen-trial-") as folder:
@@ -181,7 +182,7 @@ def run_apart(
     changed = frozenset(str(one["changed"]) for one in reports if "changed" in one)
     if writable is None or not changed:
         return replace(trial, changed=changed)
-    places = ", ".join(os.path.relpath(one, about["root"]) for one in sorted(changed))
+    places = ", ".join(os.path.relpath(one, root) for one in sorted(changed))
     return _broken(item, f"the code changes {places}, and no candidate may change the project")
 
 
