@@ -123,7 +123,7 @@ def _work(heals: Sequence[Json]) -> list[tuple[str, ...]]:
         (
             code_span(heal["unit"]),
             heal["outcome"],
-            code_span(heal["stop_reason"]),
+            code_span(heal["why"].partition("\n")[0] or heal["stop_reason"]),
             f"{heal['calls']:,}",
             f"{heal['tokens_in'] + heal['tokens_out'] + heal['cache_read']:,}",
         )

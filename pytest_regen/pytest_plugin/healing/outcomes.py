@@ -18,15 +18,10 @@ from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, toke
 from pytest_regen.pytest_plugin.transcripts import transcript_of
 from pytest_regen.pytest_plugin.units import WrongUnitError
 from pytest_regen.regeneration import HealResult
+from pytest_regen.regeneration.answers import why_lines
 from pytest_regen.regeneration.values import Feedback
 
 __all__ = ["ItemCalls", "cost_of", "heal_report", "is_chosen", "rerun_after", "tell_failure"]
-
-_WHY = {
-    "attempts": "it still fails after the attempts allowed",
-    "no_progress": "the same errors came back; asking again as before would not help",
-    "unfixable": "no reply can correct it: what is asked for is itself at fault",
-}
 
 
 def is_chosen(unit: str, config: pytest.Config) -> bool:
@@ -171,26 +166,26 @@ def _why(result: HealResult, following: str, where: str) -> str:
     """Return what stood in the way, without the hint where that is the command that follows."""
     if result.skipped:
         return result.skipped
-    failure = result.failure
     if result.ordered and result.stop_reason == "unfixable":
         return "the prompt itself asks for what is wrong, so that no reply can correct it"
     if result.by_template and result.stop_reason == "unfixable":
         return "the template writes what is asked for, and that has the same fault"
-    if failure is None:
-        reason = result.stop_reason or ""
-        return f"what fails is not in {where}" if reason == "clean" else _WHY.get(reason, reason)
+    if result.stop_reason == "clean":
+        return f"what fails is not in {where}"
+    lines = list(why_lines(result))
+    failure = result.failure
     if isinstance(failure, CassetteMissError) and "no cassette" in failure.causes:
-        lines = ["nothing was sent: --regen alone replays recordings, and there is none for this"]
+        nothing = "nothing was sent: --regen alone replays recordings, and there is none for this"
+        lines.append(nothing)
         lines += filter(None, [failure.why.partition("; ")[2]])  # What a failed run left.
-        return "\n".join([*lines, f"to ask the model and record: {following}"])
-    if isinstance(failure, MissingKeyError):
-        return (
-            f"no API key is set ({failure.variable}), so that nothing was sent\n"
-            "to ask another model: --regen-provider openai:MODEL or ollama:MODEL"
-        )
-    if failure.hint == following or isinstance(failure, BudgetError):
-        return "\n".join(filter(None, (failure.what, failure.why)))
-    return str(failure)
+    elif isinstance(failure, MissingKeyError):
+        lines.append(f"nothing was sent: {failure.variable} is not set")
+        lines.append("to ask another model: --regen-provider openai:MODEL or ollama:MODEL")
+    elif failure is not None and (failure.hint == following or isinstance(failure, BudgetError)):
+        lines += filter(None, (failure.what, failure.why))
+    elif failure is not None:
+        lines.append(str(failure))
+    return "\n".join(lines)
 
 
 def rerun_after(result: HealResult, item: str, config: pytest.Config, cassette: Path) -> str:
