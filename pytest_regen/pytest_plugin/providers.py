@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
-from pytest_regen.errors import ProviderError, RefusedError
+from pytest_regen.errors import MissingExtraError, MissingKeyError, ProviderError, RefusedError
 from pytest_regen.modes import TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import recording_command
@@ -31,6 +31,7 @@ __all__ = [
     "default_provider",
     "hooks_of",
     "journal_of",
+    "may_get_answer",
     "pending_of",
     "provider_of",
     "record_turns",
@@ -277,6 +278,26 @@ def _cassette_provider(
         provider, path, mode, record_command=command, scrub=scrub, is_apart=is_apart
     ) as recorded:
         yield recorded
+
+
+def may_get_answer(item: pytest.Item, cassette: Path) -> bool:
+    """Return whether a turn of an item may be answered, as far as can be seen without taking it.
+
+    Args:
+        item: the item.
+        cassette: where its turns are recorded.
+    """
+    require_key = getattr(provider_of(item, of_types=False), "require_key", None)
+    mode = choices_of(item.config).record_mode(cassette_mark(item).record)
+    if require_key is None or (cassette.exists() and mode not in {"all", "rewrite"}):
+        return True  # A function of the user's needs neither; a recording may have the answer.
+    if mode == "none":
+        return False
+    try:
+        require_key()
+    except (MissingKeyError, MissingExtraError):
+        return False
+    return True
 
 
 def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:

@@ -111,7 +111,7 @@ def report_of(
     failed = [item for item in items if item["outcome"] == "failed"]
     # What was tried and failed first, as in the terminal.
     tried = [item for item in failed if any(heal["next"] for heal in item["heals"])]
-    failing = next((item["next"] for item in (*tried, *failed)), "")
+    failing = run["next"] if tried else next((item["next"] for item in failed), "")
     changed = sorted({path for heal in heals for path in heal["changed"]})
     return {
         "format": "pytest-regen/report",

@@ -77,7 +77,9 @@ def summary_blocks(report: Json, link: Link = lambda _: None) -> Iterator[str]:
     run, totals = report["run"], report["totals"]
     counts = [f"{totals[outcome]} {outcome}" for outcome in OUTCOMES if totals[outcome]]
     yield f"### pytest-regen: {', '.join(counts) or 'nothing ran'}"
-    yield f"**{headline(report)}.** pytest exits with {run['exit_code']}{_because(run)}."
+    counted = ", ".join(f"{kind['items']:,} {kind['kind']}" for kind in report["kinds"])
+    of = f" Counted: {counted}; unmarked tests are not." if totals["failed"] else ""
+    yield f"**{headline(report)}.**{of} pytest exits with {run['exit_code']}{_because(run)}."
     failing = [item for item in report["items"] if item["outcome"] == "failed"]
     rows = [
         (

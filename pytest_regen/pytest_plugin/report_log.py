@@ -232,6 +232,8 @@ class _ReportLog:
             )
             entry.command = description["next"] or entry.command
         record = record_on(report)
+        if record is not None:
+            entry.command = entry.command or record.next
         entry.heals = record.heals if record is not None else entry.heals
         entry.add_phase(self._category(report), _text_of(report))
 

@@ -142,3 +142,58 @@ def test_answers_for_a_type_are_told_too(project: Project, monkeypatch: pytest.M
         result = project.run(*HEAL)
 
     result.stdout.fnmatch_lines(["  answer 1 of 1 was not kept: *nam*"])
+
+
+MARKED = """
+@pytest.mark.regen(unit=UNIT)
+@pytest.mark.parametrize("text", ["2h", "3h"])
+def test_hours(text):
+    assert minutes(text) == 60 * int(text[0])
+"""
+
+
+def test_a_plain_gate_says_what_heals_a_marked_test(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end, for all of them, and in the job summary, with what was typed."""
+    functions.write(MARKED)
+    job = functions.pytester.path / "job.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(job))
+    typed = ("test_times.py", "--regen-model", "claude-opus-5")
+
+    result = functions.pytester.runpytest_inprocess(*typed)
+
+    options = "--regen --regen-record once --regen-model claude-opus-5"
+    result.stdout.fnmatch_lines(
+        [
+            f"next: pytest test_times.py {options}",
+        ]
+    )
+    assert f"`pytest 'test_times.py::test_hours[2h]' {options}`" in job.read_text("utf-8")
+
+
+def test_recording_without_healing_is_told(functions: FunctionProject) -> None:
+    """Only where something fails that could be healed."""
+    functions.write(MARKED)
+
+    failed = functions.pytester.runpytest_inprocess("--regen-record=once")
+    passed = functions.pytester.runpytest_inprocess("--regen-record=once", "src")
+
+    note = "--regen-record once alone records what tests send; --regen heals what fails"
+    assert failed.outlines.count(note) == 1
+    passed.stdout.no_fnmatch_line("*alone records*")
+
+
+@pytest.mark.parametrize("options", [(), ("--regen",)])
+def test_a_bare_mark_in_a_project_of_functions_is_told(
+    functions: FunctionProject, options: tuple[str, ...]
+) -> None:
+    """No store is asked for where there is none."""
+    functions.write("@pytest.mark.regen\ndef test_hours():\n    assert minutes('2h') == 120\n")
+
+    result = functions.pytester.runpytest_inprocess(*options)
+
+    result.stdout.fnmatch_lines(
+        ['*test_hours: its mark names no unit*.regen(unit="src/acme/times.py::minutes")']
+    )
+    result.stdout.no_fnmatch_line("*store*")

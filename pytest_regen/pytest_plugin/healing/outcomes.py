@@ -11,7 +11,7 @@ from pytest_regen.errors import BudgetError, CassetteError, CassetteMissError, M
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
 from pytest_regen.pytest_plugin.items import UnitError
-from pytest_regen.pytest_plugin.names import recording_command, rerun_command
+from pytest_regen.pytest_plugin.names import recording_command, replay_command, rerun_command
 from pytest_regen.pytest_plugin.providers import cost_in
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
@@ -158,6 +158,7 @@ def tell_failure(failure: BaseException | None, heal: HealReport) -> None:
         words = f"Not regenerated: {heal.why}" if heal.why else ""
     if isinstance(failure, UnitError | WrongUnitError):
         failure.healing = words or failure.healing
+        failure.next = heal.next
     elif heal.pending:
         failure.add_note(words)
 
@@ -178,6 +179,8 @@ def _why(result: HealResult, following: str, where: str) -> str:
         nothing = "nothing was sent: --regen alone replays recordings, and there is none for this"
         lines.append(nothing)
         lines += filter(None, [failure.why.partition("; ")[2]])  # What a failed run left.
+    elif isinstance(failure, CassetteMissError) and failure.recorded_with:
+        lines.append(f"nothing was sent: it is recorded with {failure.recorded_with}")
     elif isinstance(failure, MissingKeyError):
         lines.append(f"nothing was sent: {failure.variable} is not set")
         lines.append("to ask another model: --regen-provider openai:MODEL or ollama:MODEL")
@@ -191,6 +194,8 @@ def _why(result: HealResult, following: str, where: str) -> str:
 def rerun_after(result: HealResult, item: str, config: pytest.Config, cassette: Path) -> str:
     """Return the same run of one item again, once what stood in its way is away."""
     failure = result.failure
+    if isinstance(failure, CassetteMissError) and failure.recorded_with:
+        return replay_command(config, item, failure.recorded_with)
     if isinstance(failure, CassetteError):
         return failure.hint
     budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None

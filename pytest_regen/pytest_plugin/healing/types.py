@@ -34,6 +34,7 @@ from pytest_regen.pytest_plugin.names import (
     is_edited,
     is_stale,
     node_command,
+    other_model_command,
     recording_command,
     regenerate_command,
     repair_command,
@@ -148,7 +149,7 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
     if result.ordered and result.stop_reason == "unfixable":
         return SPELLING_ADVICE
     if result.by_template and result.stop_reason not in {None, "clean"}:
-        return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
+        return other_model_command(config, nodeid, cassette)
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
@@ -158,7 +159,7 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
         case "unfixable":
             return _BAD_DOCUMENT
         case "refused":
-            return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
+            return other_model_command(config, nodeid, cassette)
         case None | "clean":
             # Nothing was asked for, or nothing is left that a reply could fix.
             repair = repair_command(check, name, result.issues_after)

@@ -30,9 +30,10 @@ from pytest_regen.pytest_plugin.names import (
     cassette_of_unit,
     heal_command,
     node_command,
+    other_model_command,
     recording_command,
 )
-from pytest_regen.pytest_plugin.providers import turn_settings
+from pytest_regen.pytest_plugin.providers import may_get_answer, turn_settings
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.pytest_plugin.units import (
     FileCheck,
@@ -185,8 +186,13 @@ class _Healing:
             return
         seconds = check.file.kind.trial_seconds
         calls = FreshCalls(self._item, name, check.path, self._failure, seconds)
+        is_old = bool(loaded_modules(self._config).changed())
+        if not (is_old or may_get_answer(self._item, self._cassette(check, name))):
+            # Nothing is tried for nothing: the first turn tells what is missing.
+            self._ask(check, name, self._feedback(name), calls)
+            return
         trial = calls.try_now()
-        if trial.passed and loaded_modules(self._config).changed():
+        if trial.passed and is_old:
             # It failed with the code that this process imported before another test healed it.
             loaded_modules(self._config).note_passed(self._item)
             self._failure = None
@@ -317,7 +323,7 @@ class _Healing:
                 options = ("--correction", "what is wrong")
                 return command("regenerate", check.here, name, *options)
             case "refused":
-                return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
+                return other_model_command(config, nodeid, cassette)
             case None | "clean" | "unfixable":
                 return check.command_for(name) or node_command(config, nodeid)
             case _:
