@@ -11,7 +11,7 @@ import pytest
 
 from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
 from pytest_regen.errors import MissingExtraError, MissingKeyError, ProviderError, RefusedError
-from pytest_regen.modes import TEMPLATE, split_provider
+from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import recording_command
 from pytest_regen.pytest_plugin.options import usage_error
@@ -148,15 +148,15 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
         hooked: Provider | None = config.hook.pytest_regen_provider(config=config)
         if hooked is not None:
             return hooked
-    name = option or default
+    name, where = option or default, "--regen-provider" if option else TABLE_PROVIDER
     if name is not None and split_provider(name) is None:
-        return load_provider(name, folder=config.rootpath)
+        return load_provider(name, folder=config.rootpath, option=where)
     # One for all items: its connections are kept. A test may have put the address elsewhere.
     known = config.stash.setdefault(_OF_SERVICES, {})
     addresses = (os.environ.get(variable, "") for variable in _ADDRESSES)
     key = " ".join((name or "", *addresses))
     if key not in known:
-        known[key] = load_provider(name) if name else AnthropicProvider(choices.model)
+        known[key] = load_provider(name, option=where) if name else AnthropicProvider(choices.model)
     return known[key]
 
 
