@@ -10,8 +10,6 @@ import pytest
 from pytest_regen.canonical import file_hash
 from pytest_regen.pytest_plugin.summary import note_old_module
 
-__all__ = ["LoadedModules", "loaded_modules", "watch_modules"]
-
 _LOADED: "pytest.StashKey[LoadedModules]" = pytest.StashKey()
 
 

@@ -23,31 +23,6 @@ if TYPE_CHECKING:
     from pytest_regen.stores import RegenStore
 
 
-__all__ = [
-    "adopt_command",
-    "cassette_of_test",
-    "cassette_of_type",
-    "cassette_of_unit",
-    "heal_command",
-    "is_adoptable",
-    "is_edited",
-    "is_stale",
-    "mode_to_record",
-    "node_command",
-    "other_model_command",
-    "own_cassette",
-    "plain_cassette_name",
-    "rebuild_command",
-    "recording_command",
-    "regenerate_command",
-    "repair_command",
-    "replay_command",
-    "rerun_command",
-    "vcr_cassettes",
-    "vcr_file_name",
-]
-
-
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)", re.IGNORECASE)
 """What Windows takes for a device, whatever comes after the dot."""

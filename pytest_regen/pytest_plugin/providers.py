@@ -24,21 +24,6 @@ from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
 from pytest_regen.turns.providers import TemplateProvider, no_template, reference_of
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
-__all__ = [
-    "RegenerationTurns",
-    "budget_of",
-    "cost_in",
-    "default_provider",
-    "hooks_of",
-    "journal_of",
-    "may_get_answer",
-    "pending_of",
-    "provider_of",
-    "record_turns",
-    "settings_of_run",
-    "turn_settings",
-]
-
 
 @contextmanager
 def record_turns(

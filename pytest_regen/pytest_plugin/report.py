@@ -9,20 +9,6 @@ from typing import Any, Final
 from pytest_regen.pytest_plugin.summary import HealReport
 from pytest_regen.text import plural
 
-__all__ = [
-    "FORMAT",
-    "OUTCOMES",
-    "Json",
-    "ReportEntry",
-    "clean_report",
-    "headline",
-    "in_short",
-    "is_empty",
-    "report_of",
-    "spent",
-]
-
-
 FORMAT: Final = 1
 """Raised when a reader of the old format would misread the new one; keys may be added."""
 

@@ -8,8 +8,6 @@ from pytest_regen.github import Annotation, code_span, details, table
 from pytest_regen.pytest_plugin.report import OUTCOMES, Json, headline, is_empty, spent
 from pytest_regen.text import plural
 
-__all__ = ["annotations_of", "summary_blocks"]
-
 Link = Callable[[str], str | None]
 """Returns the address of the article on an issue code, if there is one."""
 

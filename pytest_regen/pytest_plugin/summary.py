@@ -24,23 +24,6 @@ if TYPE_CHECKING:
     from pytest_regen.validation.issues import Issue
 
 
-__all__ = [
-    "REVIEW",
-    "HealReport",
-    "Outcome",
-    "Record",
-    "RunLog",
-    "add_heal",
-    "add_warnings",
-    "attach",
-    "note_command",
-    "note_old_module",
-    "note_only_read",
-    "record_on",
-    "tokens_in",
-]
-
-
 Outcome = Literal["regenerated", "pending", "failed", "skipped", "planned"]
 """``pending``: what would have been kept waits for review, and the item fails as before."""
 

@@ -8,8 +8,6 @@ from pytest_regen.regeneration.values import Attempt, Feedback, HealResult, Stop
 from pytest_regen.text import flatten, plural
 from pytest_regen.validation.issues import WEAKENED, Issue
 
-__all__ = ["issue_lines", "why_lines"]
-
 _STOPPED: Final[dict[StopReason, str]] = {
     "no_progress": "the same errors came back; asking again as before would not help",
     "unfixable": "no reply can correct it: what is asked for is itself at fault",

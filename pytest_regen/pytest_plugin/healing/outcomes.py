@@ -11,7 +11,13 @@ from pytest_regen.errors import BudgetError, CassetteError, CassetteMissError, M
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
 from pytest_regen.pytest_plugin.items import UnitError
-from pytest_regen.pytest_plugin.names import recording_command, replay_command, rerun_command
+from pytest_regen.pytest_plugin.names import (
+    node_command,
+    other_model_command,
+    recording_command,
+    replay_command,
+    rerun_command,
+)
 from pytest_regen.pytest_plugin.providers import cost_in
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
@@ -20,8 +26,6 @@ from pytest_regen.pytest_plugin.units import WrongUnitError
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.answers import why_lines
 from pytest_regen.regeneration.values import Feedback
-
-__all__ = ["ItemCalls", "cost_of", "heal_report", "is_chosen", "rerun_after", "tell_failure"]
 
 
 def is_chosen(unit: str, config: pytest.Config) -> bool:
@@ -191,8 +195,29 @@ def _why(result: HealResult, following: str, where: str) -> str:
     return "\n".join(lines)
 
 
-def rerun_after(result: HealResult, item: str, config: pytest.Config, cassette: Path) -> str:
-    """Return the same run of one item again, once what stood in its way is away."""
+def next_after(
+    result: HealResult, item: str, config: pytest.Config, cassette: Path, *, correct: str, mend: str
+) -> str:
+    """Return what to run or do; never what would end where this run did.
+
+    Args:
+        result: how the work ended.
+        item: the node id.
+        config: of the run.
+        cassette: where its turns are recorded.
+        correct: the command that says what is wrong in a person's words.
+        mend: what to do where no answer can help.
+    """
+    match result.stop_reason:
+        case "attempts":
+            more = str(result.attempts + 2)
+            return recording_command(config, item, cassette, "--regen-attempts", more)
+        case "no_progress":
+            return correct
+        case "refused":
+            return other_model_command(config, item, cassette)
+        case None | "clean" | "unfixable":
+            return mend or node_command(config, item)
     failure = result.failure
     if isinstance(failure, CassetteMissError) and failure.recorded_with:
         return replay_command(config, item, failure.recorded_with)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration import TurnSettings
     from pytest_regen.regeneration.queue import Flow
 
-__all__ = ["heal_item", "project_frames", "trim_traceback"]
-
-
 _PACKAGE: Final = Path(__file__).parents[2]
 
 

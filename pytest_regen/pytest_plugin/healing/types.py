@@ -23,7 +23,7 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
     cost_of,
     heal_report,
     is_chosen,
-    rerun_after,
+    next_after,
     tell_failure,
 )
 from pytest_regen.pytest_plugin.items import TypeItem, findings_json
@@ -33,9 +33,7 @@ from pytest_regen.pytest_plugin.names import (
     heal_command,
     is_edited,
     is_stale,
-    node_command,
     other_model_command,
-    recording_command,
     regenerate_command,
     repair_command,
     rerun_command,
@@ -58,46 +56,7 @@ from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.validation.stores import update_command
 
-__all__ = ["flow_of_type", "heal_record", "heal_types", "plan_record", "skip_record"]
-
-
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
-
-
-def heal_record(
-    nodeid: str,
-    check: StoreCheck,
-    result: HealResult,
-    *,
-    cassette: Path,
-    feedback: Sequence[Feedback] = (),
-    passed: bool,
-    cost: str = "",
-) -> HealReport:
-    """Return the record of a regeneration that was tried.
-
-    Args:
-        nodeid: the item that asked for it.
-        check: the store as it is now.
-        result: how it ended.
-        cassette: where its turns are recorded.
-        feedback: what the item had to say before, beyond the type's issues.
-        passed: whether the item passes now.
-        cost: US dollars that live calls cost, where that is known.
-    """
-    name = result.type_name
-    return heal_report(
-        f"{check.place}::{name}",
-        result,
-        check.config,
-        passed=passed,
-        following=_next(nodeid, check, result, cassette),
-        where="the pages of the type",
-        cassette=cassette,
-        findings=findings_json((*result.issues_before, *feedback), check),
-        pages=sorted(page for type_name, page in result.regenerated if type_name == name),
-        cost=cost,
-    )
 
 
 def skip_record(unit: str, why: str, following: str) -> HealReport:
@@ -150,22 +109,10 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
         return SPELLING_ADVICE
     if result.by_template and result.stop_reason not in {None, "clean"}:
         return other_model_command(config, nodeid, cassette)
-    match result.stop_reason:
-        case "attempts":
-            more = str(result.attempts + 2)
-            return recording_command(config, nodeid, cassette, "--regen-attempts", more)
-        case "no_progress":
-            return regenerate_command(check, name, page, "--correction 'what is wrong'")
-        case "unfixable":
-            return _BAD_DOCUMENT
-        case "refused":
-            return other_model_command(config, nodeid, cassette)
-        case None | "clean":
-            # Nothing was asked for, or nothing is left that a reply could fix.
-            repair = repair_command(check, name, result.issues_after)
-            return repair or node_command(config, nodeid)
-        case _:
-            return rerun_after(result, nodeid, config, cassette)
+    is_unfixable = result.stop_reason == "unfixable"
+    mend = _BAD_DOCUMENT if is_unfixable else repair_command(check, name, result.issues_after)
+    correct = regenerate_command(check, name, page, "--correction 'what is wrong'")
+    return next_after(result, nodeid, config, cassette, correct=correct, mend=mend)
 
 
 def flow_of_type(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
@@ -357,13 +304,18 @@ class _Healing:
             self._stored_failure = self._stored_failure or self._failure
         self._failure = attempt.failure
         item.config.hook.pytest_regen_after_heal(item=item, result=attempt.result)
-        heal = heal_record(
-            item.nodeid,
-            self._check(target),
-            attempt.result,
-            cassette=_cassette(item, target),
-            feedback=target.feedback,
+        check, result = self._check(target), attempt.result
+        name, cassette = result.type_name, _cassette(item, target)
+        heal = heal_report(
+            f"{check.place}::{name}",
+            result,
+            item.config,
             passed=attempt.failure is None,
+            following=_next(item.nodeid, check, result, cassette),
+            where="the pages of the type",
+            cassette=cassette,
+            findings=findings_json((*result.issues_before, *target.feedback), check),
+            pages=sorted(page for type_name, page in result.regenerated if type_name == name),
             cost=attempt.cost,
         )
         self._record(heal)
