@@ -64,9 +64,9 @@ def issue_lines(findings: Sequence[Feedback]) -> list[str]:
 
 def _line(finding: Feedback) -> str:
     if not isinstance(finding, Issue):
-        return _cut(" ".join(str(finding).split()))
-    details = [flatten(line.strip()) for line in (finding.detail or "").splitlines()]
-    words = "; ".join(filter(None, [" ".join(finding.message.split()), *details[:_SHOWN]]))
+        return _cut(flatten(" ".join(str(finding).split())))
+    parts = [finding.message, *(finding.detail or "").splitlines()[:_SHOWN]]
+    words = flatten("; ".join(filter(None, (" ".join(part.split()) for part in parts))))
     at = finding.excerpt
     place = f" (line {at.line}: {_cut(flatten(at.text.strip()))})" if at and at.text else ""
     code = f"{finding.code}: " if finding.code else ""

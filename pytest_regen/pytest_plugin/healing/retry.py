@@ -126,7 +126,8 @@ def _missing_name(item: pytest.Item) -> str:
     from pytest_regen.pytest_plugin.selection import stores_in_config
 
     mark, config = regen_mark(item), item.config
-    if mark.units or mark.types or mark.store or not has_kinds(config) or stores_in_config(config):
+    has_store = "regen_store" in getattr(item, "fixturenames", ()) or stores_in_config(config)
+    if mark.units or mark.types or mark.store or has_store or not has_kinds(config):
         return ""
     from pytest_regen.pytest_plugin.units import first_unit
 
