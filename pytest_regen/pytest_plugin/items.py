@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
 
 
-__all__ = [
-    "DAMAGED",
-    "StoreNode",
-    "TypeItem",
-    "UnitError",
-    "failure_repr",
-    "findings_json",
-    "issue_place",
-    "store_nodes",
-]
-
-
 _SHOWN_ISSUES = 12
 
 

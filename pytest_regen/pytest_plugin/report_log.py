@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.summary import RunLog
 
 
-__all__ = ["SUFFIXES", "describe", "description_on", "report_path", "report_to", "write_report"]
-
-
 _KEY = "regen_item"
 
 _OTHER_ANNOTATOR = "pytest_github_actions_annotate_failures"

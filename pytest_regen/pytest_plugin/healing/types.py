@@ -59,11 +59,6 @@ from pytest_regen.validation.stores import update_command
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
 
 
-def skip_record(unit: str, why: str, following: str) -> HealReport:
-    """Return the record of a type that was left alone, and what to do about it."""
-    return HealReport(unit, "skipped", why=why, next=following)
-
-
 def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> HealReport:
     """Return the record of a dry run: the pages that would be asked, and their estimate.
 
@@ -227,14 +222,14 @@ class _Healing:
                 cassette, more = _cassette(self._item, target), ("--regen-ignore-stale",)
                 again = rerun_command(self._item.config, nodeid, cassette, *more)
                 command = again if self._is_fixable(target) else update_command(check.store)
-                self._record(skip_record(unit, why, command))
+                self._record(HealReport(unit, "skipped", why=why, next=command))
             elif self._choices.dry_run:
                 self._record(plan_record(nodeid, check, target, _cassette(self._item, target)))
             else:
                 self._conclude(target, self._ask(target))
         except RegenError as error:
             why = "\n".join(filter(None, (error.what, error.why)))
-            self._record(skip_record(unit, why, error.hint))
+            self._record(HealReport(unit, "skipped", why=why, next=error.hint))
 
     def _is_too_old(self, target: Target) -> bool:
         """Return whether a type is stale, and not to be asked again with its old prompt."""
