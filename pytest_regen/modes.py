@@ -15,6 +15,7 @@ __all__ = [
     "SANDBOX_LEVELS",
     "SERVICES",
     "STALE_POLICIES",
+    "TABLE_PROVIDER",
     "TEMPLATE",
     "AnnotationPolicy",
     "BehaviourPolicy",
@@ -66,6 +67,9 @@ SANDBOX_LEVELS: tuple[SandboxLevel, ...] = get_args(SandboxLevel)
 
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""
+
+TABLE_PROVIDER = "[tool.pytest-regen] provider"
+"""How messages name the provider of the project's table."""
 
 SERVICES = ("anthropic", "openai", "ollama", "litellm")
 """What stands before the colon where a provider is named by service and model; any other name is

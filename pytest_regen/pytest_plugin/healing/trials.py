@@ -26,8 +26,6 @@ from pytest_regen.pytest_plugin.healing.feedback import feedback_about
 from pytest_regen.regeneration.values import FailedTest, Feedback
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["VARIABLE", "FreshCalls", "Trial", "drop_byte_code", "missing_trials", "run_apart"]
-
 VARIABLE: Final = "PYTEST_REGEN_TRIAL"
 """Environment variable that tells the process of a trial what it is about, as JSON."""
 
