@@ -14,11 +14,13 @@ from pytest_regen.modes import (
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
+    SANDBOX_LEVELS,
     SERVICES,
     STALE_POLICIES,
     TEMPLATE,
     AnnotationPolicy,
     BehaviourPolicy,
+    SandboxLevel,
     StalePolicy,
 )
 from pytest_regen.settings_files import TABLE, find_table
@@ -52,6 +54,7 @@ _KEYS = (
     "kinds",
     "docs_url",
     "stores",
+    "sandbox",
     *_SHIPPED_KINDS,
 )
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
@@ -153,6 +156,8 @@ class Settings:
     """Target language of new stores, where ``--language`` names none."""
     stores: tuple[str, ...] = ()
     """Globs from the root; each store they match is collected, as by ini value ``regen_stores``."""
+    sandbox: SandboxLevel | None = None
+    """The weakest level of the sandbox that is good enough for this project."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -197,6 +202,7 @@ def settings_of(path: Path, table: Mapping[str, Any]) -> Settings:
         docs_url=_docs_url(path, table.get("docs_url")),
         language=_text(path, table, "language", 'the name of a language, such as "python"'),
         stores=_names(path, table, "stores", 'a list of globs ("generated/*")'),
+        sandbox=_word(path, table, "sandbox", SANDBOX_LEVELS),
     )
 
 

@@ -11,19 +11,6 @@ from typing import Any, Final
 
 from pytest_regen.errors import UsageError
 
-__all__ = [
-    "FILES",
-    "TABLE",
-    "find_root",
-    "find_table",
-    "is_anchored",
-    "load_toml",
-    "parse_toml",
-    "pytest_settings",
-    "refuse_unread",
-    "table_in",
-]
-
 TABLE: Final = "pytest-regen"
 FILES: Final = ("pyproject.toml", f".{TABLE}.toml")
 """What may hold the table ``[tool.pytest-regen]``, in the root of a project."""

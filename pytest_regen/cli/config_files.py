@@ -15,8 +15,6 @@ from pytest_regen.errors import UsageError
 from pytest_regen.files import locked_file, replace_file
 from pytest_regen.settings_files import TABLE, parse_toml, table_in
 
-__all__ = ["Edit", "add_lines", "add_to_table"]
-
 _HEADER: Final = re.compile(rf"^\[tool\.{TABLE}\].*(?:\n|\Z)", re.MULTILINE)
 
 

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration import GenerateResult
     from pytest_regen.units.place import UnitFile
 
-__all__ = ["generate"]
-
 
 def generate(
     spec: Annotated[

@@ -33,8 +33,6 @@ from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.settings_files import load_toml
 
-__all__ = ["init", "is_description"]
-
 
 class CiChoice(StrEnum):
     """Whose workflow is to be written."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pytest_regen.units.loading import ProjectKinds
     from pytest_regen.units.place import UnitFile
 
-__all__ = ["Project", "short_path"]
-
 T = TypeVar("T", bound=str)
 
 

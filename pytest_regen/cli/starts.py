@@ -35,19 +35,6 @@ from pytest_regen.text import join_names, plural
 from pytest_regen.units.naming import command
 from pytest_regen.validation.stores import stale_types, update_command
 
-__all__ = [
-    "Catalogue",
-    "Choose",
-    "Description",
-    "Functions",
-    "Start",
-    "StoreOptions",
-    "find_start",
-    "functions_in",
-    "is_catalogue",
-    "read_description",
-]
-
 _LEDGER: Final = (".regen/** linguist-generated", ".regen/hand/** merge=union")
 """Of ``.gitattributes``: no review shows what is recorded, and lines of two branches all stay."""
 
@@ -507,11 +494,10 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
     kind = project.kinds.kind_of(path)
     is_gettext = path.suffix == ".po"
     if not is_gettext and isinstance(kind, Translation) and kind.source.resolve() != path.resolve():
-        here = short_path(path).as_posix()
         raise UsageError(
-            f"{here} is a target of {short_path(kind.source)} already",
+            f"{short_path(path)} is a target of {short_path(kind.source)} already",
             why="a catalogue that is translated is not translated from",
-            hint=command("generate", here),
+            hint=command("generate", short_path(path).as_posix()),
         )
     if is_gettext:
         with needs("translations", "catalogues of gettext"):

@@ -14,22 +14,6 @@ from pytest_regen.modes import RECORD_MODES
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = [
-    "FAIL_ON",
-    "MARKERS",
-    "FailOn",
-    "add_markers",
-    "add_options",
-    "has_kinds",
-    "is_plain",
-    "is_used",
-    "plain_usage_error",
-    "store_globs",
-    "table_of",
-    "usage_error",
-]
-
-
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 

@@ -23,17 +23,6 @@ from pytest_regen.units.kind import Kind, call_kind
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = [
-    "ENTRY_POINTS",
-    "TEST_FILES",
-    "KindOfFile",
-    "ProjectKinds",
-    "fits_glob",
-    "has_kinds",
-    "load_kinds",
-    "prepare_kinds",
-]
-
 ENTRY_POINTS: Final = "pytest_regen.kinds"
 
 TEST_FILES: Final = ("test_*.py", "*_test.py")

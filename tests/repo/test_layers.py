@@ -67,6 +67,7 @@ LEVELS = {
 DRAWN = {
     ("behaviour", "strategies"),
     ("context", "turns"),
+    ("sandbox", "cache"),
     ("sources", "languages"),
     ("strategies", "stores"),
     ("units", "regeneration"),

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
-__all__ = ["LARGE_BODY", "CassetteWriter", "check_text", "keep_answers"]
-
-
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
 _HIDDEN = "*.partial\n.*.lock\n.gitignore\n"
