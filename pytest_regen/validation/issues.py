@@ -118,6 +118,8 @@ class Issue:
     """An error fails the item, a warning is listed."""
     file: str | None = None
     """Name of the artifact that is at fault, where that is not the source."""
+    is_by_hand: bool = False
+    """Whether it is STALE about a person's text: that fails nowhere, and no model is asked."""
     excerpt: Excerpt | None = dataclasses.field(default=None, compare=False)
     """The line at fault, for the model that wrote it; no part of ``to_json``."""
     finding: str | None = dataclasses.field(default=None, compare=False)
@@ -150,8 +152,8 @@ class Issue:
             field,
             severity_of(code),
             file,
-            excerpt,
-            finding,
+            excerpt=excerpt,
+            finding=finding,
         )
 
     @classmethod
@@ -167,11 +169,14 @@ class Issue:
             field=data.get("field"),
             severity=data.get("severity", "error"),
             file=data.get("file"),
+            is_by_hand=data.get("is_by_hand", False),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the issue as ``--json`` and ``ir.json`` hold it; ``file`` only where it is set."""
-        file = {} if self.file is None else {"file": self.file}
+        """Return the issue as ``--json`` and ``ir.json`` hold it; the rest only where it is set."""
+        more: dict[str, Any] = {} if self.file is None else {"file": self.file}
+        if self.is_by_hand:
+            more["is_by_hand"] = True
         return {
             "code": self.code,
             "severity": self.severity,
@@ -181,7 +186,7 @@ class Issue:
             "page": self.page,
             "line": self.line,
             "field": self.field,
-            **file,
+            **more,
         }
 
 
