@@ -80,7 +80,7 @@ def status(
 ) -> None:
     """Show each unit or type in one line: its state, who wrote it, and when; and what is to ask."""
     project = Project.here()
-    files = project.unit_files(paths)
+    files = project.recorded_files(paths)
     stores = list(stores_in(project, paths, files))
     if units and not files:
         raise UsageError(

@@ -76,7 +76,7 @@ def validate(
     """Validate stores and units; update the summary in ir.json of stores. Calls no model."""
     project = Project.here()
     validation = _Validation(project.root, project.stale, by_type, no_write, as_json)
-    files = project.unit_files(dirs)
+    files = project.recorded_files(dirs)
     stores = list(stores_in(project, dirs, files))
     jobs = jobs or _cores()
     parts = _parts([file.path for file in files], stores, jobs)
@@ -161,7 +161,8 @@ class _Validation:
         if part.is_of_files:
             from pytest_regen.cli.units import validate_files
 
-            return validate_files(project, project.unit_files(part.paths), as_json=self.as_json)
+            files = project.recorded_files(part.paths)
+            return validate_files(project, files, as_json=self.as_json)
         reports = [self._report(project, path) for path in part.paths]
         return reports, 0 if all(report["ok"] for report in reports) else 1
 
@@ -197,7 +198,7 @@ def stores_in(
         files: the files with units among them, which are no stores.
     """
     if not dirs:
-        yield from project.stores() if project.store_globs or not files else ()
+        yield from project.stores() if project.store_globs or not (files or project.kinds) else ()
         return
     units = {file.path for file in files}
     for path in dirs:
@@ -399,6 +400,10 @@ def adopt(
         list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
     ] = None,
     units: UnitNames = None,
+    stale: Annotated[
+        bool,
+        typer.Option("--stale", help="Also texts that are stale, each with its author."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make blocks edited by hand the stored outputs, and functions that exist units."""
@@ -412,7 +417,13 @@ def adopt(
         enclose_in_file(Project.here(), path, units)
     if file := Project.here().unit_file(path, units):
         refuse_types(file, type=types)
-        raise typer.Exit(adopt_file(file, units, as_json=as_json))
+        raise typer.Exit(adopt_file(file, units, with_stale=stale, as_json=as_json))
+    if stale:
+        raise UsageError(
+            f"--stale is about files with units, and {path} is a store",
+            why="a type that is stale has new prompts",
+            hint=f"pytest-regen generate, as pytest-regen validate {shlex.quote(str(path))} says",
+        )
     taken = adopt_edits(path, types)
     left = _remaining_issues(path, {page.type_name for page in taken.pages})
     if as_json:

@@ -163,9 +163,10 @@ class UnitFile:
     def _elsewhere(self, name: str) -> str:
         """Return another file that has a unit, or had it but for its marks, and tests it not."""
         is_code = hasattr(self.kind.region, "defined")
+        word = name.rpartition(".")[2]
         for place, text in self._kinds.texts_like(self.path).items():
-            is_near = is_code or Path(place).name == self.path.name
-            if place != self.place and is_near and name in units_in(self.kind, text):
+            is_near = place != self.place and (is_code or Path(place).name == self.path.name)
+            if is_near and word in text and name in units_in(self.kind, text):
                 kind = self._kinds.kind_of(self.root / place)
                 if kind is None or name not in texts_or_none(kind, text):
                     return place

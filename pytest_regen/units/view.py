@@ -640,15 +640,19 @@ class FileUnits:
         named = set(self.names)
         return tuple(self._lost(name) for name in self.ledger.entries if name not in named)
 
+    @cached_property
+    def _in_text(self) -> set[str]:
+        return units_in(self.kind, self.text)
+
     def _lost(self, name: str) -> Issue:
         entry, forget = self.ledger.entries[name], forget_command(self.here, name)
-        stands = name in self.texts
-        in_code = name in units_in(self.kind, self.text)
-        message, todo = "", "let its kind claim that file, or let it go"
+        stands, in_code = name in self.texts, name in self._in_text
+        code, message, todo = "MISSING_UNIT", "", "let its kind claim that file, or let it go"
         if self._is_lost and in_code:
             message = f"it stands in {self.place}, which no kind claims"
             todo = "let a kind claim the file, or let it go"
         elif self.has_conflict and not stands:
+            code = "CONFLICT"
             message = f"{self.place} holds conflict markers of git, and it is not found there"
             todo = "correct the file in an editor; or let it go"
         elif in_code and not stands:
@@ -660,7 +664,6 @@ class FileUnits:
         elif not stands and (other := self._elsewhere(name)):
             message = f"it is not tested any more; was it moved to {other}?"
         if message:
-            code = "CONFLICT" if "conflict markers" in message else "MISSING_UNIT"
             return Issue.of(code, message, type_name=name, detail=f"{todo}: {forget}")
         where = "in the file and in the ledger" if stands else "in the ledger"
         gone = Issue.of(

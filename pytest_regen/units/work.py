@@ -40,6 +40,8 @@ class UnitChanges:
     """Unified diff of the file."""
     notes: tuple[str, ...] = ()
     """What is left to do by hand."""
+    dropped: tuple[str, ...] = ()
+    """Files of the ledger that could not be read, and are gone."""
     by_hand: int = 0
     """Texts that a person wrote, which stay as they are."""
 
@@ -207,6 +209,7 @@ def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChan
             stands = units.texts.get(name)
             if entry is not None:
                 write.drop(name)
+            if entry is not None and entry.output:
                 history.append(write.keep_entry(entry, "forgotten"))
             is_other = entry is None or (stands is not None and stands.text != entry.output)
             if stands is not None and name not in asked and is_other:
@@ -215,12 +218,12 @@ def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChan
         notes = []
         if not write.remove(unasked):
             notes = [f"take {name!r} out of {file.place} by hand" for name in unasked]
-        if names is None:
-            for broken in units.unasked_files:
-                write.settle_file(broken)
+        dropped = units.unasked_files if names is None else ()
+        for broken in dropped:
+            write.settle_file(broken)
         write.commit()
         diff = source_diff(units.text, write.text_now, file.place)
-        return UnitChanges(tuple(chosen), tuple(history), diff, tuple(notes))
+        return UnitChanges(tuple(chosen), tuple(history), diff, tuple(notes), dropped=dropped)
 
 
 def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[PastText, UnitChanges]:
