@@ -86,7 +86,10 @@ def _of_store(report: Report) -> tuple[str, list[tuple[str, Report]]]:
 
 def _of_file(report: Report) -> tuple[str, list[tuple[str, Report]]]:
     place = report["path"]
-    of_file = [(place, issue) for issue in (*report["errors"], *report["orphans"])]
+    of_file = [
+        (f"{place}::{issue['type_name']}" if issue["type_name"] else place, issue)
+        for issue in (*report["errors"], *report["orphans"])
+    ]
     return place, [
         *of_file,
         *(

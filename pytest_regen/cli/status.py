@@ -22,7 +22,7 @@ from pytest_regen.cli.output import (
     say,
 )
 from pytest_regen.cli.project import Project
-from pytest_regen.cli.stores import stores_in
+from pytest_regen.cli.stores import stores_in, tell_unmarked
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.cli.work_left import DocumentStores, WorkLeft
 from pytest_regen.errors import RegenError, UsageError
@@ -88,6 +88,9 @@ def status(
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
     turns = TurnOptions(project, None, None, None, 1, None, RecordChoice.NONE, None)
+    if not (files or stores or as_json):
+        tell_unmarked(project)
+        return
     left = WorkLeft(turns)
     documents = DocumentStores(is_whole=stores != list(paths or ()))
     report: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}

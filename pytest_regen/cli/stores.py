@@ -50,7 +50,7 @@ from pytest_regen.validation.stores import (
 if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
 
-__all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "validate"]
+__all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "tell_unmarked", "validate"]
 
 
 ResultsByStore = dict[str, ValidationResult]
@@ -80,6 +80,8 @@ def validate(
     stores = list(stores_in(project, dirs, files))
     jobs = jobs or _cores()
     parts = _parts([file.path for file in files], stores, jobs)
+    if not (files or stores or as_json):
+        tell_unmarked(project)
     reports: list[dict[str, Any]] = []
     unit_reports: list[dict[str, Any]] = []
     code = 0
@@ -198,7 +200,8 @@ def stores_in(
         files: the files with units among them, which are no stores.
     """
     if not dirs:
-        yield from project.stores() if project.store_globs or not (files or project.kinds) else ()
+        has_kinds = any(not one.is_installed for one in project.kinds.kinds)
+        yield from project.stores() if project.store_globs or not (files or has_kinds) else ()
         return
     units = {file.path for file in files}
     for path in dirs:
@@ -209,6 +212,15 @@ def stores_in(
         inner = [] if is_store(path) else sorted(file.parent for file in path.glob("*/pages.json"))
         has_units = any(file.is_relative_to(real) for file in units)
         yield from inner or ([] if has_units else [path])
+
+
+def tell_unmarked(project: Project) -> None:
+    """Say which kinds have no unit yet."""
+    from pytest_regen.units.inventory import unmarked_kinds
+
+    for what in unmarked_kinds(project.kinds):
+        say(what, "yellow")
+    next_step("pytest-regen init")
 
 
 def _write(store: RegenStore, results: ResultsByStore) -> None:

@@ -19,7 +19,7 @@ from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
 from pytest_regen.text import excerpt, plural
-from pytest_regen.units.inventory import is_lost, lost_files
+from pytest_regen.units.inventory import is_lost, lost_files, unmarked_kinds
 from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
 from pytest_regen.units.naming import (
     adopt_command,
@@ -124,15 +124,8 @@ def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelect
 
 def notes_on_kinds(config: pytest.Config) -> Iterator[str]:
     """Yield what is to be said of kinds without a unit, as their tests are not there either."""
-    kinds = kinds_of(config)
-    lost = lost_files(kinds)
-    for one in kinds.unmarked():
-        if any(kinds.kind_to_enclose(path) is one.kind for path in lost):
-            continue  # They had; each of their functions fails.
-        yield (
-            f"note: {one.origin}: no function of {', '.join(one.globs)} has markers yet; "
-            "next: pytest-regen init"
-        )
+    for what in unmarked_kinds(kinds_of(config)):
+        yield f"note: {what}; next: pytest-regen init"
 
 
 def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitSelection) -> bool:
@@ -431,7 +424,10 @@ class UnitItem(pytest.Item):
         _prepare(self.session)
         failing, warned = self.check.gate(self.unit)
         # Also where there is nothing: what was said before it was regenerated is over.
-        command_ = _ending_command(self.check, (*warned, *failing))
+        if self.unit in self.check.lost:
+            command_ = self.check.units.mark_command(self.unit)
+        else:
+            command_ = _ending_command(self.check, (*warned, *failing))
         add_warnings(self, warned, command=command_, id_of=self._id_of)
         if failing:
             raise WrongUnitError(self.check, self.unit, failing)

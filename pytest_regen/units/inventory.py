@@ -1,12 +1,22 @@
 """The ledger as the inventory of the gate: what is recorded is tested, or says where it went."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_regen.units.ledger import Ledger, ledger_places
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.place import open_units, project_files
 
-__all__ = ["is_lost", "lost_files"]
+__all__ = ["is_lost", "lost_files", "unmarked_kinds"]
+
+
+def unmarked_kinds(kinds: ProjectKinds) -> Iterator[str]:
+    """Yield which kinds have no unit yet, in words; none that had some, for each of those fails."""
+    unmarked = tuple(kinds.unmarked())
+    lost = lost_files(kinds) if unmarked else ()
+    for one in unmarked:
+        if not any(kinds.kind_to_enclose(path) is one.kind for path in lost):
+            yield f"{one.origin}: no function of {', '.join(one.globs)} has markers yet"
 
 
 def is_lost(kinds: ProjectKinds, path: Path) -> bool:

@@ -640,6 +640,24 @@ class FileUnits:
         named = set(self.names)
         return tuple(self._lost(name) for name in self.ledger.entries if name not in named)
 
+    def mark_command(self, name: str) -> str:
+        """Return what puts marks around a unit that stands there without; empty elsewhere."""
+        is_bare = name in self._in_text and name not in self.texts and not self._is_lost
+        return command("init", node_id(self.here, name)) if is_bare else ""
+
+    def _stands_unmarked(self, text: str) -> bool:
+        """Return whether the lines of a text stand in the file, as no unit's of another name."""
+        wanted, lines = (
+            [line.strip() for line in one.splitlines() if line.strip()] for one in (text, self.text)
+        )
+        return (
+            len(text.strip()) > _TELLING
+            and all(one.text != text for one in self.texts.values())
+            and any(
+                lines[at : at + len(wanted)] == wanted for at in range(len(lines) - len(wanted) + 1)
+            )
+        )
+
     @cached_property
     def _in_text(self) -> set[str]:
         return units_in(self.kind, self.text)
@@ -657,8 +675,8 @@ class FileUnits:
             todo = "correct the file in an editor; or let it go"
         elif in_code and not stands:
             message = "its function still stands in the file, without its marker lines"
-            todo = f"put them back: {command('init', node_id(self.here, name))}; or let it go"
-        elif not stands and _stands_in(entry.output, self.text):
+            todo = f"put them back: {self.mark_command(name)}; or let it go"
+        elif not stands and self._stands_unmarked(entry.output):
             message = "its text still stands in the file, where its kind does not find it"
             todo = "put its marks back, or let it go"
         elif not stands and (other := self._elsewhere(name)):
@@ -666,9 +684,7 @@ class FileUnits:
         if message:
             return Issue.of(code, message, type_name=name, detail=f"{todo}: {forget}")
         where = "in the file and in the ledger" if stands else "in the ledger"
-        gone = Issue.of(
-            "ORPHAN", f"{name!r:.80} is {where}, and nothing asks for it", type_name=name
-        )
+        gone = Issue.of("ORPHAN", f"it is {where}, and nothing asks for it", type_name=name)
         # Somebody deleted it, and says so by ``forget`` before others stop testing it.
         return replace(gone, severity="error", detail=f"let it go: {forget}") if is_ci() else gone
 
@@ -681,7 +697,7 @@ class FileUnits:
         return self.lost + tuple(
             Issue.of(
                 "ORPHAN",
-                f"{name!r:.80} is in the file, and nothing asks for it",
+                "it is in the file, and nothing asks for it",
                 type_name=name,
                 line=found.line or None,
             )
@@ -850,13 +866,3 @@ def _text_in(found: Mapping[str, UnitText], name: str) -> str:
 def _clip(text: str) -> str:
     shown = quoted(text)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-
-
-def _stands_in(text: str, file_text: str) -> bool:
-    """Return whether the lines of a text stand in a file, whatever their indentation."""
-    wanted, lines = (
-        [line.strip() for line in one.splitlines() if line.strip()] for one in (text, file_text)
-    )
-    return len(text.strip()) > _TELLING and any(
-        lines[at : at + len(wanted)] == wanted for at in range(len(lines) - len(wanted) + 1)
-    )

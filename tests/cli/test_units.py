@@ -9,7 +9,7 @@ import pytest
 from command_line import command
 from plugin_project import emulated
 from store_factory import MISSPELT, make_store
-from unit_project import ANSWERS, KIND, SETTINGS, translate
+from unit_project import ANSWERS, KIND, SETTINGS, record_file, translate
 from unit_work import ENGLISH, GERMAN, write_json
 
 from pytest_regen.emulator import Emulator
@@ -31,9 +31,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def recorded(here: Path) -> Path:
-    """The same with all strings, recorded."""
+    """The same with all strings, as a model wrote them."""
     write_json(here / FILE, GERMAN)
-    assert command("adopt", FILE).code == 0
+    record_file(here, here / FILE)
     return here
 
 
@@ -227,7 +227,9 @@ def test_restore_names_a_unit() -> None:
 def test_forget_what_nothing_asks_for(recorded: Path) -> None:
     """A key that the English file has no longer."""
     write_json(recorded / "locales/en.json", {"berth": ENGLISH["berth"]})
-    del sys.modules["regen_kinds"]  # Its strings are cached; each command is a process of its own.
+    sys.modules.pop(
+        "regen_kinds", None
+    )  # Its strings are cached; each command is a process of its own.
     assert "[ORPHAN]" in command("validate").err
 
     done = command("forget", FILE)
@@ -307,9 +309,9 @@ def test_status_has_a_line_per_unit(recorded: Path) -> None:
     assert following == f"  next: pytest-regen generate {FILE}"
     cells = [line.split() for line in lines]
     assert [cell[:3] for cell in cells] == [
-        ["berth", "DRIFT", "hand"],
-        ["mooring", "MISSING_UNIT", "hand"],
-        ["leave", "ok", "hand"],
+        ["berth", "DRIFT", "claude-opus-5"],
+        ["mooring", "MISSING_UNIT", "claude-opus-5"],
+        ["leave", "ok", "claude-opus-5"],
         ["extra", "ORPHAN", "-"],
     ]
     assert cells[0][4:] == ["text", "1"]
@@ -324,7 +326,7 @@ def test_status_as_json(recorded: Path) -> None:
     (report,) = done.json["files"]
     (unit,) = report["units"]
     assert (unit["state"], unit["codes"]) == ("DRIFT", ["DRIFT", "PLACEHOLDER"])
-    assert (unit["model"], unit["attempt"]) == ("hand", 1)
+    assert (unit["model"], unit["attempt"]) == ("claude-opus-5", 1)
 
 
 def test_status_of_a_store(here: Path) -> None:

@@ -113,7 +113,7 @@ def record(file: UnitFile) -> UnitFile:
                         inputs.system_sha256,
                         inputs.inputs_sha256,
                         units.texts[name].text,
-                        "sailor-1",
+                        "claude-opus-5",
                         None,
                         1,
                         "2026-11-01T08:00:00Z",

@@ -148,7 +148,7 @@ def test_a_moved_file_keeps_its_ledger(tmp_path: Path) -> None:
     units = moved.open()
     assert {name: one.model for name, one in units.ledger.entries.items()} == {
         "berth": HAND,
-        "mooring": "sailor-1",
+        "mooring": "claude-opus-5",
     }
     assert not list((tmp_path / ".regen/units/locales").rglob("*-*.json"))
     assert [past.reason for past in unit_history(moved)] == ["adopted", "forgotten"]

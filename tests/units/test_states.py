@@ -19,7 +19,7 @@ from unit_work import (
 from pytest_regen import Issue, Kind, Unit, regions
 from pytest_regen.errors import KindError, SourceError
 from pytest_regen.units.place import UnitFile, open_units
-from pytest_regen.units.work import adopt_units, rebuild_units
+from pytest_regen.units.work import adopt_units, forget_units, rebuild_units
 
 
 def all_with(code: str) -> dict[str, list[str]]:
@@ -159,11 +159,27 @@ def test_what_nothing_asks_for_is_an_orphan(tmp_path: Path) -> None:
 
     assert codes(units) == {}
     assert {issue.type_name: issue.message for issue in units.orphans} == {
-        "leave": "'leave' is in the file and in the ledger, and nothing asks for it",
-        "extra": "'extra' is in the file, and nothing asks for it",
-        "mooring": "'mooring' is in the ledger, and nothing asks for it",
+        "leave": "it is in the file and in the ledger, and nothing asks for it",
+        "extra": "it is in the file, and nothing asks for it",
+        "mooring": "it is in the ledger, and nothing asks for it",
     }
     assert {issue.severity for issue in units.orphans} == {"warning"}
+
+
+def test_what_was_deleted_is_an_error_in_ci_until_it_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the ledger has was somebody's decision; what it has not is left lying about."""
+    file = project(tmp_path)
+    write_json(tmp_path / "locales/en.json", {"berth": ENGLISH["berth"]})
+    write_json(file.path, {"berth": GERMAN["berth"], "extra": "Mehr"})
+    monkeypatch.setenv("CI", "true")
+
+    severities = {issue.type_name: issue.severity for issue in file.open().orphans}
+
+    assert severities == {"mooring": "error", "leave": "error", "extra": "warning"}
+    forget_units(file)
+    assert file.open().orphans == ()
 
 
 def test_a_file_that_cannot_be_read_fails_every_unit(tmp_path: Path) -> None:

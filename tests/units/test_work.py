@@ -107,7 +107,7 @@ def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     done = adopt_units(file)
 
     assert done.names == ("berth",)
-    after = {"model": "sailor-1", "prompt_sha256": text_hash(prompt)}
+    after = {"model": "claude-opus-5", "prompt_sha256": text_hash(prompt)}
     stored = json.loads((tmp_path / entry_name("locales/de.json", "berth")).read_text("utf-8"))
     assert stored.pop("own_inputs")
     assert stored == {"format": 1, "name": "berth", "by": "hand", "after": after}
@@ -266,7 +266,7 @@ def test_restore_brings_a_past_text_back(tmp_path: Path) -> None:
     assert past.entry.output == GERMAN["berth"]
     assert german(tmp_path) == GERMAN
     assert codes(file.open()) == {}
-    assert entry_of(file, "berth").model == "sailor-1"
+    assert entry_of(file, "berth").model == "claude-opus-5"
     assert [one.reason for one in unit_history(file, "berth")] == ["adopted", "restored"]
     assert done.history == (unit_history(file)[-1].id,)
     restore_unit(file, "berth", done.history[0])
@@ -367,12 +367,12 @@ def test_a_text_that_git_could_not_join_keeps_its_author(tmp_path: Path) -> None
     file = project(tmp_path)
     path = tmp_path / entry_name(file.place, "berth")
     entry = path.read_text("utf-8")
-    other = entry.replace("sailor-1", "sailor-2").replace("Liegeplatz", "Box")
+    other = entry.replace("claude-opus-5", "claude-haiku-4-5").replace("Liegeplatz", "Box")
     path.write_text(f"<<<<<<< HEAD\n{other}=======\n{entry}>>>>>>> other\n", "utf-8")
 
     adopt_units(file)
 
-    assert entry_of(file, "berth").model == "sailor-1"
+    assert entry_of(file, "berth").model == "claude-opus-5"
     assert codes(file.open()) == {}
 
 
