@@ -18,6 +18,7 @@ from pytest_regen.cli.output import (
     Advice,
     AsJson,
     UnitNames,
+    answer_on_stdout,
     emit_json,
     fact,
     next_step,
@@ -74,6 +75,7 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Validate stores and units; update the summary in ir.json of stores. Calls no model."""
+    answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
     validation = _Validation(project.root, project.stale, by_type, no_write, as_json)
     files = project.recorded_files(dirs)

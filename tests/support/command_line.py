@@ -33,6 +33,11 @@ class Ran:
     err: str
 
     @property
+    def told(self) -> str:
+        """Everything that people see."""
+        return self.out + self.err
+
+    @property
     def json(self) -> Any:
         """The one JSON document on stdout; fails if there is anything else."""
         return json.loads(self.out)
