@@ -114,7 +114,7 @@ def say(text: str = "", style: str = "") -> None:
     if not stream.isatty():
         # In one piece: lines of several threads must not end up in one another.
         encoding = stream.encoding or "utf-8"
-        stream.write(f"{text}\n".encode(encoding, stream.errors or "strict").decode(encoding))
+        stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
         return
     from rich.text import Text
 

@@ -14,7 +14,7 @@ def test_a_clean_store_is_fine(good: Path) -> None:
     """One line for people on stderr, nothing on stdout, exit code 0."""
     ran = command("validate", good)
 
-    assert (ran.code, ran.out) == (0, "")
+    assert (ran.code, ran.err) == (0, "")
     assert ran.told == f"{good}: 3 types, no errors\n  next: pytest\n"
 
 
@@ -46,7 +46,7 @@ def test_json_has_the_documented_shape(broken: Path) -> None:
     ran = command("validate", broken, "--json")
 
     (store,) = ran.json["stores"]
-    assert (ran.code, ran.told) == (1, "")
+    assert (ran.code, ran.err) == (1, "")
     assert (store["path"], store["ok"]) == (broken.as_posix(), False)
     assert [(type_["name"], type_["is_root"]) for type_ in store["types"]] == [
         ("ProjectDataObject", True),

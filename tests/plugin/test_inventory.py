@@ -339,3 +339,37 @@ def test_a_torn_entry_is_an_error_of_the_file(catalogue: Project) -> None:
     assert f"dropped     {name}" in done.err
     assert "everything in it is asked for" not in done.err
     assert not entry.exists()
+
+
+def test_an_import_makes_no_function_of_a_person_stale(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does an edit of the code ask for a command; nothing was asked of a model for it."""
+    monkeypatch.setenv("CI", "true")
+    edited = project.read(NAMES).replace("letters[0]", "letters[:1]")
+    project.write(NAMES, f"import base64\n\n\n{edited}")
+
+    result = project.run()
+
+    assert result.parseoutcomes() == {"passed": 3}
+    assert "STALE" not in result.stdout.str()
+
+
+def test_another_docstring_is_a_warning_for_a_persons_function(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In CI as well; `generate` asks no model for it, and one command says that it is right."""
+    monkeypatch.setenv("CI", "true")
+    project.write(NAMES, project.read(NAMES).replace("the first letter", "its first letter"))
+
+    result = project.run()
+
+    assert result.parseoutcomes() == {"passed": 3}
+    what = "STALE: the signature or the docstring has changed since a person wrote it"
+    result.stdout.fnmatch_lines(
+        [f"warning: {NAMES}::first: {what}", f"next: pytest-regen adopt {NAMES} --stale"]
+    )
+    assert command("validate").code == 0
+    assert "up to date" in command("generate", NAMES, "--check").told
+    assert command("adopt", NAMES, "--stale").code == 0
+    assert "STALE" not in project.run().stdout.str()
