@@ -99,7 +99,7 @@ class Entry:
     """Raised when a release words prompts or reads replies differently."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """The short hash of each input, by its name; none in entries of older releases."""
-    own: tuple[str, ...] = ()
+    own_inputs: tuple[str, ...] = ()
     """Short hashes of what a person's text was written for; two where git joined two lines."""
     after: Mapping[str, str] | None = None
     """The ``model`` that wrote what a person edited, and its ``prompt_sha256``."""
@@ -109,7 +109,7 @@ class Entry:
         cls, name: str, own: tuple[str, ...], after: Mapping[str, str] | None = None
     ) -> Self:
         """Return what is remembered of a text that a person wrote."""
-        return cls(name, "", "", "", "", HAND, None, 1, "", own=own, after=after)
+        return cls(name, "", "", "", "", HAND, None, 1, "", own_inputs=own, after=after)
 
     @property
     def is_by_hand(self) -> bool:
@@ -119,13 +119,13 @@ class Entry:
     @property
     def is_line(self) -> bool:
         """Whether a line of ``.regen/hand`` says all that is remembered."""
-        return bool(self.own) and self.after is None
+        return bool(self.own_inputs) and self.after is None
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the entry's file."""
         if self.after is not None:
             known = {"format": self.format, "name": self.name, "by": HAND}
-            return {**known, "own_inputs": list(self.own), "after": dict(self.after)}
+            return {**known, "own_inputs": list(self.own_inputs), "after": dict(self.after)}
         tokens = {key: value for key in _USAGE if (value := getattr(self.usage, key)) is not None}
         return {
             "format": self.format,

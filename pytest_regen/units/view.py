@@ -212,10 +212,10 @@ class FileUnits:
 
         def is_same(entry: Entry) -> bool:
             stands = self.texts.get(entry.name)
-            if stands is None or not entry.own:
+            if stands is None or not entry.own_inputs:
                 return stands is not None and stands.text == entry.output
             with suppress(KindError):
-                return self.own_hash(entry.name) in entry.own
+                return self.own_hash(entry.name) in entry.own_inputs
             return False
 
         def is_left(place: str, ledger: Ledger) -> bool:
@@ -304,7 +304,7 @@ class FileUnits:
         if entry is None:
             return ""
         if entry.is_by_hand:
-            if not entry.own or self.own_hash(name) in entry.own:
+            if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
                 return ""  # An entry of an older release cannot tell.
             unit = self.bare_unit(name)
             named = named_inputs(self.kind.inputs(unit))

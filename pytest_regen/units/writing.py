@@ -180,7 +180,7 @@ class UnitWrite:
         for name, entry in self._entries.items():
             lines.pop(name, None)
             if entry is not None and entry.is_line:
-                lines[name] = entry.own
+                lines[name] = entry.own_inputs
         made = hand_lines(lines)
         contents: dict[str, bytes | None] = {}
         if ledger.place != place:
