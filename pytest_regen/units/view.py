@@ -258,12 +258,7 @@ class FileUnits:
 
     def inputs(self, name: str) -> Inputs:
         """Return the hashes of what a unit would be made from now; raises KindError."""
-        found = call_kind(
-            self.kind,
-            "inputs",
-            lambda: dict(named_inputs(self.kind.inputs(self.bare_unit(name)))),
-            where=name,
-        )
+        found = self._named_inputs(name)
         parts = dict(zip(found, self._parts("inputs", name, found.values()), strict=True))
         part = self.kind.system_inputs
         system = self.system_sha256 if part is None else text_hash(part)
@@ -272,15 +267,17 @@ class FileUnits:
         named = {key: _short(value) for key, value in parts.items()}
         return Inputs(self.system_sha256, inputs_sha256, named)
 
+    def _named_inputs(self, name: str) -> dict[str, str | Path]:
+        kind, unit = self.kind, self.bare_unit(name)
+        return call_kind(kind, "inputs", lambda: dict(named_inputs(kind.inputs(unit))), where=name)
+
+    def _own_inputs(self, name: str) -> list[str | Path]:
+        kind, unit = self.kind, self.bare_unit(name)
+        return call_kind(kind, "own_inputs", lambda: list(kind.own_inputs(unit)), where=name)
+
     def own_hash(self, name: str) -> str:
         """Return the short hash of what a text by hand would be written for; raises KindError."""
-        found = call_kind(
-            self.kind,
-            "own_inputs",
-            lambda: list(self.kind.own_inputs(self.bare_unit(name))),
-            where=name,
-        )
-        return _short(self._parts("own_inputs", name, found))
+        return _short(self._parts("own_inputs", name, self._own_inputs(name)))
 
     def _parts(self, method: str, name: str, found: Iterable[object]) -> list[object]:
         """Return inputs as they are hashed."""
@@ -306,11 +303,10 @@ class FileUnits:
         if entry.is_by_hand:
             if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
                 return ""  # An entry of an older release cannot tell.
-            unit = self.bare_unit(name)
-            named = named_inputs(self.kind.inputs(unit))
+            named = self._named_inputs(name)
             own = [
                 next((key for key, value in named.items() if value == one), "what it is for")
-                for one in self.kind.own_inputs(unit)
+                for one in self._own_inputs(name)
             ]
             return f"{join_names(own, 'or')} has changed since a person wrote it"
         inputs = self.inputs(name)
