@@ -118,13 +118,13 @@ class Issue:
     """An error fails the item, a warning is listed."""
     file: str | None = None
     """Name of the artifact that is at fault, where that is not the source."""
-    is_by_hand: bool = False
-    """Whether it is STALE about a person's text: that fails nowhere, and no model is asked."""
     excerpt: Excerpt | None = dataclasses.field(default=None, compare=False)
     """The line at fault, for the model that wrote it; no part of ``to_json``."""
     finding: str | None = dataclasses.field(default=None, compare=False)
     """The message in the plural, without the field: ``these values are missing``. Issues of one
     code and finding are reported as one to a model; no part of ``to_json``."""
+    is_by_hand: bool = False
+    """Whether it is STALE about a person's text: that fails nowhere, and no model is asked."""
 
     @classmethod
     def of(
@@ -152,8 +152,8 @@ class Issue:
             field,
             severity_of(code),
             file,
-            excerpt=excerpt,
-            finding=finding,
+            excerpt,
+            finding,
         )
 
     @classmethod
