@@ -165,10 +165,16 @@ def store_globs(config: pytest.Config) -> dict[str, str]:
 
 
 def has_kinds(config: pytest.Config) -> bool:
-    """Return whether the project may have kinds of units, at the price of reading a few files."""
+    """Return whether the project may have units, at the price of reading a few files.
+
+    A ledger is enough: without settings nothing of what it holds would be tested.
+    """
     settings = table_of(config)
-    named = settings is not None and (settings.kinds or settings.shipped)
-    return bool(named) or any(map(_has_kind_packages, sys.path))
+    return (
+        (settings is not None and bool(settings.kinds or settings.shipped))
+        or any((config.rootpath / ".regen" / name).is_dir() for name in ("units", "hand"))
+        or any(map(_has_kind_packages, sys.path))
+    )
 
 
 def table_of(config: pytest.Config) -> "Settings | None":

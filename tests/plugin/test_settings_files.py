@@ -46,7 +46,7 @@ def test_a_slip_in_the_table_stops_pytest(
     (here / "pyproject.toml").write_text(table, "utf-8")
 
     refused(pytester, told)
-    assert told.replace("[[]", "[") in command("validate").err
+    assert told.replace("[[]", "[") in command("validate").told
 
 
 @pytest.mark.parametrize("folder", ["pkg", "pkg/tests"])
@@ -64,7 +64,7 @@ def test_a_table_below_the_root_stops_pytest(
     refused(pytester, "nothing reads it", "pkg/tests/test_it.py::test_it")
     monkeypatch.chdir(here / folder)
     refused(pytester, "nothing reads it")
-    assert f"move the table to {here / 'pyproject.toml'}" in command("status").err
+    assert f"move the table to {here / 'pyproject.toml'}" in command("status").told
 
 
 def test_a_project_below_the_root_keeps_its_table(pytester: pytest.Pytester, here: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_file_that_makes_no_root_is_missed_from_below(
     monkeypatch.chdir(here / "tests")
 
     refused(pytester, "nothing reads it")
-    assert f"next: touch {here / 'pytest.ini'}" in command("validate").err
+    assert f"next: touch {here / 'pytest.ini'}" in command("validate").told
     (here / "pytest.ini").touch()
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
@@ -116,7 +116,7 @@ def test_stores_of_the_table_are_collected_wherever_pytest_has_its_settings(
     result = pytester.runpytest_subprocess("--collect-only", "-q")
 
     result.stdout.fnmatch_lines(["generated/GET_new::Owner", "old/GET_old::Owner"])
-    assert {"generated/GET_new", "old/GET_old"} <= set(command("status").err.split())
+    assert {"generated/GET_new", "old/GET_old"} <= set(command("status").told.split())
 
 
 def test_a_glob_of_the_table_that_matches_nothing_stops_pytest(
@@ -126,7 +126,7 @@ def test_a_glob_of_the_table_that_matches_nothing_stops_pytest(
     (here / "pyproject.toml").write_text("[tool.pytest-regen]\nstores = ['gone/*']\n", "utf-8")
 
     refused(pytester, "[[]tool.pytest-regen] stores: 'gone/[*]' matches no store")
-    assert "[tool.pytest-regen] stores: 'gone/*' matches no store" in command("validate").err
+    assert "[tool.pytest-regen] stores: 'gone/*' matches no store" in command("validate").told
 
 
 def test_a_project_without_a_table_loads_nothing(pytester: pytest.Pytester, here: Path) -> None:
