@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_TABLE = re.compile(rb"""(?:^|\btool\s*\.)\s*["']?pytest[-_]regen""", re.MULTILINE)
+_TABLE = re.compile(rb"""(?:^|\btool\s*\.)\s*["']?pytest[-_]regen["']?\s*[].=]""", re.MULTILINE)
 """What a file with the table has in it, however that is written, and few other files do."""
 _OWN_FILES = (".pytest-regen.toml", "pytest-regen.toml", ".pytest_regen.toml", "pytest_regen.toml")
 """What the file without pyproject.toml is called, or may be by mistake."""

@@ -132,7 +132,8 @@ def test_a_glob_of_the_table_that_matches_nothing_stops_pytest(
 def test_a_project_without_a_table_loads_nothing(pytester: pytest.Pytester, here: Path) -> None:
     """Nor does one whose settings are other tools'."""
     (here / "pyproject.toml").write_text(
-        "[project]\nname = 'x'\nversion = '1'\ndependencies = ['pytest-regen']\n", "utf-8"
+        "[project]\nname = 'x'\nversion = '1'\ndependencies = [\n  'pytest-regen[all]>=0.1',\n]\n",
+        "utf-8",
     )
     code = "import sys, pytest; pytest.main(['-q']); print('pytest_regen.settings' in sys.modules)"
 
