@@ -4,6 +4,7 @@ import gc
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,13 @@ from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
 from pytest_regen.text import excerpt, plural
-from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
+from pytest_regen.units.loading import (
+    PYTEST_LISTS,
+    ProjectKinds,
+    PytestLists,
+    load_kinds,
+    prepare_kinds,
+)
 from pytest_regen.units.naming import (
     adopt_command,
     command,
@@ -92,11 +99,19 @@ def kinds_of(config: pytest.Config) -> ProjectKinds:
             config.stash[_KINDS] = load_kinds(
                 config.rootpath,
                 choices_of(config).settings,
-                test_files=config.getini("python_files"),
+                lists=_pytest_lists(config),
             )
         except RegenError as error:
             raise plain_usage_error(str(error)) from None
     return config.stash[_KINDS]
+
+
+def _pytest_lists(config: pytest.Config) -> PytestLists:
+    lists = dict(PYTEST_LISTS)
+    for key in lists:
+        with suppress(ValueError):  # -p no:doctest: nobody knows its settings then.
+            lists[key] = [str(value) for value in config.getini(key)]
+    return lists
 
 
 def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelection, list[str]]:

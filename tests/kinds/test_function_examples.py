@@ -261,12 +261,3 @@ def test_files_are_judged_together(tmp_path: Path, counted: list[int]) -> None:
     kind_of(tmp_path).prepare([path, other])
 
     assert counted == [2]
-
-
-def test_flags_of_pytest_count(tmp_path: Path) -> None:
-    """``doctest_optionflags`` holds for every example."""
-    pyproject = tmp_path / "pyproject.toml"
-    pyproject.write_text('[tool.pytest.ini_options]\ndoctest_optionflags = "ELLIPSIS"\n', "utf-8")
-    path = write(tmp_path, {"right": (">>> right('abc')\n'a...'", "return x")})
-
-    assert issues(kind_of(tmp_path), path) == {"right": ()}

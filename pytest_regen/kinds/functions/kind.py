@@ -18,6 +18,7 @@ from pytest_regen.kinds.functions.source import (
     read_module,
 )
 from pytest_regen.units.kind import Finding, Kind, Unit, quoted
+from pytest_regen.units.loading import PytestLists
 from pytest_regen.validation.issues import WEAKENED, Issue
 
 __all__ = ["Function", "function_kinds"]
@@ -58,6 +59,7 @@ class Function(Kind):
         style: str = "",
         path: Sequence[str] = (),
         timeout: float = _TIMEOUT,
+        lists: PytestLists | None = None,
     ) -> None:
         """Describe the modules of a project that hold such functions.
 
@@ -68,14 +70,16 @@ class Function(Kind):
             style: what the user wants of every function: a sentence or two.
             path: folders, from the root, that modules are imported from, beside the usual ones.
             timeout: seconds that the examples of one file may take.
+            lists: pytest's own settings; by default as its file has them.
         """
         self.files = tuple(files)
         self.settings: Mapping[str, Any] = {"style": style}
-        self._project = Project(root, path)
+        self._project = Project(root, path, lists)
         self.system = system_prompt(self._project, allow=allow, style=style)
         self._allow = tuple(allow)
         self._timeout = timeout
-        self._verdicts = Verdicts(self._project, {"allow": sorted(allow)})
+        flags = sorted(self._project.doctest_flags)
+        self._verdicts = Verdicts(self._project, {"allow": sorted(allow), "flags": flags})
         self._read: dict[Path, tuple[tuple[int, int], ModuleSource]] = {}
 
     @property
@@ -191,12 +195,15 @@ class Function(Kind):
         return known[1]
 
 
-def function_kinds(entries: object, root: Path) -> Sequence[Function]:
+def function_kinds(
+    entries: object, root: Path, lists: PytestLists | None = None
+) -> Sequence[Function]:
     """Return the kinds that ``functions`` in ``[tool.pytest-regen]`` names.
 
     Args:
         entries: a list of globs, or of tables with ``files`` and options.
         root: the root of the project.
+        lists: pytest's own settings; by default as its file has them.
 
     Raises:
         UsageError: an entry is wrong.
@@ -204,13 +211,13 @@ def function_kinds(entries: object, root: Path) -> Sequence[Function]:
     if not isinstance(entries, list) or not entries:
         raise _wrong("functions", entries, "a list of globs, or of tables")
     if all(isinstance(entry, str) and entry for entry in entries):
-        return [Function(root, entries)]
+        return [Function(root, entries, lists=lists)]
     if not all(isinstance(entry, dict) for entry in entries):
         raise _wrong("functions", entries, "a list of globs, or of tables")
-    return [_kind(entry, root) for entry in entries]
+    return [_kind(entry, root, lists) for entry in entries]
 
 
-def _kind(entry: Mapping[str, object], root: Path) -> Function:
+def _kind(entry: Mapping[str, object], root: Path, lists: PytestLists | None) -> Function:
     if unknown := sorted(entry.keys() - _KEYS):
         raise UsageError(
             f"{_TABLE} has the key {unknown[0]!r}",
@@ -229,6 +236,7 @@ def _kind(entry: Mapping[str, object], root: Path) -> Function:
         style=style,
         path=_texts(entry, "path", 'a list of folders such as ["lib"]', least=0),
         timeout=float(timeout),
+        lists=lists,
     )
 
 

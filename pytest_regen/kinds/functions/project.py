@@ -1,7 +1,6 @@
 """What code of a project may import, and where its own modules lie: read from files alone."""
 
 import ast
-import doctest
 import os
 import re
 import sys
@@ -15,6 +14,7 @@ from typing import Any, Final
 from pytest_regen.canonical import canonical_hash, file_hash
 from pytest_regen.errors import UsageError
 from pytest_regen.kinds.functions.source import parse
+from pytest_regen.units.loading import PytestLists, read_pytest_lists
 
 __all__ = ["Project"]
 
@@ -30,14 +30,18 @@ class Project:
     Args:
         root: of the project, where its pyproject.toml may lie.
         path: more folders, from the root, that modules are imported from.
+        lists: pytest's own settings; by default as its file has them.
 
     Raises:
         UsageError: pyproject.toml is no TOML.
     """
 
-    def __init__(self, root: Path, path: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path, path: Sequence[str] = (), lists: PytestLists | None = None
+    ) -> None:
         self.root = root
         self._more = tuple(path)
+        self._lists = lists or read_pytest_lists(root)
         self._table = _load(root / "pyproject.toml")
         self._states: dict[Path, tuple[str, dict[Path, _Stamp], str]] = {}
         """By module: its text, the files it depends on as they stood, and the hash of all that."""
@@ -45,18 +49,14 @@ class Project:
     @cached_property
     def import_path(self) -> tuple[Path, ...]:
         """The folders of modules: as said, pytest's ``pythonpath``, ``src``, the root."""
-        ini = _get(self._table, "tool", "pytest", "ini_options", "pythonpath")
-        named = ini.split() if isinstance(ini, str) else ini if isinstance(ini, list) else []
-        folders = [self.root / str(name) for name in (*self._more, *named)]
+        folders = [self.root / name for name in (*self._more, *self._lists["pythonpath"])]
         folders += [self.root / "src", self.root]
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
-    @cached_property
-    def doctest_flags(self) -> int:
-        """The flags of ``doctest`` that pytest's ``doctest_optionflags`` sets for all examples."""
-        ini = _get(self._table, "tool", "pytest", "ini_options", "doctest_optionflags")
-        named = ini.split() if isinstance(ini, str) else ini if isinstance(ini, list) else []
-        return sum({doctest.OPTIONFLAGS_BY_NAME.get(str(name), 0) for name in named})
+    @property
+    def doctest_flags(self) -> Sequence[str]:
+        """The names of the flags that pytest's ``doctest_optionflags`` sets for all examples."""
+        return self._lists["doctest_optionflags"]
 
     @cached_property
     def python(self) -> tuple[int, int]:

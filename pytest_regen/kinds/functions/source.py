@@ -34,7 +34,7 @@ __all__ = [
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 for _name in ("ALLOW_UNICODE", "ALLOW_BYTES", "NUMBER"):
-    # pytest's own flags: examples that name them can be read, and are compared without them.
+    # pytest's own flags: examples may name them before pytest has made them known.
     doctest.register_optionflag(_name)
 
 _STUBS: Final = "NotImplementedError"
