@@ -90,7 +90,7 @@ def _escape(match: re.Match[str]) -> str:
 
 _MARK = re.compile(
     r"(?P<opens><think(?:ing)?>)|(?P<closes></think(?:ing)?>)"
-    r"|^[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$",
+    r"|^[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>(?:(?!</think(?:ing)?>)[^\n])*)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CLOSES = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
@@ -102,10 +102,10 @@ _QUOTED = re.compile(r'["`]|//|/\*|^\s*\*')
 def without_thinking(text: str) -> str:
     """Return ``text`` without what is between think tags, in any case, closed or not.
 
-    A tag inside a fence, or behind a quotation mark or the beginning of a comment, is text like any
+    A byte order mark before it is left out, too. A tag inside a fence, or behind a quotation mark or the beginning of a comment, is text like any
     other. Of a reply without the first tag, all is left out up to the last one.
     """
-    return _strip_thinking(text, is_open=False)[0]
+    return _strip_thinking(text.removeprefix("\ufeff"), is_open=False)[0]
 
 
 def pieces_without_thinking(pieces: Sequence[str]) -> tuple[str, ...]:
@@ -146,8 +146,9 @@ def _strip_thinking(text: str, *, is_open: bool) -> tuple[str, bool]:
             kept.append(text[position : mark.start()])
             position, is_open = mark.end(), True
         elif mark["closes"] and not (line.has_text and _REST.match(text, mark.end())):
-            # Closed but never opened, at the start or end of a line: all before it was thinking.
-            kept.clear()
+            # Closed but never opened, at the start or end of a line: all before it was thinking,
+            # unless nothing comes after it.
+            kept = [] if text[mark.end() :].strip() else [text[position : mark.start()]]
             position = mark.end()
             line.begin()
     rest = "" if is_open else text[position:]
