@@ -13,6 +13,7 @@ __all__ = [
     "pieces_without_thinking",
     "plural",
     "quote",
+    "visible",
     "without_thinking",
 ]
 
@@ -65,6 +66,16 @@ def flatten(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
+_TRICKS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+def visible(text: object) -> str:
+    """Return a text in which nothing hides, moves a cursor or recolours a screen; lines stay."""
+    return _TRICKS.sub(lambda found: repr(found[0])[1:-1], str(text))
+
+
 def in_quotes(value: str | int) -> str:
     r"""Return a name or a piece of code in quotes, on one line, as it is.
 
@@ -102,8 +113,9 @@ _QUOTED = re.compile(r'["`]|//|/\*|^\s*\*')
 def without_thinking(text: str) -> str:
     """Return ``text`` without what is between think tags, in any case, closed or not.
 
-    A byte order mark before it is left out, too. A tag inside a fence, or behind a quotation mark or the beginning of a comment, is text like any
-    other. Of a reply without the first tag, all is left out up to the last one.
+    A byte order mark before it is left out, too. A tag inside a fence, or behind a quotation mark
+    or the beginning of a comment, is text like any other. Of a reply without the first tag, all is
+    left out up to the last one.
     """
     return _strip_thinking(text.removeprefix("\ufeff"), is_open=False)[0]
 

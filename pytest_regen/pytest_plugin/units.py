@@ -19,7 +19,7 @@ from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
-from pytest_regen.text import excerpt, plural
+from pytest_regen.text import excerpt, plural, visible
 from pytest_regen.units.loading import (
     PYTEST_LISTS,
     ProjectKinds,
@@ -427,10 +427,11 @@ class UnitItem(pytest.Item):
         for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
             entry.lines = [text_from_here(line, self.config) for line in entry.lines]
             if isinstance(error, KindError) and error.trace:
-                entry.lines += ["", *error.trace.splitlines()]
+                entry.lines += ["", *map(visible, error.trace.splitlines())]
         crash = text.reprcrash
         if crash is not None:
-            crash.message = error.summary if isinstance(error, WrongUnitError) else error.what
+            message = error.summary if isinstance(error, WrongUnitError) else error.what
+            crash.message = text_from_here(message, self.config)
             crash.path = str(self.file)
             crash.lineno = (isinstance(error, WrongUnitError) and error.issues[0].line) or 1
         return text

@@ -1,4 +1,4 @@
-"""Flags of doctest are pytest's own: each example comes out as ``pytest --doctest-modules`` says."""
+"""Flags of doctest are pytest's own: an example comes out as ``pytest --doctest-modules`` says."""
 
 import pytest
 
