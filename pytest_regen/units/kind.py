@@ -54,6 +54,8 @@ class Unit:
     file_text: str
     """The whole file with ``text`` in it; empty in ``prompt`` and ``inputs``."""
     kind: "Kind"
+    is_by_hand: bool = False
+    """In ``check``, whether somebody wrote or adopted the text: no model did."""
     tests: tuple[str, ...] = ()
     """In ``weakens``, the sources of the tests that asked for the candidate."""
     failures: tuple[str, ...] = ()

@@ -24,8 +24,10 @@ __all__ = ["Asked", "FileUnits", "Ignored", "Inputs"]
 Ignored = Callable[[str], Collection[str]]
 """Returns the codes that are not reported for a unit, by its id."""
 
-_UNREADABLE: Final = frozenset({"EMPTY_OUTPUT", "MISSING_UNIT", "SYNTAX", "TRUNCATED"})
-"""Codes of a text that never replaces one without them."""
+_UNREADABLE: Final = frozenset(
+    {"EMPTY_OUTPUT", "MISSING_UNIT", "NOT_ALLOWED", "SYNTAX", "TRUNCATED", "UNDEFINED_NAME"}
+)
+"""Codes of a text that never replaces one without them: because of one nothing else was tried."""
 
 _CLEAN: Final = Score()
 _SHOWN: Final = 120
@@ -187,8 +189,9 @@ class FileUnits:
 
     def unit(self, name: str) -> Unit:
         """Return a unit as ``check`` sees it."""
-        found = self.texts.get(name)
-        return Unit(name, self.path, found.text if found else "", self.text, self.kind)
+        found, entry = self.texts.get(name), self.entry(name)
+        text, is_by_hand = found.text if found else "", entry is not None and entry.model == HAND
+        return Unit(name, self.path, text, self.text, self.kind, is_by_hand)
 
     def prompt(self, name: str) -> str:
         """Return what is asked for; raises KindError."""

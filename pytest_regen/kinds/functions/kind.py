@@ -40,6 +40,8 @@ class _Work(NamedTuple):
     names: tuple[str, ...]
     key: str
     """Of their verdicts."""
+    is_by_hand: bool = False
+    """Whether no model wrote them: then they may use what others may not."""
 
 
 class Function(Kind):
@@ -122,16 +124,22 @@ class Function(Kind):
     def check(self, unit: Unit) -> Iterator[Finding]:
         """Yield what is wrong with the code: what can be seen, then what its examples show."""
         key = self._verdicts.key(unit.path, unit.file_text)
-        found = self._verdicts.get(key, unit.name)
-        if found is None:
-            module = read_module(unit.file_text)
-            # A file as it stands is judged as a whole, a candidate by itself.
-            is_stored = module is self._module(unit.path)
-            self._judge(
-                [_Work(unit.path, module, tuple(module.places) if is_stored else (unit.name,), key)]
-            )
-            found = self._verdicts.get(key, unit.name) or ()
+        module = read_module(unit.file_text)
+        # A file as it stands is judged as a whole, a candidate by itself.
+        is_stored = module is self._module(unit.path)
+        names = tuple(module.places) if is_stored else (unit.name,)
+        found = self._verdict(unit.name, _Work(unit.path, module, names, key))
+        if unit.is_by_hand and any(issue.code == "NOT_ALLOWED" for issue in found):
+            work = _Work(unit.path, module, (unit.name,), f"{key}-by-hand", is_by_hand=True)
+            found = self._verdict(unit.name, work)
         yield from found
+
+    def _verdict(self, name: str, work: "_Work") -> Sequence[Issue]:
+        found = self._verdicts.get(work.key, name)
+        if found is None:
+            self._judge([work])
+            found = self._verdicts.get(work.key, name) or ()
+        return found
 
     def weakens(self, old: Unit, new: Unit) -> Iterable[Finding]:
         """Return by what new code is tested less than the old."""
@@ -173,7 +181,8 @@ class Function(Kind):
             if all(issue.code != "SYNTAX" for issue in issues):
                 place = work.module.places[name]
                 cheats = find_cheats(nodes_of(work.module, place), place)
-                found[name] = (*issues, *cheats)
+                kept = (one for one in issues if one.code != "NOT_ALLOWED" or not work.is_by_hand)
+                found[name] = (*kept, *cheats)
         return found
 
     def _examples(self, work: "_Work", seen: Mapping[str, Sequence[Issue]]) -> Examples:

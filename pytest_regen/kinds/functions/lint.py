@@ -126,6 +126,7 @@ class _Code:
     def __init__(self, module: ModuleSource, names: Collection[str]) -> None:
         text = module.with_bodies(names)
         self.tree = parse(text)
+        self._own = module.tree
         _compile(text)
         self.table = symtable.symtable(text, "<module>", "exec")
         self.nodes: dict[str, list[ast.AST]] = {name: [] for name in names}
@@ -135,12 +136,9 @@ class _Code:
         self._sort({module.marks[name]: module.places[name] for name in names})
 
     @cached_property
-    def has_star(self) -> bool:
-        """Whether the module imports names that cannot be listed: ``from … import *``."""
-        return any(
-            isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
-            for node in self.tree.body
-        )
+    def has_unlisted(self) -> bool:
+        """Whether the user's own lines bind names in the module that nobody can list."""
+        return any(map(_binds_unlisted, ast.walk(self._own)))
 
     def _sort(self, places: Mapping[Marks, Place]) -> None:
         owners = {line: place for marks, place in places.items() for line in range(*marks) if line}
@@ -225,7 +223,7 @@ def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
 
 def _check_names(code: _Code, place: Place) -> Iterator[Issue]:
     """Yield each name that nothing defines, once, on the line of its first use."""
-    if code.has_star:
+    if code.has_unlisted:
         return
     function = next(_tables_at(code.table, place), None)
     if function is None:
@@ -240,6 +238,20 @@ def _check_names(code: _Code, place: Place) -> Iterator[Issue]:
     for name, line in sorted(lines.items(), key=lambda item: item[1]):
         message = f"{name} is not defined: neither the module nor the code defines or imports it"
         yield _issue("UNDEFINED_NAME", message, place, line)
+
+
+def _binds_unlisted(node: ast.AST) -> bool:
+    match node:
+        case ast.ImportFrom(names=[ast.alias(name="*")]):
+            return True
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="globals")), ctx=ast.Store()):
+            return True  # boltons/statsutils.py
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="globals")), attr="update"):
+            return True
+        case ast.Call(func=ast.Name(id="exec")):
+            return True
+        case _:
+            return False
 
 
 def _is_bound(symbol: symtable.Symbol) -> bool:
