@@ -19,6 +19,7 @@ from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
+from pytest_regen.regeneration.flow import stages
 from pytest_regen.text import excerpt, plural, visible
 from pytest_regen.units.loading import (
     PYTEST_LISTS,
@@ -64,6 +65,7 @@ __all__ = [
     "select_units",
     "unit_nodes",
     "units_of",
+    "waves_of",
 ]
 
 DAMAGED = "file"
@@ -272,6 +274,23 @@ def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
             )
         found.append((path, _known_name(config, path, text)))
     return found
+
+
+def waves_of(items: Sequence[pytest.Item]) -> Sequence[Sequence[pytest.Item]]:
+    """Return items in groups: the units that one uses stand in groups before it."""
+    waves: dict[int, list[pytest.Item]] = {}
+    by_file: dict[Path, dict[str, pytest.Item]] = {}
+    for item in items:
+        if isinstance(item, UnitItem) and item.check.file.has_users:
+            by_file.setdefault(item.file, {})[item.unit] = item
+        else:
+            waves.setdefault(0, []).append(item)
+    for units in by_file.values():
+        first = next(iter(units.values()))
+        assert isinstance(first, UnitItem)  # as above
+        for number, names in enumerate(stages(first.check.units, list(units))):
+            waves.setdefault(number, []).extend(units[name] for name in names)
+    return [wave for _, wave in sorted(waves.items())]
 
 
 def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[str, Any]]:

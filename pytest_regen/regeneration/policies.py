@@ -80,7 +80,8 @@ class Change:
 
     def _is_no_worse_but_for(self, name: str) -> bool:
         before, after = self.before, self.after
-        others = {self.name, *before.names, *after.names} - {name}
+        # Those that use the piece are looked at after it, and asked for where they are wrong.
+        others = {self.name, *before.names, *after.names} - {name, *before.users(self.name)}
         return all(after.score(other).is_no_worse_than(before.score(other)) for other in others)
 
 

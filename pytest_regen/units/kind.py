@@ -110,6 +110,13 @@ class Kind:
         """Return the text in a reply: the only fenced block, the last of several, or all of it."""
         return extract_text(reply)
 
+    def uses(self, unit: Unit) -> Iterable[str]:
+        """Return the names of units of the same file without which ``check`` may fail this one.
+
+        Where several fail, these are asked for first, and the unit is checked again after them.
+        """
+        return ()
+
     def is_empty(self, unit: Unit) -> bool:
         """Return whether the text is a stub that is still to be generated."""
         return not unit.text.strip()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_regen.errors import SourceError, UsageError
+from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats
 from pytest_regen.kinds.functions.lint import check_code, nodes_of
@@ -111,6 +112,10 @@ class Function(Kind):
         """Return the code in a reply, whether it is the body, the function or a part of it."""
         module = self._module(unit.path)
         return code_in(reply, module, module.places[unit.name])
+
+    def uses(self, unit: Unit) -> Iterable[str]:
+        """Return the units that code and examples name."""
+        return used_units(read_module(unit.file_text))[unit.name]
 
     def is_empty(self, unit: Unit) -> bool:
         """Return whether the code is a stub: ``...``, ``pass`` or ``raise NotImplementedError``."""
