@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 __all__ = [
     "excerpt",
+    "fenced_blocks",
     "flatten",
     "in_quotes",
     "join_names",
@@ -197,6 +198,24 @@ def _fence_after(fence: str, mark: re.Match[str]) -> str:
         return run if run[0] == "~" or "`" not in mark["info"] else ""
     is_end = run[0] == fence[0] and len(run) >= len(fence) and not mark["info"].strip()
     return "" if is_end else fence
+
+
+_FENCE: Final = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
+
+
+def fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the fenced blocks of a reply: info string, and code; the last may not be closed."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        opening = _FENCE.fullmatch(lines[at])
+        at += 1
+        if opening is None or (opening["run"][0] == "`" and "`" in opening["info"]):
+            continue
+        closing = re.compile(rf"\s*{opening['run'][0]}{{{len(opening['run'])},}}\s*")
+        end = next((n for n in range(at, len(lines)) if closing.fullmatch(lines[n])), len(lines))
+        yield opening["info"].strip(), "\n".join(lines[at:end])
+        at = end + 1
 
 
 def excerpt(

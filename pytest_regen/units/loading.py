@@ -103,7 +103,7 @@ def read_pytest_lists(root: Path) -> PytestLists:
     lists = dict(PYTEST_LISTS)
     for file in filter(Path.is_file, map(root.joinpath, _PYTEST_FILES)):
         try:
-            values: Mapping[str, object] | None = load_config_dict_from_file(file)
+            values: Mapping[str, Any] | None = load_config_dict_from_file(file)
         except (PytestUsageError, Failed) as error:
             raise UsageError(
                 f"{file} cannot be read", why=str(error), hint="correct the file"
@@ -112,7 +112,7 @@ def read_pytest_lists(root: Path) -> PytestLists:
             continue
         for key in lists.keys() & values.keys():
             value = getattr(values[key], "value", values[key])  # pytest 9 wraps it
-            lists[key] = shlex.split(value) if isinstance(value, str) else value
+            lists[key] = shlex.split(value) if isinstance(value, str) else list(value)
         break
     return lists
 

@@ -80,7 +80,7 @@ def test_no_foreign_text_moves_the_cursor(pytester: pytest.Pytester) -> None:
     texts = (f"# [REGEN:BEGIN {name}]\n\x1b[2J\n# [REGEN:END {name}]\n" for name in ("a", "raises"))
     (pytester.path / "notes.txt").write_text("".join(texts), "utf-8")
 
-    result = pytester.runpytest_inprocess("-o", "regen_annotations=always")
+    result = pytester.runpytest_subprocess("-o", "regen_annotations=always")
 
     result.assert_outcomes(failed=2)
     assert result.stdout.str().count("\\x1b[2J") > 3

@@ -55,7 +55,7 @@ def module(bodies: Mapping[str, str]) -> str:
     return "\n\n".join((*parts, HELPER))
 
 
-def write(root: Path, wrong: Mapping[str, str]) -> UnitFile:
+def write(root: Path, wrong: dict[str, str]) -> UnitFile:
     """Write the module with some bodies wrong, recorded as it stands."""
     (root / FILE).write_text(module(RIGHT | wrong), "utf-8")
     settings = '[tool.pytest.ini_options]\n[tool.pytest-regen]\nfunctions = ["*_of.py"]\n'

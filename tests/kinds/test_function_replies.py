@@ -101,11 +101,6 @@ def test_every_form_gives_the_same_code(reply: str) -> None:
     assert code(reply) == BODY
 
 
-def test_a_first_line_that_lost_its_indentation() -> None:
-    """Only the first line stands at the margin, as where a model goes on after the marker."""
-    assert code(fenced("x = 1\n    return x")) == "x = 1\nreturn x"
-
-
 def test_imports_and_helpers_move_into_the_body() -> None:
     """The module's own are left out; what it lacks comes along."""
     reply = (

@@ -31,28 +31,23 @@ _CALLS: Final[Mapping[str, str]] = {
 """Builtins that a body does not call; a module cannot import them, so only ``allow`` lets them."""
 
 _MODULES: Final[Mapping[str, str]] = {
-    "asyncio.subprocess": "starts processes",
+    **dict.fromkeys(
+        ("asyncio.subprocess", "multiprocessing", "pty", "subprocess", "webbrowser"),
+        "starts processes",
+    ),
+    **dict.fromkeys(
+        ("ftplib", "http.client", "http.server", "smtplib", "socket", "socketserver"),
+        "uses the network",
+    ),
+    "urllib.request": "uses the network",
     "ctypes": "reaches into memory",
-    "ftplib": "uses the network",
-    "http.client": "uses the network",
-    "http.server": "uses the network",
-    "imaplib": "uses the network",
     "importlib": "imports what no reader can see",
     "marshal": "loads code",
-    "multiprocessing": "starts processes",
     "os": "reaches files and processes",
     "pickle": "runs what data says",
-    "poplib": "uses the network",
-    "pty": "starts processes",
     "runpy": "runs files as code",
     "shutil": "changes files",
     "signal": "changes the whole process",
-    "smtplib": "uses the network",
-    "socket": "uses the network",
-    "socketserver": "uses the network",
-    "subprocess": "starts processes",
-    "urllib.request": "uses the network",
-    "webbrowser": "starts processes",
 }
 """Modules that a body does not import by itself; where the user's module has them, it may."""
 
@@ -207,14 +202,10 @@ def _check_version(project: Project, module: ModuleSource, place: Place) -> Iter
 
 
 def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(text, feature_version=version)
-        except SyntaxError as error:
-            return error
-        except (ValueError, RecursionError, MemoryError):
-            return None  # The parser does not know that version.
+    try:
+        parse(text, version)
+    except SyntaxError as error:
+        return error
     return None
 
 
@@ -333,16 +324,15 @@ class _Uses:
             if file is not None or self._is_let(module) or self._is_let(whole):
                 continue
             if not self._project.may_import(module, self._path):
-                yield node.lineno, self._foreign(module)
+                top = module.partition(".")[0]
+                yield (
+                    node.lineno,
+                    f"imports {top}, which is neither of the standard library nor of the project "
+                    "nor among its dependencies",
+                )
             elif not {module, whole} & _HARMLESS and (known := self._listed(module, whole)):
-                yield node.lineno, f"imports {known}, which {_MODULES[known]}; {self._way(known)}"
-
-    def _foreign(self, module: str) -> str:
-        top = module.partition(".")[0]
-        return (
-            f"imports {top}, which is neither of the standard library nor of the project nor among "
-            "its dependencies"
-        )
+                way = f"neither does the module import {known} nor do the settings allow it"
+                yield node.lineno, f"imports {known}, which {_MODULES[known]}; {way}"
 
     def _listed(self, module: str, whole: str) -> str:
         """Return the listed module that an import names or lies in."""
@@ -361,9 +351,6 @@ class _Uses:
         parts = name.split(".")
         prefixes = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
         return bool(prefixes & (self._imported | self._allow))
-
-    def _way(self, name: str) -> str:
-        return f"neither does the module import {name} nor do the settings allow it"
 
     def _calls(self, node: ast.AST) -> Iterator[tuple[int, str]]:
         line = getattr(node, "lineno", 0)

@@ -6,7 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any, Final
@@ -107,7 +107,7 @@ class Project:
                 for alias in node.names:
                     yield alias.name, None, self.find(alias.name, folder)
             elif isinstance(node, ast.ImportFrom):
-                base = _absolute(node, package)
+                base = _above(node.module or "", node.level, package)
                 for alias in node.names:
                     inner = self.find(f"{base}.{alias.name}", folder)
                     yield base, alias.name, inner or self.find(base, folder)
@@ -178,20 +178,11 @@ class Project:
 
     def _imports_of(self, path: Path, data: bytes) -> Sequence[tuple[Path | None, str]]:
         try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
+            tree = _import_statements(data.decode("utf-8"))
+        except (UnicodeDecodeError, SyntaxError):
             return ()
-        found = {
-            (self._resolve(module, level, name, path), module.partition(".")[0])
-            for module, level, name in _imported_names(text)
-        }
+        found = {(file, name.partition(".")[0]) for name, _, file in self.imported(path, tree)}
         return sorted(found, key=str)
-
-    def _resolve(self, module: str, level: int, name: str, path: Path) -> Path | None:
-        own, folder = self.module_of(path)
-        package = own if path.name == "__init__.py" else own.rpartition(".")[0]
-        base = _above(module, level, package)
-        return (self.find(f"{base}.{name}", folder) if name else None) or self.find(base, folder)
 
 
 _Stamp = tuple[int, int, int] | None
@@ -230,23 +221,10 @@ def _get(table: object, *keys: str) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _imported_names(text: str) -> frozenset[tuple[str, int, str]]:
-    """Return what a module imports, in functions too: module, level, name taken from it."""
-    try:
-        tree = parse(text)
-    except SyntaxError:
-        return frozenset()
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {(alias.name, 0, "") for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {(node.module or "", node.level, alias.name) for alias in node.names}
-    return frozenset(found)
-
-
-def _absolute(node: ast.ImportFrom, package: str) -> str:
-    return _above(node.module or "", node.level, package)
+def _import_statements(text: str) -> ast.Module:
+    """Return what a module imports, in functions too."""
+    nodes = ast.walk(parse(text))
+    return ast.Module([one for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)], [])
 
 
 def _above(module: str, level: int, package: str) -> str:
