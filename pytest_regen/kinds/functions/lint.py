@@ -324,12 +324,8 @@ class _Uses:
             if file is not None or self._is_let(module) or self._is_let(whole):
                 continue
             if not self._project.may_import(module, self._path):
-                top = module.partition(".")[0]
-                yield (
-                    node.lineno,
-                    f"imports {top}, which is neither of the standard library nor of the project "
-                    "nor among its dependencies",
-                )
+                where = "of the standard library nor of the project nor among its dependencies"
+                yield node.lineno, f"imports {module.partition('.')[0]}, which is neither {where}"
             elif not {module, whole} & _HARMLESS and (known := self._listed(module, whole)):
                 way = f"neither does the module import {known} nor do the settings allow it"
                 yield node.lineno, f"imports {known}, which {_MODULES[known]}; {way}"

@@ -168,7 +168,7 @@ def _find_function(tree: ast.Module | None, place: Place) -> Function | None:
         return None
     names = place.qualname.split(".")
     found = (function_at(tree, ".".join(names[start:])) for start in range(len(names)))
-    return next(filter(None, found), None)
+    return next((one for one in found if one is not None), None)
 
 
 def _without_docstring(text: str, place: Place) -> str:
