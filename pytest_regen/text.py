@@ -5,19 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-__all__ = [
-    "excerpt",
-    "fenced_blocks",
-    "flatten",
-    "in_quotes",
-    "join_names",
-    "pieces_without_thinking",
-    "plural",
-    "quote",
-    "visible",
-    "without_thinking",
-]
-
 _LINES_AROUND: Final = 2
 _MAX_NAMES: Final = 8
 _MAX_LENGTH: Final = 60

@@ -9,16 +9,6 @@ from pytest_regen.html import Child, Html, element
 from pytest_regen.pytest_plugin.report import Json
 from pytest_regen.text import plural, visible
 
-__all__ = [
-    "Boxes",
-    "cassette_boxes",
-    "cause_boxes",
-    "command_line",
-    "error_box",
-    "name_of",
-]
-
-
 _CODE_IN_WORDS: Final = re.compile(r"`([^`\n]+)`")
 
 _REASONS: Final = {

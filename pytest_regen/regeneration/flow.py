@@ -39,8 +39,6 @@ from pytest_regen.regeneration.values import (
 )
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Check", "Work", "source_diff", "stages", "work", "work_steps"]
-
 Check = Callable[[], Sequence[Feedback]]
 """Calls the asking test again and returns what it reports; nothing when it passes."""
 
@@ -109,8 +107,9 @@ def work_steps(
     held = HeldPlace(place, settings.pending, feedback) if settings.pending else None
     if held is not None:
         view = held.open() if view is None else held.with_waiting(view)
-    task = Work(held or place, place.open() if view is None else view, names, feedback, held)
+    view = place.open() if view is None else view
     names = tuple(dict.fromkeys(names))
+    task = Work(held or place, view, names, feedback, held, rounds=rounds)
     if policy.is_draft:
         yield from _round(task, policy, names, settings, check)
         policy, rounds = policy.then, rounds - 1
@@ -194,6 +193,8 @@ class Work(Generic[V]):
         names: Iterable[str],
         feedback: Sequence[Feedback],
         held: HeldPlace[V] | None = None,
+        *,
+        rounds: int = 1,
     ) -> None:
         self.before = self.view = view
         """What the place held, and what it holds now."""
@@ -207,7 +208,8 @@ class Work(Generic[V]):
         self._drafted: V | None = None
         """What the place held when errors were found in it first."""
         self._pieces = {
-            name: _Piece(HealResult(name, None), tuple(feedback)) for name in dict.fromkeys(names)
+            name: _Piece(HealResult(name, None, allowed=rounds), tuple(feedback))
+            for name in dict.fromkeys(names)
         }
         self._round = 0
         self._drafts = self._drafts_done = 0

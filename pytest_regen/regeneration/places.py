@@ -20,8 +20,6 @@ from pytest_regen.regeneration.values import (
 )
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Place", "PlaceUpdate", "Trial", "V", "View"]
-
 
 class View(Protocol):
     """What a place holds at one moment, with what is wrong with it. A value."""

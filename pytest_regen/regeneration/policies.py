@@ -14,20 +14,6 @@ from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Feedback, Mark
 from pytest_regen.validation.issues import WEAKENED, Issue, ValidationResult
 
-__all__ = [
-    "Change",
-    "Generate",
-    "Heal",
-    "Policy",
-    "Regenerate",
-    "fixable",
-    "fixable_issues",
-    "merge_findings",
-    "pages_at_fault",
-    "signature",
-    "without_marks",
-]
-
 _UNFIXABLE_CODES = frozenset(
     {
         "CONFLICT",

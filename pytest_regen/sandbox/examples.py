@@ -15,8 +15,6 @@ from pytest_regen.sandbox.levels import Level
 from pytest_regen.sandbox.processes import Limits
 from pytest_regen.sandbox.questions import Answer, Job, Module, Raised, Result, ask
 
-__all__ = ["ExampleFailure", "ExamplesResult", "run_examples", "without_examples"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExampleFailure:

@@ -24,19 +24,6 @@ from pytest_regen.units.kind import Kind, call_kind
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = [
-    "ENTRY_POINTS",
-    "PYTEST_LISTS",
-    "KindOfFile",
-    "ProjectKinds",
-    "PytestLists",
-    "fits_glob",
-    "has_kinds",
-    "load_kinds",
-    "prepare_kinds",
-    "read_pytest_lists",
-]
-
 ENTRY_POINTS: Final = "pytest_regen.kinds"
 
 PytestLists = Mapping[str, Sequence[str]]

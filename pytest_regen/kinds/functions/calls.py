@@ -7,8 +7,6 @@ from functools import lru_cache
 from pytest_regen.kinds.functions.lint import nodes_of
 from pytest_regen.kinds.functions.source import ModuleSource, Place, parse
 
-__all__ = ["used_units"]
-
 
 @lru_cache(maxsize=16)
 def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:

@@ -22,8 +22,6 @@ from pytest_regen.units.kind import Finding, Kind, Unit, quoted
 from pytest_regen.units.loading import PytestLists
 from pytest_regen.validation.issues import WEAKENED, Issue
 
-__all__ = ["Function", "function_kinds"]
-
 _TABLE: Final = "[[tool.pytest-regen.functions]]"
 _KEYS: Final = {"files", "allow", "style", "path", "timeout"}
 _HINT: Final = 'write `functions = ["src/acme/*.py"]` in [tool.pytest-regen]'

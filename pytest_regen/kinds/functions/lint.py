@@ -18,8 +18,6 @@ from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import Marks, ModuleSource, Place, parse
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["check_code", "nodes_of"]
-
 _CALLS: Final[Mapping[str, str]] = {
     "eval": "runs text as code",
     "exec": "runs text as code",

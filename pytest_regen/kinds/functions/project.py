@@ -16,8 +16,6 @@ from pytest_regen.errors import UsageError
 from pytest_regen.kinds.functions.source import parse
 from pytest_regen.units.loading import PytestLists, read_pytest_lists
 
-__all__ = ["Project"]
-
 _OLDEST: Final = (3, 11)
 """The first version of Python that this package itself runs on."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

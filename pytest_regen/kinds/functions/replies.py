@@ -24,8 +24,6 @@ from pytest_regen.kinds.functions.source import (
 from pytest_regen.regions import Marked
 from pytest_regen.text import fenced_blocks, without_thinking
 
-__all__ = ["code_in"]
-
 _PYTHON: Final = frozenset({"", "python", "py", "python3", "py3", "{python}", "{.python}"})
 _MARKER: Final = re.compile(r"[ \t]*#+[ \t]*\[REGEN:(?:BEGIN|END)[ \t]+[^\]\n]+\][ \t]*")
 

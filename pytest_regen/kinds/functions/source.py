@@ -19,20 +19,6 @@ from typing import Final, NamedTuple
 from pytest_regen.errors import RegionError
 from pytest_regen.regions import Marked, Span
 
-__all__ = [
-    "FunctionRegion",
-    "ModuleSource",
-    "Place",
-    "comments_of",
-    "first_line",
-    "function_at",
-    "is_stub",
-    "is_text",
-    "parse",
-    "read_module",
-    "same_code",
-]
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 for _name in ("ALLOW_UNICODE", "ALLOW_BYTES", "NUMBER"):
