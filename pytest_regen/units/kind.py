@@ -10,6 +10,7 @@ from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region
 from pytest_regen.suppressions import find_directives
 from pytest_regen.text import fenced_blocks, without_thinking
+from pytest_regen.text import quote as quoted
 from pytest_regen.units.naming import encode_name
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
