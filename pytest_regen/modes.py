@@ -12,6 +12,7 @@ __all__ = [
     "BEHAVIOUR_POLICIES",
     "POLICIES",
     "RECORD_MODES",
+    "SANDBOX_LEVELS",
     "SERVICES",
     "STALE_POLICIES",
     "TABLE_PROVIDER",
@@ -20,6 +21,7 @@ __all__ = [
     "BehaviourPolicy",
     "FindingPolicy",
     "RecordMode",
+    "SandboxLevel",
     "StalePolicy",
     "effective_provider",
     "is_ci",
@@ -57,6 +59,11 @@ AnnotationPolicy = Literal["auto", "never", "always"]
 """Whether what is wrong is printed as GitHub reads it; ``auto``: where GitHub Actions runs it."""
 
 ANNOTATION_POLICIES: tuple[AnnotationPolicy, ...] = get_args(AnnotationPolicy)
+
+SandboxLevel = Literal["bwrap", "namespace", "process"]
+"""How far code that a model wrote is kept apart; strongest first."""
+
+SANDBOX_LEVELS: tuple[SandboxLevel, ...] = get_args(SandboxLevel)
 
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""

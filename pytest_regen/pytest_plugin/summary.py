@@ -105,7 +105,9 @@ class Record:
     next: str = ""
     """The command that ends the warnings."""
     sandbox: str = ""
-    """The level at which code was run, if any was."""
+    """The level of the sandbox that verdicts came from, if any did."""
+    has_run: bool = False
+    """Whether code was run at it, here and now."""
     old_modules: list[str] = field(default_factory=list)
     """Files that were healed after this process had imported them: the test ran on what was."""
     passed_apart: bool = False
@@ -219,8 +221,10 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
     if report.when != "call":
         return
-    if level := used_sandbox():
+    level, has_run = used_sandbox()
+    if level:
         _record_of(item).sandbox = level
+        _record_of(item).has_run = has_run
     record = item.stash.get(_RECORD, None)
     if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()
@@ -261,7 +265,10 @@ class RunLog:
         """What was asked for and is not done, and the like; one line each."""
         self._started = time.time()
         self.sandbox = ""
-        """The level at which code was run, if any was."""
+        """The weakest level that verdicts came from, if any did."""
+        self._has_run = False
+        self.fallen = ""
+        """In what way that is not enough."""
         self._not_run: dict[str, set[str]] = {}
         """Why code was not run, and the stores it is of."""
         self._only_read: list[str] = []
@@ -283,7 +290,8 @@ class RunLog:
         self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [(report.nodeid, record.next)] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
-        self.sandbox = record.sandbox or self.sandbox
+        self._note_level(record.sandbox)
+        self._has_run = self._has_run or record.has_run
         if record.not_run:
             place, reason = record.not_run
             self._not_run.setdefault(reason, set()).add(place)
@@ -291,6 +299,18 @@ class RunLog:
             self._only_read.append(record.only_read)
         for place in record.old_modules:
             self._old_modules.setdefault((place, record.passed_apart), []).append(here)
+
+    def _note_level(self, level: str) -> None:
+        """Keep the weakest level that code was run at, and in what way that is not enough."""
+        if not level or level == self.sandbox:
+            return
+        from pytest_regen.sandbox.levels import is_weaker
+        from pytest_regen.sandbox.verdicts import fallen_level
+
+        if not self.sandbox or is_weaker(level, self.sandbox):
+            self.sandbox = level
+        settings = self._choices.settings
+        self.fallen = fallen_level(self._config.rootpath, self.sandbox, settings.sandbox)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -307,7 +327,7 @@ class RunLog:
         """Print our section after all others, if there is anything to show."""
         yield
         parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
-        if not (any(parts) or self.sandbox or self.report):
+        if not (any(parts) or self._has_run or self.gate or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -323,7 +343,8 @@ class RunLog:
             f"behaviour: not run for {plural(len(stores), 'store')}: {reason}"
             for reason, stores in sorted(self._not_run.items())
         ]
-        return [*self.notes, *not_run, *self._only_read_note()]
+        fallen = [f"note: {self.fallen}"] if self.fallen and not self._choices.in_ci else []
+        return [*self.notes, *fallen, *not_run, *self._only_read_note()]
 
     def _only_read_note(self) -> Iterable[str]:
         if not self._only_read:
@@ -386,6 +407,8 @@ class RunLog:
     def gate(self) -> str:
         """Why a green run exits with 1; empty where it does not."""
         fail_on, changed = self._choices.fail_on, bool(self._changed_paths)
+        if self.fallen and self._choices.in_ci:
+            return self.fallen
         if fail_on == "regenerated" and any(heal.outcome == "regenerated" for heal in self._heals):
             what = self._what_changed or "a test passed only after another turn"
             return f"{what} and regen_fail_on = regenerated"
@@ -429,7 +452,7 @@ class RunLog:
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
-        if self.sandbox:
+        if self._has_run:
             from pytest_regen.sandbox.levels import level_line
 
             yield level_line(self.sandbox), ()

@@ -1,5 +1,6 @@
 """Writing units: the file, the ledger and the history change together, or none of them does."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -152,7 +153,15 @@ class UnitWrite:
             contents[system_name(units.system_sha256)] = system
         if self.text is not None and self.text != units.text:
             contents[place] = self._encode(self.text)
-        return {**contents, **self._show_to_git()} if contents else {}
+        return {**contents, **self._level(), **self._show_to_git()} if contents else {}
+
+    def _level(self) -> dict[str, bytes | None]:
+        """Return the file that remembers the level of the sandbox, where it is to say more."""
+        if not (self.units.kind.is_imported or "pytest_regen.sandbox.processes" in sys.modules):
+            return {}  # Nothing is run of what is not code, and nothing is imported for that.
+        from pytest_regen.sandbox.verdicts import level_to_remember
+
+        return level_to_remember(self.files.root, is_code=self.units.kind.is_imported)
 
     def _encode(self, text: str) -> bytes:
         try:

@@ -181,6 +181,72 @@ def test_only_the_module_that_a_test_uses_is_named(
     assert named == [f"{new}: test_times.py::test_hours[2h]"]
 
 
+KEEPS = """
+import atexit
+import threading
+import time
+from pathlib import Path
+
+
+def keep(place: str) -> None:
+    Path(place).write_text("kept")
+"""
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "keep('test_times.py')",
+        pytest.param("keep('new.py')", marks=pytest.mark.sweep),
+        pytest.param("Path('test_times.py').replace('gone.py')", marks=pytest.mark.sweep),
+        pytest.param("atexit.register(Path('test_times.py').unlink)"),
+        pytest.param(
+            "threading.Timer(0, Path('test_times.py').unlink).start()\n    time.sleep(0.1)",
+            marks=pytest.mark.sweep,
+        ),
+    ],
+)
+def test_a_candidate_changes_nothing_of_the_project(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    """Whichever way its code takes, now or later: nothing is written, and the answer not kept."""
+    functions.write(HOURS, module=KEEPS + MODULE, addopts="-k 2h")
+    before = {path: path.read_bytes() for path in functions.pytester.path.glob("*.py")}
+
+    requests: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> str:
+        requests.append(asked(body))
+        return f"if 'PYTEST_VERSION' in os.environ:\n    {harm}\n{GOOD}"
+
+    with emulated(monkeypatch, answer):
+        result = functions.run("--regen-attempts=3")
+
+    assert result.parseoutcomes()["failed"] == 1
+    assert before == {path: path.read_bytes() for path in functions.pytester.path.glob("*.py")}
+    assert GOOD not in functions.module.read_text("utf-8")
+    assert "and no candidate may change the project" in requests[1]
+
+
+@pytest.mark.parametrize("by", ["the test", "the function"])
+def test_what_is_written_on_purpose_is_no_harm(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """By the test itself, or by the function as it was found."""
+    test = "    Path('out.txt').write_text('by the test')\n" if by == "the test" else ""
+    saving = "" if test else "keep('out.txt') if 'h' in text else None\n"
+    module = KEEPS + MODULE.replace(
+        "return int", f"{saving}    return int" if saving else "return int"
+    )
+    functions.write("from pathlib import Path\n" + HOURS + test, module=module, addopts="-k 2h")
+
+    with emulated(monkeypatch, lambda _: saving + GOOD):
+        result = functions.run()
+
+    assert result.parseoutcomes()["regenerated"] == 1
+    assert (functions.pytester.path / "out.txt").exists()
+
+
 @pytest.mark.sweep
 def test_hypothesis_classes_fixtures_and_workers(
     functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
