@@ -5,7 +5,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -95,7 +95,8 @@ class Record:
     """Everything the summary needs to know about one item."""
 
     heals: list[HealReport] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[list[str]] = field(default_factory=list)
+    """Each with the id that it is about, where that is not the item's, and its text."""
     notes: list[str] = field(default_factory=list)
     """Shown once per run, however many items have it."""
     not_run: list[str] = field(default_factory=list)
@@ -140,6 +141,7 @@ def add_warnings(
     note: str = "",
     not_run: tuple[str, str] | None = None,
     command: str = "",
+    id_of: "Callable[[Issue], str]" = lambda _: "",
 ) -> None:
     """Remember the warnings of a type; a later validation of it replaces them.
 
@@ -149,8 +151,9 @@ def add_warnings(
         note: about its store, shown once per run.
         not_run: the place of its store and why its code was not run, where it was not.
         command: what ends the warnings, or the failure, of a stale type.
+        id_of: returns what a warning is about, "" where that is the item.
     """
-    warnings = [f"{issue.code}: {issue.message}" for issue in issues]
+    warnings = [[id_of(issue), f"{issue.code}: {issue.message}"] for issue in issues]
     # Most items have none.
     if warnings or note or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
@@ -287,7 +290,10 @@ class RunLog:
             return
         self._by_item += [(report.nodeid, heal) for heal in record.heals]
         here = id_from_here(report.nodeid, self._config)
-        self._warnings += [(here, warning) for warning in record.warnings]
+        self._warnings += [
+            (id_from_here(other, self._config) if other else here, warning)
+            for other, warning in record.warnings
+        ]
         self._commands += [(report.nodeid, record.next)] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
         self._note_level(record.sandbox)

@@ -43,7 +43,7 @@ def test_a_function_that_is_there_becomes_a_unit(here: Path, words: tuple[str, .
     marked = "    # [REGEN:BEGIN height]\n    return 2 * hour\n    # [REGEN:END height]\n"
     assert made == MODULE.replace("    return 2 * hour\n", marked)
     assert (here / FILE).read_text("utf-8") == made
-    assert "1 unit, no errors" in command("validate", FILE).err
+    assert "1 unit, no errors" in command("validate", FILE).told
 
 
 def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
     done = command("adopt", f"{FILE}::height")
 
     assert done.code == 2
-    assert f'it takes `functions = ["{FILE}"]` below [tool.pytest-regen]' in done.err
+    assert f'it takes `functions = ["{FILE}"]` below [tool.pytest-regen]' in done.told
     assert done.err.endswith(f"  next: pytest-regen init {FILE}::height\n")
     assert (here / FILE).read_text("utf-8") == MODULE
 
@@ -63,7 +63,7 @@ def test_a_function_that_is_not_there(here: Path) -> None:
     done = command("adopt", f"{FILE}::hight")
 
     assert done.code == 2
-    assert "no function 'hight'" in done.err
+    assert "no function 'hight'" in done.told
     assert (here / FILE).read_text("utf-8") == MODULE
 
 
@@ -74,7 +74,7 @@ def test_a_module_without_markers_is_neither_store_nor_description(verb: str) ->
     done = command(verb, FILE)
 
     assert done.code == 2
-    assert f"no function of {FILE} has markers yet" in done.err
+    assert f"no function of {FILE} has markers yet" in done.told
     assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
 
 
@@ -87,22 +87,22 @@ def test_a_file_of_which_a_marker_is_lost_has_no_orphans(here: Path) -> None:
     done = command("validate", FILE)
 
     assert done.code == 1
-    assert "never closed" in done.err
-    assert "ORPHAN" not in done.err
+    assert "never closed" in done.told
+    assert "ORPHAN" not in done.told
 
 
 def test_a_docstring_that_changed_is_answered_by_name(here: Path) -> None:
-    """`adopt` of the file leaves stale units alone and says so; of the unit it is the answer."""
+    """`adopt` of the file leaves stale units alone and says so; with `--stale` it is the answer."""
     assert command("adopt", f"{FILE}::height").code == 0
     changed = (here / FILE).read_text("utf-8").replace("the tide", "a tide")
     (here / FILE).write_text(changed, "utf-8")
 
     done = command("adopt", FILE)
 
-    assert "height: STALE" in done.err
-    assert f"next: pytest-regen adopt {FILE} --unit height" in done.err
+    assert "height: STALE" in done.told
+    assert f"next: pytest-regen adopt {FILE} --stale" in done.told
     assert command("adopt", FILE, "--unit", "height").code == 0
-    assert "STALE" not in command("validate", FILE).err
+    assert "STALE" not in command("validate", FILE).told
 
 
 def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
@@ -140,5 +140,5 @@ def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, tex
     done = command("generate", name)
 
     assert done.code == 2
-    assert f"no kind claims {name}" in done.err
+    assert f"no kind claims {name}" in done.told
     assert done.err.endswith(f"  next: pytest-regen init {name}\n")

@@ -24,7 +24,7 @@ def broken(pytester: pytest.Pytester) -> UnitProject:
     """Return a project with a translation that lacks its placeholder."""
     project = UnitProject(pytester)
     project.write(german=BROKEN)
-    return project.adopted()
+    return project.recorded()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_heal_is_recorded_and_replayed(
 
     monkeypatch.delenv("OPENAI_API_KEY")
     project.write(german=BROKEN)
-    project.adopted()
+    project.recorded()
     replayed = project.run("--regen", "--regen-only", "locales/de.json::berth")
 
     replayed.stdout.fnmatch_lines(["*1 regenerated*"])
