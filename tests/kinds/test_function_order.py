@@ -156,6 +156,7 @@ def test_pytest_heals_what_others_call_first(
     cassettes = pytester.path.glob("cassettes/regen/*/*")
     assert sorted(path.name for path in cassettes) == [f"{name}.yaml" for name in sorted(WRONG)]
     pytester.runpytest_inprocess().assert_outcomes(passed=6)
+    shutil.rmtree(pytester.path / ".regen")
     shutil.copytree(pytester.path / "kept", pytester.path, dirs_exist_ok=True)
     monkeypatch.setenv("CI", "true")
     replayed = pytester.runpytest_inprocess("--regen", *options)
