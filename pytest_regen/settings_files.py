@@ -2,10 +2,6 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from configparser import ConfigParser
-from configparser import Error as IniError
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +20,7 @@ _PYTEST_FILES: Final = (
     "tox.ini",
     "setup.cfg",
 )
-"""In pytest's order; the first four are its own, whatever they hold."""
-_FIRST_WITH_TOML: Final = 9
-"""The pytest that reads pytest.toml, and the table [tool.pytest] itself."""
+"""In pytest's order; the first that has any settings is read alone."""
 
 
 # The table
@@ -146,53 +140,21 @@ def pytest_settings(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     Raises:
         UsageError: it cannot be read; pytest stops there, too.
     """
-    for name in _PYTEST_FILES:
-        path = folder / name
-        is_toml = path.suffix == ".toml"
-        if not path.is_file() or (name.endswith("pytest.toml") and not _reads_toml()):
-            continue
-        values = _of_toml(path) if is_toml else _of_ini(path)
-        if values is not None or "pytest" in name:
-            return path, values or {}
+    from _pytest.config.exceptions import UsageError as PytestUsageError
+    from _pytest.config.findpaths import load_config_dict_from_file
+    from _pytest.outcomes import Failed
+
+    for path in filter(Path.is_file, map(folder.joinpath, _PYTEST_FILES)):
+        try:
+            values: Mapping[str, Any] | None = load_config_dict_from_file(path)
+        except (PytestUsageError, Failed, ValueError, RecursionError, OSError) as error:
+            raise UsageError(
+                f"{path} cannot be read", why=str(error), hint="correct the file"
+            ) from None
+        if values is not None:
+            # pytest 9 wraps them.
+            return path, {key: getattr(value, "value", value) for key, value in values.items()}
     return None
-
-
-def _of_toml(path: Path) -> Mapping[str, Any] | None:
-    data = load_toml(path)
-    if path.name != "pyproject.toml":
-        return _table(data, "pytest")
-    native = _table(data, "tool", "pytest") or {}
-    values = {key: value for key, value in native.items() if key != "ini_options"}
-    return values if values and _reads_toml() else _table(native, "ini_options")
-
-
-def _table(data: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:
-    table: Any = data
-    for name in names:
-        table = table.get(name) if isinstance(table, dict) else None
-    return table if isinstance(table, dict) else None
-
-
-def _of_ini(path: Path) -> Mapping[str, str] | None:
-    parser = ConfigParser(interpolation=None)
-    try:
-        parser.read(path, "utf-8")
-    except (IniError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path} cannot be read", why=str(error), hint="correct the file"
-        ) from None
-    section = "tool:pytest" if path.name == "setup.cfg" else "pytest"
-    return dict(parser[section]) if parser.has_section(section) else None
-
-
-@cache
-def _reads_toml() -> bool:
-    """Return whether the pytest that is installed has settings in tables of its own."""
-    try:
-        first = version("pytest").partition(".")[0]
-    except PackageNotFoundError:
-        return True
-    return not first.isdigit() or int(first) >= _FIRST_WITH_TOML
 
 
 _ANCHORS: Final[Sequence[Callable[[Path], object]]] = (

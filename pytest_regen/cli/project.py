@@ -162,12 +162,17 @@ class Project:
         Raises:
             UsageError: one cannot be loaded.
         """
-        from pytest_regen.units.loading import TEST_FILES, ProjectKinds, has_kinds, load_kinds
+        from pytest_regen.units.loading import (
+            ProjectKinds,
+            has_kinds,
+            load_kinds,
+            read_pytest_lists,
+        )
 
-        test_files = tuple((self._ini("python_files") or "").split()) or TEST_FILES
         if not has_kinds(self.settings):
-            return ProjectKinds(self.root, (), test_files)
-        return load_kinds(self.root, self.settings, test_files=test_files)
+            test_files = read_pytest_lists(self.root)["python_files"]
+            return ProjectKinds(self.root, (), tuple(test_files))
+        return load_kinds(self.root, self.settings)
 
     def unit_file(self, path: Path, units: Sequence[str] | None = None) -> "UnitFile | None":
         """Return the file at ``path`` if a kind claims it; ``units`` name nothing elsewhere.

@@ -77,7 +77,7 @@ DRAWN = {
 }
 DOORS = {
     "pytest": ("pytest_plugin", "testing"),
-    "_pytest": (),
+    "_pytest": ("sandbox.examples", "settings_files"),
     "pluggy": ("pytest_plugin",),
     "vcr": ("cassettes.clients.vcr_",),
     "anthropic": ("turns.anthropic",),
