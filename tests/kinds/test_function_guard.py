@@ -14,6 +14,7 @@ from pytest_regen.kinds.functions.source import FunctionRegion, ModuleSource, Pl
 from pytest_regen.validation import Issue
 
 DATA = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
+CHECKS = json.loads(Path(__file__).with_name("checks.json").read_text("utf-8"))
 HERE = Path(__file__).parent
 
 
@@ -187,6 +188,44 @@ def test_a_rule_of_the_docstring_is_no_special_case(doc: str, code: str) -> None
     assert not compared(module_of("return ''", doc), code)
     without = doc.partition("\n\n")[2] or doc
     assert compared(module_of("return ''", without), "return {200: 'OK', 404: 'Not Found'}[more]")
+
+
+@pytest.mark.parametrize("name", CHECKS["gone"])
+def test_a_check_that_is_gone_is_found(name: str) -> None:
+    """Whatever else is raised; and one that stands there, and cannot fail."""
+    old, new = ("\n".join(lines) for lines in CHECKS["gone"][name])
+
+    found = compared(module_of(old), new)
+
+    assert [issue.message for issue in found if "drops a check" in issue.message]
+
+
+@pytest.mark.parametrize("name", CHECKS["rewritten"])
+def test_a_check_in_another_form_is_left_alone(name: str) -> None:
+    """Joined, moved, turned round, made by Python, or with another error."""
+    old, new = ("\n".join(lines) for lines in CHECKS["rewritten"][name])
+
+    assert not compared(module_of(old), new)
+
+
+def test_another_limit_is_right_where_the_tests_ask_for_it() -> None:
+    """And a check dropped where they do not."""
+    old = module_of("if more > 365:\n    raise ValueError(more)\nreturn 0")
+    new = "if more > 30:\n    raise ValueError(more)\nreturn 0"
+
+    assert compared(old, new)
+    assert not compared(old, new, failures=("test_it fails: DID NOT RAISE <class 'ValueError'>",))
+
+
+def test_a_directive_of_the_module_may_stand_in_its_functions() -> None:
+    """The module silences that already, as widely."""
+    old = module_of("return text")
+    outside = old.replace("import sys\n", "import sys  # type: ignore[import]\n")
+
+    assert not compared(outside, "return text + ''  # type: ignore[import]")
+    assert compared(outside, "return text + ''  # type: ignore")
+    assert compared(outside, "return text + ''  # noqa")
+    assert compared(old, "return text + ''  # type: ignore[import]")
 
 
 CHECKED = "if more > 365:\n    raise ValueError(more)\nassert text != 'x'\nreturn 0"
