@@ -125,7 +125,7 @@ class Code:
         return {
             node.value + more
             for node in self.nodes
-            if isinstance(node, ast.Constant) and _is_number(node.value)
+            if isinstance(node, ast.Constant) and isinstance(node.value, int | float)
             for more in (-1, 0, 1)
         }
 
@@ -156,8 +156,8 @@ class Code:
         for node in body:
             raised = _raised(node)
             if raised and not _is_caught(raised, caught):
-                is_assert = isinstance(node, ast.Assert)
-                yield _Check(raised, (*tests, node.test) if is_assert else tests, is_assert)
+                own = (node.test,) if isinstance(node, ast.Assert) else ()
+                yield _Check(raised, (*tests, *own), is_assert=bool(own))
             for inner, condition, idle in self._blocks(node):
                 yield from self._checks_in(inner, (*tests, *condition), caught | idle)
             if isinstance(node, _JUMPS):
@@ -169,8 +169,8 @@ class Code:
         """Yield what a statement holds, under which condition, and the errors ignored there."""
         match node:
             case ast.If(test=test, body=body, orelse=others):
-                yield [] if _is_never(test) else body, (test,), frozenset()
-                yield [] if _is_always(test) else others, (test,), frozenset()
+                yield [] if _truth(test) is False else body, (test,), frozenset()
+                yield [] if _truth(test) else others, (test,), frozenset()
             case ast.Match(subject=subject, cases=cases):
                 for case in cases:
                     yield case.body, (subject,), frozenset()
@@ -187,14 +187,14 @@ class Code:
                 if any(isinstance(one, ast.Name) and one.id == node.name for one in self.nodes):
                     yield node.body, (), frozenset()
             case ast.For() | ast.AsyncFor() | ast.While():
-                is_off = isinstance(node, ast.While) and _is_never(node.test)
+                is_off = isinstance(node, ast.While) and _truth(node.test) is False
                 yield [] if is_off else [*node.body, *node.orelse], (), frozenset()
 
 
 def _raised(node: ast.stmt) -> str:
     """Return the name of the error that a statement raises; empty where it passes one on."""
     match node:
-        case ast.Assert(test=test) if not _is_always(test):
+        case ast.Assert(test=test) if not _truth(test):
             return _ASSERTION
         case ast.Raise(exc=ast.Call(func=kind) | (ast.Name() as kind)):
             name = _name_of(kind)
@@ -326,7 +326,7 @@ def _conditions(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
     for node in nodes:
         match node:
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
-                if not _is_never(test):
+                if _truth(test) is not False:
                     yield test
             case ast.comprehension(ifs=tests):
                 yield from tests
@@ -352,35 +352,21 @@ def _is_caught(raised: str, caught: frozenset[str]) -> bool:
     return any(name == raised or issubclass(kind, getattr(builtins, name, ())) for name in caught)
 
 
-def _is_never(test: ast.expr) -> bool:
-    """Return whether a condition never holds, whatever the input."""
-    match test:
-        case ast.Constant(value=value):
-            return not value
-        case ast.Compare() if not _names_in(test):
-            return True
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _is_always(operand)
-        case ast.BoolOp(op=ast.And(), values=values):
-            return any(map(_is_never, values))
-        case ast.BoolOp(values=values):
-            return all(map(_is_never, values))
-    return False
-
-
-def _is_always(test: ast.expr) -> bool:
+def _truth(test: ast.expr) -> bool | None:
+    """Return what a condition is for every input; ``None`` where that depends."""
     match test:
         case ast.Constant(value=value):
             return bool(value)
-        case ast.Compare() if not _names_in(test):
-            return True
+        case ast.Compare(left=ast.Constant(value=one), ops=[ast.Eq()], comparators=[other]):
+            return one == other.value if isinstance(other, ast.Constant) else None
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _is_never(operand)
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(map(_is_always, values))
-        case ast.BoolOp(values=values):
-            return any(map(_is_always, values))
-    return False
+            truth = _truth(operand)
+            return None if truth is None else not truth
+        case ast.BoolOp(op=operator, values=values):
+            decides = isinstance(operator, ast.Or)
+            truths = {_truth(value) for value in values}
+            return decides if decides in truths else None if None in truths else not decides
+    return None
 
 
 def _compares_order(test: ast.expr) -> bool:
@@ -422,12 +408,10 @@ def _numbers(tree: ast.AST) -> set[float]:
     return {
         node.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and _is_number(node.value) and abs(node.value) > 1
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and abs(node.value) > 1
     }
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _name_of(node: ast.expr) -> str:

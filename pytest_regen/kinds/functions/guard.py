@@ -21,7 +21,7 @@ from pytest_regen.kinds.functions.special_cases import find_special_cases
 from pytest_regen.suppressions import directive_in
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
 
-__all__ = ["compare_code", "find_cheats"]
+__all__ = ["compare_code", "find_cheats", "weakness_issue"]
 
 _GENERAL: Final = "write code that is right for every input, not for the tested ones alone"
 _HONEST: Final = "the code must not know whether, or by what, it is tested"
@@ -50,14 +50,13 @@ def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
         place: where it stands.
     """
     with suppress(*_UNREADABLE):
-        found = (*find_special_cases(nodes, place, ()), *_alone(nodes))
-        yield from [_issue(one, place) for one in found]
+        found = (*find_special_cases(nodes, place), *_alone(nodes))
+        yield from [weakness_issue(one, place) for one in found]
 
 
 def compare_code(
     old: tuple[ModuleSource, Place],
     new: tuple[ModuleSource, Place],
-    tests: Sequence[str] = (),
     failures: Sequence[str] = (),
 ) -> Iterator[Issue]:
     """Yield by what new code is tested less than the code that it replaces.
@@ -65,32 +64,29 @@ def compare_code(
     Args:
         old: the module with the code that stands, and its place.
         new: the module with the candidate, and the place.
-        tests: the sources of the tests that asked for it.
         failures: what was wrong with the old code, in words; a check that failed may go.
     """
     with suppress(SyntaxError, *_UNREADABLE):
-        ours = _Code(*new, tests)
+        ours = _Code(*new)
         dropped: tuple[Weakness, ...] = ()
         before: tuple[Weakness, ...] = ()
         with suppress(SyntaxError):
-            theirs = _Code(*old, tests)
+            theirs = _Code(*old)
             dropped = tuple(dropped_checks(theirs.code, ours.code, failures))
             before = theirs.weaknesses
-        # What ``find_cheats`` reports is not said twice.
-        alone = (*find_special_cases(ours.nodes, new[1], ()), *_alone(ours.nodes))
-        known = {found.key for found in alone}
         # What the module silences beside this code, it may silence here.
         names = set(old[0].spans) - {old[1].name}
         customs = list(_directives(old[0].with_bodies(names)))
         added = [
             found
             for found in added_weaknesses(before, ours.weaknesses)
-            if found.key not in known and not any(custom.covers(found) for custom in customs)
+            if not any(custom.covers(found) for custom in customs)
         ]
-        yield from [_issue(found, new[1]) for found in (*added, *dropped)]
+        yield from [weakness_issue(found, new[1]) for found in (*added, *dropped)]
 
 
-def _issue(found: Weakness, place: Place) -> Issue:
+def weakness_issue(found: Weakness, place: Place) -> Issue:
+    """Return what is told of a weakness; lines count from the first of the code."""
     # A line of the file becomes one of the code; the special cases and comments have that already.
     line = found.line - place.marks.begin if found.line and place.marks.holds(found.line) else None
     return Issue.of(WEAKENED, found.message, detail=found.detail, type_name=place.name, line=line)
@@ -103,12 +99,7 @@ class _Code:
         SyntaxError: it is not legal.
     """
 
-    def __init__(
-        self,
-        module: ModuleSource,
-        place: Place,
-        tests: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, module: ModuleSource, place: Place) -> None:
         self.nodes = nodes_of(module, place)
         arguments = (node.arg for node in ast.walk(place.node.args) if isinstance(node, ast.arg))
         self.code = Code(self.nodes, arguments, module.imports)
@@ -120,14 +111,11 @@ class _Code:
             if isinstance(node, ast.Import)
             for alias in node.names
         }
-        self._tests = tests
 
     @cached_property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """All that it is weak in by itself."""
+        """What it is weak in that another code may be weak in as well."""
         return (
-            *find_special_cases(self.nodes, self.place, self._tests),
-            *_alone(self.nodes),
             *_directives(self._text, self.place.marks.begin),
             *self._reaches(),
             *_swallowed(self.nodes),
