@@ -56,3 +56,42 @@ def test_an_answer_for_an_example_alone_is_found(name: str, body: str, tmp_path:
 def test_an_honest_repair_is_left_alone(name: str, body: str, tmp_path: Path) -> None:
     """Base cases, tables of all there is, rules that the docstring names, rare branches."""
     assert not said(tmp_path, name, DATA[name]["honest"][body])
+
+
+TIDE = '''def tide(text):
+    """Return minutes.
+
+    >>> tide("1 h")
+    60
+    """
+    # [REGEN:BEGIN tide]
+    return 0
+    # [REGEN:END tide]
+'''
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while text != '1 h' and True:\n    pass\nreturn 30 * 2",
+        "import os\nif len(text) == 3:\n    return 60\nos.kill(os.getpid(), 9)",
+        "import time\nfor _ in range(60):\n    time.sleep(0)\nreturn int(text[0]) * 60",
+    ],
+    ids=["no end", "kills itself, refused by lint", "waits"],
+)
+def test_code_that_cannot_be_tried_is_not_judged(code: str, tmp_path: Path) -> None:
+    """Nothing is said, and nothing hangs."""
+    assert not weakened(tmp_path, TIDE, code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "async def inner():\n    return 60 if len(text) == 3 and text[0] == '1' else 0\nreturn 0",
+        "yield from [60] if text == '1 h' else ()",
+    ],
+    ids=["not called", "a generator"],
+)
+def test_what_is_returned_is_looked_into(code: str, tmp_path: Path) -> None:
+    """An iterator by its items; what is never called has no answer."""
+    assert bool(weakened(tmp_path, TIDE, code)) is code.startswith("yield")

@@ -128,7 +128,7 @@ def cases(test: Any) -> "Iterator[dict[str, Any]]":
 def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple[Any, ...]":
     """Return what a call returns, how that is shown, what it changes or prints, if it is well."""
     sys.stdout = io.StringIO()
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    signal.setitimer(signal.ITIMER_PROF, 0.05)
     try:
         value = function(*args, **keywords)
         if inspect.iscoroutine(value):
@@ -144,7 +144,7 @@ def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple
     except BaseException as error:  # noqa: BLE001 - any code runs here
         return None, f"{type(error).__name__}: {error}", "", False
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def equals_all(value: object) -> bool:
@@ -179,7 +179,7 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
 
     Nothing is said where that takes too long, or where the function cannot be called.
     """
-    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGPROF, stop)
     *path, name = question["name"].split(".")
     values = question["constants"]
     constants = SimpleNamespace(**{f"k{at}": value for at, value in enumerate(values)})
@@ -197,9 +197,9 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
             # What another example has is not near to this one.
             if not {*scalars(other)} - {*scalars(call)} <= given:
                 inputs.setdefault(repr(other), (number, other, False))
-    function, found, end = getattr(owner, name), [], time.monotonic() + question["seconds"]
+    function, found, end = getattr(owner, name), [], time.process_time() + question["seconds"]
     for number, call, is_example in islice(inputs.values(), max(len(calls), MOST)):
-        if time.monotonic() > end:
+        if time.process_time() > end:
             return []
         found.append([number, is_example, *judged(function, call, constants)])
     return found
