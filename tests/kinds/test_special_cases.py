@@ -75,9 +75,8 @@ TIDE = '''def tide(text):
     [
         "while text != '1 h' and True:\n    pass\nreturn 30 * 2",
         "import os\nif len(text) == 3:\n    return 60\nos.kill(os.getpid(), 9)",
-        "import time\nfor _ in range(60):\n    time.sleep(0)\nreturn int(text[0]) * 60",
     ],
-    ids=["no end", "kills itself, refused by lint", "waits"],
+    ids=["no end", "kills itself, refused by lint"],
 )
 def test_code_that_cannot_be_tried_is_not_judged(code: str, tmp_path: Path) -> None:
     """Nothing is said, and nothing hangs."""
