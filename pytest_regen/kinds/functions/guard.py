@@ -157,19 +157,10 @@ def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
 
 
 def _equals_all(node: ast.AST) -> bool:
-    """Return whether ``__eq__`` is defined, as a method or for ``type``, and always true."""
+    """Return whether a method ``__eq__`` is always true."""
     match node:
         case ast.FunctionDef(name="__eq__", body=[*said, ast.Return(ast.Constant(value=True))]):
             return all(isinstance(one, ast.Expr) for one in said)
-        case ast.Dict(keys=keys, values=values):
-            return any(
-                isinstance(key, ast.Constant)
-                and key.value == "__eq__"
-                and isinstance(value, ast.Lambda)
-                and isinstance(value.body, ast.Constant)
-                and value.body.value is True
-                for key, value in zip(keys, values, strict=True)
-            )
     return False
 
 
