@@ -14,6 +14,7 @@ __all__ = [
     "RECORD_MODES",
     "SERVICES",
     "STALE_POLICIES",
+    "TABLE_PROVIDER",
     "TEMPLATE",
     "AnnotationPolicy",
     "BehaviourPolicy",
@@ -59,6 +60,9 @@ ANNOTATION_POLICIES: tuple[AnnotationPolicy, ...] = get_args(AnnotationPolicy)
 
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""
+
+TABLE_PROVIDER = "[tool.pytest-regen] provider"
+"""How messages name the provider of the project's table."""
 
 SERVICES = ("anthropic", "openai", "ollama", "litellm")
 """What stands before the colon where a provider is named by service and model; any other name is

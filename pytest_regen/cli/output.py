@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_regen.errors import RegenError
     from pytest_regen.regeneration.prompt_faults import PromptFault
+    from pytest_regen.regeneration.values import HealResult
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue, ValidationResult
 
@@ -68,11 +69,13 @@ __all__ = [
     "shorten",
     "show_diff",
     "show_edit",
+    "show_errors",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
     "show_pending",
     "show_prompt_faults",
+    "show_stopped",
     "stdout_for_json",
     "usage_line",
     "without_tricks",
@@ -400,6 +403,25 @@ def show_edit(lines: Iterable[str]) -> None:
     """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
     for line in lines:
         say(f"  {line[0]} {line[1:]}".rstrip(), _DIFF_STYLES[line[0]])
+
+
+def show_stopped(results: "Iterable[HealResult]") -> None:
+    """Tell why answers were not kept, and why no other was asked for."""
+    from pytest_regen.regeneration.answers import why_lines
+
+    for result in results:
+        if result.stop_reason not in {None, "clean"}:
+            fact("stopped", f"{result.name} ({result.stop_reason})", "yellow")
+            for line in why_lines(result):
+                say(f"    {line}")
+
+
+def show_errors(issues: "Iterable[Issue]") -> None:
+    """List the errors of an old text, below its line."""
+    from pytest_regen.regeneration.answers import issue_lines
+
+    for line in issue_lines([issue for issue in issues if issue.severity == "error"]):
+        say(f"    {line}")
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:

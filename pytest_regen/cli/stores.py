@@ -23,6 +23,7 @@ from pytest_regen.cli.output import (
     next_step,
     say,
     show_diff,
+    show_errors,
     show_issues,
     show_issues_by_type,
 )
@@ -332,13 +333,17 @@ def history(
         return
     rows = [_row(entry) for entry in entries]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    for entry, row in zip(entries, rows, strict=True):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         say("  ".join(cells).rstrip())
+        show_errors(entry.issues)
     if entries:
         newest = entries[-1]
-        where = shlex.quote(str(path))
-        next_step(f"pytest-regen restore {where} --type {newest.type_name} --to {newest.id}")
+        about = f"{shlex.quote(str(path))} --type {newest.type_name}"
+        if newest.reason == "rejected":  # Whoever reads why it was does not want it back.
+            next_step(f"pytest-regen regenerate {about} --correction 'what is wrong'")
+        else:
+            next_step(f"pytest-regen restore {about} --to {newest.id}")
     else:
         say(f"{path}: nothing was replaced or rejected yet")
         next_step(f"pytest {shlex.quote(str(path))}")

@@ -6,7 +6,7 @@ which only units have.
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -29,8 +29,10 @@ from pytest_regen.cli.output import (
     say,
     shorten,
     show_diff,
+    show_errors,
     show_failures,
     show_pending,
+    show_stopped,
     usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -38,7 +40,7 @@ from pytest_regen.cli.several import Task, run_tasks
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
-from pytest_regen.regeneration import StopReason, TurnSettings, fixable
+from pytest_regen.regeneration import TurnSettings, fixable
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.text import plural
@@ -90,15 +92,6 @@ __all__ = [
     "show_unit_issues",
     "validate_files",
 ]
-
-_WORDS: Final[Mapping[StopReason, str]] = {
-    "attempts": "errors remain after the last attempt",
-    "no_progress": "the model makes the same mistakes again",
-    "refused": "the model declined",
-    "budget": "the token budget is spent",
-    "transport": "the model could not be reached",
-    "cassette_miss": "the cassette has no answer",
-}
 
 
 def refuse_types(file: UnitFile, **options: object) -> None:
@@ -629,10 +622,7 @@ def _show_results(done: UnitsResult) -> None:
         fact("rejected", f"{plural(len(rejected), 'text')}, kept in .regen/history")
     for name, why in done.skipped.items():
         fact("skipped", f"{name}: {why}", "yellow")
-    for one in done.results:
-        words = _WORDS.get(one.stop_reason, "") if one.stop_reason else ""
-        if words:
-            fact("stopped", f"{one.name}: {words} ({one.stop_reason})", "yellow")
+    show_stopped(done.results)
 
 
 # history, restore, adopt, rebuild, forget
@@ -649,9 +639,14 @@ def history_of_file(file: UnitFile, names: Sequence[str] | None, *, as_json: boo
         errors = sum(issue.severity == "error" for issue in past.issues)
         cells = (past.id, past.reason, entry.name, f"attempt {entry.attempt}", entry.model)
         say("  ".join((*cells, plural(errors, "error") if errors else "")).rstrip())
+        show_errors(past.issues)
     if found:
         newest = found[-1]
-        next_step(command("restore", file.here, newest.entry.name, "--to", newest.id))
+        again = ("--to", newest.id)
+        if newest.reason == "rejected":  # Whoever reads why it was does not want it back.
+            again = ("--correction", "what is wrong")
+        verb = "regenerate" if newest.reason == "rejected" else "restore"
+        next_step(command(verb, file.here, newest.entry.name, *again))
     else:
         say(f"{file.here}: nothing was replaced or rejected yet")
         next_step(tests_command(file.here))

@@ -33,21 +33,6 @@ if TYPE_CHECKING:
     from pytest_regen.validation.issues import Issue, ValidationResult
 
 
-__all__ = [
-    "DEFAULT_ATTEMPTS",
-    "CassetteMark",
-    "Choices",
-    "RegenMark",
-    "cassette_arguments",
-    "cassette_mark",
-    "choices_of",
-    "hosts_argument",
-    "ini_choice",
-    "is_reported",
-    "regen_mark",
-]
-
-
 T = TypeVar("T", bound=str)
 
 _RECORD = ("--regen-record", "--record-mode")

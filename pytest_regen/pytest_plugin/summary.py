@@ -24,22 +24,6 @@ if TYPE_CHECKING:
     from pytest_regen.validation.issues import Issue
 
 
-__all__ = [
-    "REVIEW",
-    "HealReport",
-    "Outcome",
-    "Record",
-    "RunLog",
-    "add_heal",
-    "add_warnings",
-    "attach",
-    "note_old_module",
-    "note_only_read",
-    "record_on",
-    "tokens_in",
-]
-
-
 Outcome = Literal["regenerated", "pending", "failed", "skipped", "planned"]
 """``pending``: what would have been kept waits for review, and the item fails as before."""
 
@@ -182,6 +166,12 @@ def note_only_read(item: pytest.Item, id_: str) -> None:
     _record_of(item).only_read = id_
 
 
+def note_command(item: pytest.Item, command: str, *notes: str) -> None:
+    """Remember what heals a failing item, and what is to be said of it once per run."""
+    record = _record_of(item)
+    record.next, record.notes = command or record.next, [*record.notes, *notes]
+
+
 def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
     """Remember that a test ran on a module as it was before it was healed.
 
@@ -245,6 +235,9 @@ def record_on(report: pytest.TestReport) -> Record | None:
 _ALIKE = 5
 """Warnings in the same words that are printed of one file before the rest is counted."""
 
+_MOST_PATHS = 3
+"""Paths that stand in a command before it is about all."""
+
 _DIFF_LINES = 60
 """Lines of a diff that are printed; the whole is in a file."""
 
@@ -259,8 +252,8 @@ class RunLog:
         """Node ids, and the work on a type that each has led to."""
         self._warnings: list[tuple[str, str]] = []
         """Node ids as they are seen from where pytest was called, and what is reported of them."""
-        self._commands: list[str] = []
-        """What ends the warnings, or brings stale types up to date."""
+        self._commands: list[tuple[str, str]] = []
+        """Node ids, and what ends their warnings, or heals them."""
         self._old_modules: dict[tuple[str, bool], list[str]] = {}
         """The tests that ran on what a file was before it was healed, and whether they passed in
         a process of their own."""
@@ -288,7 +281,7 @@ class RunLog:
         self._by_item += [(report.nodeid, heal) for heal in record.heals]
         here = id_from_here(report.nodeid, self._config)
         self._warnings += [(here, warning) for warning in record.warnings]
-        self._commands += [record.next] if record.next else []
+        self._commands += [(report.nodeid, record.next)] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
         self.sandbox = record.sandbox or self.sandbox
         if record.not_run:
@@ -336,11 +329,10 @@ class RunLog:
         ids = sorted(dict.fromkeys(self._only_read))
         is_one = len(ids) == 1
         verb, they, them = ("was", "it has", "it") if is_one else ("were", "they have", "them")
-        more = f" and {len(ids) - _ALIKE:,} more" if len(ids) > _ALIKE else ""
         yield (
             f"{plural(len(ids), 'function')} {verb} only read, not run: {they} no example in the "
-            f"docstring, and no test of this run is marked for {them}: {', '.join(ids[:_ALIKE])}"
-            f"{more}; add an example (>>>), or mark a test with "
+            f"docstring, and no test of this run is marked for {them}: {_some(ids)}; "
+            f"add an example (>>>), or mark a test with "
             f'@pytest.mark.regen(unit="{ids[0]}")'
         )
 
@@ -410,9 +402,13 @@ class RunLog:
             yield note, ("yellow",)
         for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)
-        for heal in self._heals:
-            if not heal.is_ordered:
-                yield from self._heal_lines(heal)
+        alike: dict[tuple[object, ...], list[HealReport]] = {}
+        for number, heal in enumerate(self._heals):
+            is_alone = heal.calls or not heal.why
+            key = (number,) if is_alone else (heal.outcome, heal.stop_reason, heal.why)
+            alike.setdefault(key, []).extend([heal] if not heal.is_ordered else [])
+        for heals in filter(None, alike.values()):
+            yield from self._heal_lines(heals)
         for fault in self.prompt_faults:
             yield f"unfixable: {fault}", ("red",)
         if any(heal.emulated for heal in self._heals):
@@ -442,9 +438,7 @@ class RunLog:
             yield f"next: {text_from_here(following, self._config)}", ("bold",)
 
     def _old_module_line(self, place: str, tests: list[str], *, passed_apart: bool) -> str:
-        shown = ", ".join(tests[:_ALIKE])
-        if len(tests) > _ALIKE:
-            shown += f" and {len(tests) - _ALIKE:,} more"
+        shown = _some(tests)
         if passed_apart:
             return f"passed in a process of its own, with the new {self._here(place)}: {shown}"
         return f"ran on {self._here(place)} as it was before, run again: {shown}"
@@ -461,8 +455,10 @@ class RunLog:
             elif seen[place, text] == counts[place, text]:
                 yield f"{place}: {counts[place, text] - _ALIKE:,} more: {text}"
 
-    def _heal_lines(self, heal: HealReport) -> Iterable[tuple[str, tuple[str, ...]]]:
-        unit = id_from_here(heal.unit, self._config)
+    def _heal_lines(self, heals: list[HealReport]) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Yield what came of one unit, or of several that were left alone for the same reason."""
+        heal = heals[0]
+        unit = _some(list(dict.fromkeys(id_from_here(each.unit, self._config) for each in heals)))
         pages = f"page {heal.pages[0]}" if len(heal.pages) == 1 else f"pages {heal.pages}"
         match heal.outcome:
             case "planned":
@@ -519,19 +515,36 @@ class RunLog:
             return REVIEW
         commands = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
         if commands:
-            # The same one in every run, and the one that the report names.
-            return min(commands, key=lambda entry: entry[0])[1]
+            return self._leading(commands)
         if self._changed_paths and not self._is_in_git:
             return "pytest"
         if self._changed_paths:
-            paths = [Path(self._here(path)) for path in self._written_paths]
+            sources = [path for path in self._changed_paths if Path(path).name != ".regen"]
+            paths = [Path(self._here(path)) for path in sources]
             stores = {path.parent for path in paths if path.name == "pages.json"}
             shown = dict.fromkeys(
                 str(path.parent if path.parent in stores else path) for path in paths
             )
-            # Not git diff, which leaves out files that are new.
-            return f"git status {' '.join(map(shlex.quote, shown))}"
-        return next(iter(self._commands), "")
+            return shlex.join(["git", "diff", *(shown if len(shown) <= _MOST_PATHS else ())])
+        return self._leading(self._commands)
+
+    def _leading(self, commands: list[tuple[str, str]]) -> str:
+        """Return the command that helps most items: what several need alike is run for all.
+
+        It is the same one in every run: of equals, that of the first item.
+        """
+        alike: dict[str, set[str]] = {}
+        for nodeid, command in sorted(commands):
+            own = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
+            alike.setdefault(command.replace(own, "pytest", 1), set()).add(command)
+        common = max(alike, key=lambda each: len(alike[each]), default="")
+        if len(alike.get(common, ())) < 2:
+            return min(alike.get(common, ()), default="")
+        option = self._config.option
+        chosen = [*option.file_or_dir]
+        chosen += ["-k", option.keyword] if option.keyword else []
+        chosen += ["-m", option.markexpr] if option.markexpr else []
+        return common.replace("pytest", shlex.join(["pytest", *map(str, chosen)]), 1)
 
     @property
     def _is_in_git(self) -> bool:
@@ -541,6 +554,12 @@ class RunLog:
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""
         return from_here(self._config.rootpath / path, self._config)
+
+
+def _some(names: list[str]) -> str:
+    """Return names in a line; of many the first, and a count."""
+    more = f" and {len(names) - _ALIKE:,} more" if len(names) > _ALIKE else ""
+    return f"{', '.join(names[:_ALIKE])}{more}"
 
 
 def _tokens(heal: HealReport) -> str:

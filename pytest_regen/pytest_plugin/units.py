@@ -47,6 +47,7 @@ __all__ = [
     "UnitSelection",
     "WrongUnitError",
     "describe_unit",
+    "first_unit",
     "forget_units",
     "ids_of",
     "issues_json",
@@ -203,6 +204,8 @@ class FileCheck:
 
     def command_for(self, name: str) -> str:
         """Return the first of the commands that may be run about a unit; empty if there is none."""
+        if not self.units.issues(name):
+            return ""
         error = WrongUnitError(self, name, self.units.issues(name))
         return next((line.partition(":")[2].strip() for line in error.commands()), "")
 
@@ -299,6 +302,12 @@ def ids_of(selection: UnitSelection, config: pytest.Config) -> list[str]:
     """Return the ids of all units of the run."""
     checks = [units_of(config, path) for path in selection.names]
     return [unit_id(check.place, name) for check in checks for name in check.names]
+
+
+def first_unit(config: pytest.Config) -> str:
+    """Return the id of some unit of the project; empty where it has none."""
+    checks = (units_of(config, path) for path in kinds_of(config).files)
+    return next((unit_id(check.place, check.names[0]) for check in checks if check.names), "")
 
 
 def unit_nodes(
@@ -440,8 +449,8 @@ class WrongUnitError(AssertionError):
         self.check = check
         self.name = name
         self.issues = tuple(issues)
-        self.healing = ""
-        """What came of regenerating, where that was tried."""
+        self.healing = self.next = ""
+        """What came of regenerating, where that was tried, and the command that follows."""
 
     def __str__(self) -> str:
         here = f"{self.check.here}::{encode_name(self.name)}"
@@ -484,10 +493,14 @@ class WrongUnitError(AssertionError):
             keep = f"\n  keep:          {adopt_command(here, name)}" if "STALE" in codes else ""
             yield f"  generate:      {generate_command(here, name)}{keep}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
-            config, place = self.check.config, self.check.place
-            cassette = cassette_of_unit(config, place, name)
-            yield f"  regenerate:    {heal_command(config, node_id(place, name), cassette)}"
-            yield f"  or:            {command('regenerate', here, name)}"
+            cassette = cassette_of_unit(self.check.config, self.check.place, name)
+            heal = heal_command(self.check.config, node_id(self.check.place, name), cassette)
+            asking = (
+                f"  regenerate:    {heal}",
+                f"  or:            {command('regenerate', here, name)}",
+            )
+            # What was tried in vain is not told once more.
+            yield from (f"  next:          {self.next}",) if self.next else asking
 
 
 def _ending_command(check: FileCheck, issues: Iterable[Issue]) -> str:

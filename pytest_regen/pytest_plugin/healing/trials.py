@@ -26,8 +26,6 @@ from pytest_regen.pytest_plugin.healing.feedback import feedback_about
 from pytest_regen.regeneration.values import FailedTest, Feedback
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["PIPE", "FreshCalls", "Trial", "drop_byte_code", "missing_trials", "run_apart"]
-
 PIPE: Final = "PYTEST_REGEN_TRIAL"
 """Environment variable with the number of the pipe that reports are written to."""
 
