@@ -91,7 +91,7 @@ def test_a_recording_of_another_service_is_replayed_with_that(
         monkeypatch.setenv("OLLAMA_HOST", service.address)
         project.run(*HEAL, "--regen-provider", "ollama:qwen3:8b")
     project.write(german=BROKEN)
-    project.adopted()
+    project.recorded()
 
     replayed = project.run("--regen")
 

@@ -46,7 +46,7 @@ def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitPro
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     project = UnitProject(pytester)
     project.write(german={**GERMAN, "berth": "Liegeplatz"})
-    return project.adopted()
+    return project.recorded()
 
 
 def answers(*texts: str) -> Callable[[object], str]:

@@ -1,14 +1,16 @@
 """The kind itself: functions of a project, each written by a model between its markers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_regen.errors import SourceError, UsageError
+from pytest_regen.errors import SandboxError, SourceError, UsageError
 from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
-from pytest_regen.kinds.functions.guard import compare_code, find_cheats
+from pytest_regen.kinds.functions.guard import compare_code, find_cheats, weakness_issue
 from pytest_regen.kinds.functions.lint import check_code, nodes_of
+from pytest_regen.kinds.functions.nearby import find_answers
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.prompts import function_prompt, system_prompt
 from pytest_regen.kinds.functions.replies import code_in
@@ -158,7 +160,12 @@ class Function(Kind):
         """Return by what new code is tested less than the old."""
         modules = read_module(old.file_text), read_module(new.file_text)
         before, after = ((module, module.places[new.name]) for module in modules)
-        return compare_code(before, after, new.tests, new.failures)
+        yield from compare_code(before, after, new.failures)
+        # What lint refuses is not run, and what is told already is not told again.
+        if all(isinstance(one, Issue) and one.code == "DOCTEST" for one in self.check(new)):
+            with suppress(SandboxError, SyntaxError):
+                answers = find_answers(self._project, *modules, new)
+                yield from [weakness_issue(found, after[1]) for found in answers]
 
     def prepare(self, files: Sequence[Path]) -> None:
         """Judge the units of files, all together, that were not judged before."""
