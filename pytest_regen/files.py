@@ -20,34 +20,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = [
-    "JOURNAL",
-    "Observer",
-    "append",
-    "append_line",
-    "content_hash",
-    "fsync",
-    "fsync_folder",
-    "is_linked",
-    "lock_beside",
-    "lock_file",
-    "locked_file",
-    "make_folder",
-    "make_ignored_folder",
-    "make_lock_folder",
-    "observe_effects",
-    "project_root",
-    "refuse_obstacle",
-    "remove_folder",
-    "rename",
-    "replace_file",
-    "safe_file_name",
-    "store_slug",
-    "unlink",
-    "write",
-    "write_durably",
-]
-
 
 def refuse_obstacle(path: Path) -> None:
     """Raise the error that making a file there would end in.
@@ -328,7 +300,15 @@ def safe_file_name(type_name: str) -> str:
     return f"{start}_{_short_hash(type_name)}"
 
 
-_MARKS = (".git", "pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg")
+_MARKS = (
+    ".git",
+    "pyproject.toml",
+    ".pytest-regen.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "tox.ini",
+    "setup.cfg",
+)
 """What stands at the root of a project."""
 
 

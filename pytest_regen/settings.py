@@ -1,11 +1,12 @@
-"""The table ``[tool.pytest-regen]`` of a project's pyproject.toml, read by plugin and commands."""
+"""The table ``[tool.pytest-regen]`` of a project, read by plugin and commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
@@ -22,6 +23,7 @@ from pytest_regen.modes import (
     SandboxLevel,
     StalePolicy,
 )
+from pytest_regen.settings_files import TABLE, find_table
 
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
@@ -30,13 +32,12 @@ __all__ = [
     "CassetteSettings",
     "Price",
     "Settings",
-    "find_settings",
-    "load_toml",
-    "parse_toml",
     "read_settings",
+    "settings_of",
 ]
 
-_TABLE = "pytest-regen"
+T = TypeVar("T", bound=str)
+
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
 _SHIPPED_KINDS = ("functions", "translations")
 _KEYS = (
@@ -52,6 +53,7 @@ _KEYS = (
     "cassettes",
     "kinds",
     "docs_url",
+    "stores",
     "sandbox",
     *_SHIPPED_KINDS,
 )
@@ -152,6 +154,8 @@ class Settings:
     """The site of the documentation that codes link to, in a terminal and in the report."""
     language: str | None = None
     """Target language of new stores, where ``--language`` names none."""
+    stores: tuple[str, ...] = ()
+    """Globs from the root; each store they match is collected, as by ini value ``regen_stores``."""
     sandbox: SandboxLevel | None = None
     """The weakest level of the sandbox that is good enough for this project."""
 
@@ -166,108 +170,59 @@ class Settings:
         )
 
 
-def find_settings(start: Path) -> Settings:
-    """Return the settings of the nearest pyproject.toml at or above ``start``."""
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").is_file():
-            return read_settings(folder)
-    return Settings()
-
-
 def read_settings(root: Path) -> Settings:
-    """Return the settings in ``root/pyproject.toml``; the defaults where there are none.
+    """Return what ``[tool.pytest-regen]`` says in the root of a project; else the defaults.
 
     Raises:
-        UsageError: the file is no TOML, or a key is unknown or of the wrong kind.
+        UsageError: a file is no TOML, or a key is unknown or of the wrong kind.
     """
-    path = root / "pyproject.toml"
-    if not path.is_file():
-        return Settings()
-    tools = load_toml(path).get("tool", {})
-    if not isinstance(tools, dict):
-        raise UsageError(
-            f"{path}: tool is {tools!r:.80}, not a table",
-            hint=f"write [tool.{_TABLE}] on a line of its own",
-        )
-    table = tools.get(_TABLE, {})
-    _refuse_unknown(path, table, _KEYS)
+    found = find_table(root)
+    return settings_of(*found) if found else Settings()
+
+
+def settings_of(path: Path, table: Mapping[str, Any]) -> Settings:
+    """Return what a table says.
+
+    Raises:
+        UsageError: a key is unknown or of the wrong kind; ``path`` is what the message calls it.
+    """
+    _refuse_unknown(path, "", table, _KEYS)
     return Settings(
         _ignore(path, table.get("ignore", {})),
         _attempts(path, table.get("attempts")),
-        _model(path, table.get("model")),
+        _text(path, table, "model", "the name of a model"),
         _provider(path, table.get("provider")),
-        _stale(path, table.get("stale")),
-        _behaviour(path, table.get("behaviour")),
-        _annotations(path, table.get("annotations")),
+        _word(path, table, "stale", STALE_POLICIES),
+        _word(path, table, "behaviour", BEHAVIOUR_POLICIES),
+        _word(path, table, "annotations", ANNOTATION_POLICIES),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
         _kinds(path, table.get("kinds", [])),
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
         docs_url=_docs_url(path, table.get("docs_url")),
-        language=_language(path, table.get("language")),
-        sandbox=_sandbox(path, table.get("sandbox")),
+        language=_text(path, table, "language", 'the name of a language, such as "python"'),
+        stores=_names(path, table, "stores", 'a list of globs ("generated/*")'),
+        sandbox=_word(path, table, "sandbox", SANDBOX_LEVELS),
     )
-
-
-def load_toml(path: Path) -> dict[str, Any]:
-    """Return what a file holds.
-
-    Raises:
-        UsageError: it cannot be read, or is no TOML.
-    """
-    try:
-        return parse_toml(path.read_bytes().decode("utf-8"), str(path))
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path} is not readable as TOML", why=str(error), hint="correct the file"
-        ) from error
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read", why=error.strerror or str(error), hint="let it be read"
-        ) from error
-
-
-def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """Return what a text says.
-
-    Raises:
-        UsageError: it is no TOML; ``name`` is what the message calls it.
-    """
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        mark = "it begins with a byte order mark, which pytest and others refuse"
-        raise UsageError(
-            f"{name} is not readable as TOML",
-            why=mark if text.startswith("\ufeff") else str(error),
-            hint="save it as UTF-8 without a mark"
-            if text.startswith("\ufeff")
-            else "correct the file",
-        ) from None
 
 
 def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:
     return UsageError(
-        f"{path}: [tool.{_TABLE}] {key} = {value!r} is wrong",
+        f"{path}: [tool.{TABLE}] {key} = {value!r} is wrong",
         why=f"expected {expected}",
         hint="correct the value or remove the key",
     )
 
 
-def _refuse_unknown(path: Path, table: object, known: tuple[str, ...]) -> None:
-    if not isinstance(table, dict):
+def _refuse_unknown(path: Path, name: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    unknown = next((key for key in table if key not in keys), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, keys, n=1)
         raise UsageError(
-            f"{path}: tool.{_TABLE} is {table!r}, not a table",
-            hint=f"write [tool.{_TABLE}] on a line of its own",
+            f"{path}: [tool.{TABLE}{name}] has the unknown key {unknown!r}",
+            why=f"known are {', '.join(keys)}",
+            hint=f"write {near[0]}" if near else "remove the key",
         )
-    for key in table:
-        if key not in known:
-            raise UsageError(
-                f"{path}: [tool.{_TABLE}] has the unknown key {key!r}",
-                hint=f"known are {', '.join(known)}",
-            )
 
 
 def _ignore(path: Path, value: object) -> dict[str, tuple[str, ...]]:
@@ -292,20 +247,28 @@ def _attempts(path: Path, value: object) -> int | None:
     return value
 
 
-def _model(path: Path, value: object) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.strip():
-        raise _wrong(path, "model", value, "the name of a model")
+def _text(path: Path, table: Mapping[str, Any], key: str, expected: str) -> str | None:
+    value = table.get(key)
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise _wrong(path, key, value, expected)
     return value
 
 
-def _language(path: Path, value: object) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.strip():
-        raise _wrong(path, "language", value, 'the name of a language, such as "python"')
-    return value
+def _word(path: Path, table: Mapping[str, Any], key: str, words: tuple[T, ...]) -> T | None:
+    value = table.get(key)
+    chosen = next((word for word in words if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, key, value, f"one of {', '.join(words)}")
+    return chosen
+
+
+def _names(
+    path: Path, table: Mapping[str, Any], key: str, expected: str, *, of: str = ""
+) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise _wrong(path, f"{of}{key}", value, expected)
+    return tuple(value)
 
 
 def _provider(path: Path, value: object) -> str | None:
@@ -314,34 +277,6 @@ def _provider(path: Path, value: object) -> str | None:
     if not isinstance(value, str) or not all(value.partition(":")[::2]):
         raise _wrong(path, "provider", value, _PROVIDERS)
     return value
-
-
-def _stale(path: Path, value: object) -> StalePolicy | None:
-    chosen = next((word for word in STALE_POLICIES if word == value), None)
-    if value is not None and chosen is None:
-        raise _wrong(path, "stale", value, f"one of {', '.join(STALE_POLICIES)}")
-    return chosen
-
-
-def _behaviour(path: Path, value: object) -> BehaviourPolicy | None:
-    chosen = next((word for word in BEHAVIOUR_POLICIES if word == value), None)
-    if value is not None and chosen is None:
-        raise _wrong(path, "behaviour", value, f"one of {', '.join(BEHAVIOUR_POLICIES)}")
-    return chosen
-
-
-def _annotations(path: Path, value: object) -> AnnotationPolicy | None:
-    chosen = next((word for word in ANNOTATION_POLICIES if word == value), None)
-    if value is not None and chosen is None:
-        raise _wrong(path, "annotations", value, f"one of {', '.join(ANNOTATION_POLICIES)}")
-    return chosen
-
-
-def _sandbox(path: Path, value: object) -> SandboxLevel | None:
-    chosen = next((word for word in SANDBOX_LEVELS if word == value), None)
-    if value is not None and chosen is None:
-        raise _wrong(path, "sandbox", value, f"one of {', '.join(SANDBOX_LEVELS)}")
-    return chosen
 
 
 def _kinds(path: Path, value: object) -> tuple[str, ...]:
@@ -367,28 +302,20 @@ def _prices(path: Path, value: object) -> dict[str, Price]:
 
 
 def _cassettes(path: Path, value: object) -> CassetteSettings:
-    expected = (
-        "a table of drift, unplayed (fail, warn or ignore), ignore (a list of paths), "
-        "keep_headers, drop_headers, passthrough_hosts (lists of names), baseline (a file)"
-    )
-    known = {field.name for field in fields(CassetteSettings)}
-    if not isinstance(value, dict) or not set(value) <= known:
-        raise _wrong(path, "cassettes", value, expected)
+    if not isinstance(value, dict):
+        raise _wrong(path, "cassettes", value, "a table")
+    _refuse_unknown(path, ".cassettes", value, tuple(f.name for f in fields(CassetteSettings)))
     for key, allowed in _CHOICES.items():
         if key in value and value[key] not in allowed:
             raise _wrong(path, f"cassettes.{key}", value[key], f"one of {', '.join(allowed)}")
-    lists = {key: _name_list(path, value, key, what) for key, what in _CASSETTE_LISTS.items()}
+    lists = {
+        key: _names(path, value, key, expected, of="cassettes.")
+        for key, expected in _CASSETTE_LISTS.items()
+    }
     baseline = value.get("baseline")
     if baseline is not None and (not isinstance(baseline, str) or not baseline):
         raise _wrong(path, "cassettes.baseline", baseline, "the name of a file")
     return CassetteSettings(value.get("drift"), value.get("unplayed"), baseline=baseline, **lists)
-
-
-def _name_list(path: Path, table: Mapping[str, object], key: str, expected: str) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise _wrong(path, f"cassettes.{key}", value, expected)
-    return tuple(value)
 
 
 def _price(path: Path, key: str, entry: object) -> Price:

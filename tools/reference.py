@@ -492,7 +492,8 @@ _PAGES: Mapping[str, tuple[str, str, Callable[[], str]]] = {
     ),
     "settings": (
         "Settings in pyproject.toml",
-        "Read by the plugin and by all commands. A key that is not here is an error.",
+        ("Read by the plugin and by all commands; in a project without pyproject.toml, from "
+        "`.pytest-regen.toml`. A key that is not here is an error."),
         _settings,
     ),
     "marks": ("Marks", "As `pytest --markers` says it.", _marks),

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration import GenerateResult
     from pytest_regen.units.place import UnitFile
 
-__all__ = ["generate"]
-
 
 def generate(
     spec: Annotated[
@@ -154,7 +152,7 @@ def generate(
     ] = False,
     register: Annotated[
         bool,
-        typer.Option("--register", help="Add new stores to regen_stores for pytest."),
+        typer.Option("--register", help="Add new stores to the settings, for pytest."),
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
@@ -279,7 +277,8 @@ def generate(
         cost = progress.cost
         for result in last:
             show_result(result, namespace, turns, cost=cost)
-    edit = None if dry_run else project.registration(results.stored)
+    globs = () if dry_run else project.lacking(results.stored)
+    edit = project.edit_table({"stores": globs}) if globs else None
     if edit and register:
         edit.write()
     if as_json:

@@ -31,12 +31,7 @@ from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
-from pytest_regen.settings import load_toml
-
-__all__ = ["init", "is_description"]
-
-_IGNORED: Final = ("*.partial", ".*.lock")
-"""What a recording that failed or was killed leaves beside its cassette."""
+from pytest_regen.settings_files import load_toml
 
 
 class CiChoice(StrEnum):
@@ -112,7 +107,7 @@ def init(
     Shows every line before it is written. Run again it adds only what is missing.
     """
     project = _project_here()
-    _ = project.settings, project.pytest_file  # What cannot be read is said first.
+    _ = project.settings, project.pytest_settings  # What cannot be read is said first.
     asks = is_terminal() and not (yes or dry_run or as_json)
     if source is None:
         source = _find_source(project, asks=asks, takes_only=yes)
@@ -157,11 +152,11 @@ def _project_here() -> Project:
     border = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
     if border is None or project.root not in border.parents:
         return project
-    if project.pytest_file is not None:
+    if project.pytest_settings is not None:
         path = border / "pyproject.toml"
         raise UsageError(
-            f"pytest reads its settings from {short_path(project.pytest_file.path)}, outside this "
-            "repository",
+            f"pytest reads its settings from {short_path(project.pytest_settings[0])}, "
+            "outside this repository",
             why=f"the repository begins at {border}, and init writes to nothing above it",
             hint=f"add a table [tool.pytest.ini_options] to {short_path(path)}, then init again",
         )
@@ -186,10 +181,9 @@ class _Plan:
     """What is to be written, and shown before."""
 
     start: Start
+    project: Project
+    """As it is once the edits are made."""
     edits: Sequence[Edit]
-    """Of what is needed in any case."""
-    registration: Edit | None
-    """Of the setting that names the stores, which must not name what is not there."""
     notes: Sequence[str]
 
     @classmethod
@@ -197,34 +191,29 @@ class _Plan:
         """Return the plan of a project.
 
         Raises:
-            UsageError: a file must not be written, or cannot be edited.
+            UsageError: a file must not be written, or cannot be edited, or the settings could not
+                be read afterwards.
         """
-        edits = [project.edit_own(start.settings)] if start.settings else []
-        edits.append(Edit(project.root, project.root / ".gitignore", add_lines(*_IGNORED)))
+        lacking = project.lacking(start.stores)
+        table = project.edit_table({**({"stores": lacking} if lacking else {}), **start.settings})
+        planned = project.after(table)
+        _ = planned.kinds.files
+        attributes = project.root / ".gitattributes"
         workflow, notes = _ci(project, ci)
-        edits += workflow
-        registration = project.registration(start.stores)
-        for edit in [*edits, *([registration] if registration else [])]:
+        edits = [table, Edit(project.root, attributes, add_lines(*start.attributes)), *workflow]
+        for edit in edits:
             edit.refuse()
-        needed = [edit for edit in edits if edit.is_needed]
-        return cls(start, needed, registration, notes)
+        return cls(start, planned, [edit for edit in edits if edit.is_needed], notes)
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing to do."""
-        return self.start.is_made and not self.edits and self.registration is None
+        return self.start.is_made and not self.edits
 
     @cached_property
     def files(self) -> Sequence[tuple[Path, bool, Sequence[str]]]:
         """The files that change, whether each is new, and its lines; as they are now."""
-        edits = [*self.edits, *([self.registration] if self.registration else [])]
-        by_path: dict[Path, list[Edit]] = {}
-        for edit in edits:
-            by_path.setdefault(edit.path, []).append(edit)
-        return [
-            (short_path(path), same[0].is_new, [*same[0].joined(same[1:]).lines])
-            for path, same in by_path.items()
-        ]
+        return [(short_path(edit.path), edit.is_new, [*edit.lines]) for edit in self.edits]
 
     @cached_property
     def report(self) -> dict[str, Any]:
@@ -258,12 +247,19 @@ class _Plan:
                 say(note)
 
     def carry_out(self) -> int:
-        """Write it; return the exit code."""
-        for edit in self.edits:
+        """Make it, and write the files; return the exit code."""
+        # Stores are named once they are there: a run that is killed leaves settings that hold.
+        first = self.project.edit_table(self.start.settings)
+        before = None if first.is_new else first.text()
+        first.write()
+        code = 2
+        try:
+            code = self.start.make(self.project)
+        finally:
+            if code > 1:
+                first.undo(before)
+        for edit in self.edits if code < 2 else ():
             edit.write()
-        code = self.start.make()
-        if code < 2 and self.registration:
-            self.registration.write()
         return code
 
 
@@ -285,6 +281,8 @@ jobs:
       - run: {install}
       - run: pytest
 """
+
+_RUNS_PYTEST: Final = re.compile(r"\b(?:pytest|tox|nox)\b")
 
 _GITLAB: Final = """\
 pytest-regen:
@@ -310,24 +308,25 @@ def _ci(project: Project, ci: CiChoice | None) -> tuple[list[Edit], list[str]]:
     path = folder / "pytest-regen.yml" if is_github else root / ".gitlab-ci.yml"
     text = (_GITHUB if is_github else _GITLAB).format(install=install)
     others = sorted(folder.glob("*.y*ml")) if is_github else [path]
-    running = next((each for each in others if each != path and _runs_pytest(each)), None)
-    if running is not None:
-        name = short_path(running)
+    texts = {each: _text_of(each) for each in others if each != path}
+    running = [each for each in texts if _RUNS_PYTEST.search(texts[each])]
+    if running:
+        # Because a workflow that publishes runs pytest as well: pull requests tell which one tests.
+        name = short_path(min(running, key=lambda each: "pull_request" not in texts[each]))
         return [], [f"CI: {name} runs pytest; let it install 'pytest-regen[all]', too"]
     if path.exists():
-        if is_github or "pytest-regen" in path.read_text("utf-8", "replace"):
+        if is_github or "pytest-regen" in _text_of(path):
             return [], []
         lines = "".join(f"\n    {line}" for line in text.splitlines())
         return [], [f"CI: {short_path(path)} is there and stays as it is; it needs{lines}"]
     return [Edit(root, path, lambda there: there or text)], []
 
 
-def _runs_pytest(path: Path) -> bool:
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text("utf-8", "replace")
+        return path.read_text("utf-8", "replace")
     except OSError:
-        return False
-    return re.search(r"\b(?:pytest|tox|nox)\b", text) is not None
+        return ""
 
 
 def _install_command(root: Path) -> str:
@@ -365,13 +364,18 @@ def _find_source(project: Project, *, asks: bool, takes_only: bool) -> str:
     Raises:
         UsageError: nobody can be asked, or there is nothing.
     """
-    found = list(dict.fromkeys(_sources(project)))[:20]
+    files = list(_files(Path.cwd()))
+    found = list(dict.fromkeys(_sources(project, files)))[:20]
     if not found:
+        named = (f"{_shown(path)}::{name}" for path in files for name in _functions_of(path)[1])
+        example = next(named, None)
         raise UsageError(
             f"nothing to begin with was found below {Path.cwd()}",
             why="there is no OpenAPI description, no function with an example (>>>) in its "
             "docstring, no catalogue of translations",
-            hint="pytest-regen init FILE, with one of these",
+            hint=f"pytest-regen init {shlex.quote(example)}, or another function that has a test"
+            if example
+            else "add one of these, then pytest-regen init FILE",
         )
     if asks:
         return found[choose("Begin with which?", found)]
@@ -386,13 +390,12 @@ def _find_source(project: Project, *, asks: bool, takes_only: bool) -> str:
     )
 
 
-def _sources(project: Project) -> Iterator[str]:
+def _sources(project: Project, files: Sequence[Path]) -> Iterator[str]:
     """Yield descriptions, then modules with examples, then catalogues."""
-    files = list(_files(Path.cwd()))
     claimed = {path.resolve() for path in (project.kinds.files if project.kinds else ())}
     yield from (_shown(path) for path in files if is_description(path))
     for path in files:
-        if path.suffix == ".py" and path.resolve() not in claimed and _has_examples(path):
+        if path.resolve() not in claimed and _functions_of(path)[0]:
             yield _shown(path)
     sources = {
         one.kind.source.resolve()
@@ -446,11 +449,13 @@ def is_description(path: Path) -> bool:
         return False
 
 
-def _has_examples(path: Path) -> bool:
+def _functions_of(path: Path) -> tuple[list[str], list[str]]:
+    """Return the functions with examples, and all, of a file that is a module and no test."""
     is_test = path.name.startswith("test_") or path.name.endswith("_test.py")
-    if is_test or path.name in {"conftest.py", "setup.py"} or not path.is_file():
-        return False
+    is_other = is_test or path.suffix != ".py" or path.name in {"conftest.py", "setup.py"}
+    if is_other or not path.is_file():  # A pipe would be waited for.
+        return [], []
     try:
-        return b">>>" in path.read_bytes() and bool(functions_in(path)[0])
+        return functions_in(path)
     except (OSError, RegenError):
-        return False
+        return [], []

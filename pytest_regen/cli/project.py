@@ -6,18 +6,11 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_regen.cli.config_files import (
-    INI_TABLE,
-    OWN_TABLE,
-    Edit,
-    SettingsFile,
-    find_root,
-    refuse_two_tables,
-    settings_file_in,
-)
+from pytest_regen.cli.config_files import Edit, add_to_table
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
     ANNOTATION_POLICIES,
@@ -27,13 +20,21 @@ from pytest_regen.modes import (
     BehaviourPolicy,
     StalePolicy,
 )
-from pytest_regen.settings import Settings, read_settings
+from pytest_regen.settings import Settings, read_settings, settings_of
+from pytest_regen.settings_files import (
+    FILES,
+    find_root,
+    find_table,
+    is_anchored,
+    parse_toml,
+    pytest_settings,
+    refuse_unread,
+    table_in,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.units.loading import ProjectKinds
     from pytest_regen.units.place import UnitFile
-
-__all__ = ["Project", "short_path"]
 
 T = TypeVar("T", bound=str)
 
@@ -44,19 +45,31 @@ class Project:
 
     Attributes:
         root: the folder that pytest takes for the root.
+        planned: the table ``[tool.pytest-regen]`` where it is not written yet.
     """
 
     root: Path
+    planned: Settings | None = None
 
     @classmethod
     def here(cls) -> "Project":
-        """Return the project that the working directory belongs to."""
-        return cls(find_root(Path.cwd()))
+        """Return the project that the working directory belongs to.
+
+        Raises:
+            UsageError: a table between it and the root of the project is read by nobody.
+        """
+        here = Path.cwd()
+        root = find_root(here)
+        folders = list(takewhile(lambda folder: folder != root, (here, *here.parents)))
+        if not is_anchored(root):
+            folders += root.parents
+        refuse_unread(root, folders)
+        return cls(root)
 
     @cached_property
-    def pytest_file(self) -> SettingsFile | None:
-        """The file that pytest reads its settings from; ``None`` where there are none yet."""
-        return settings_file_in(self.root)
+    def pytest_settings(self) -> tuple[Path, Mapping[str, Any]] | None:
+        """The file that pytest reads its settings from, and these; ``None`` where there is none."""
+        return pytest_settings(self.root)
 
     @cached_property
     def settings(self) -> Settings:
@@ -65,7 +78,16 @@ class Project:
         Raises:
             UsageError: it cannot be read, or a key is wrong.
         """
-        return read_settings(self.root)
+        return self.planned or read_settings(self.root)
+
+    def after(self, edit: Edit) -> "Project":
+        """Return the project as it is once the table is written.
+
+        Raises:
+            UsageError: a key of it is wrong.
+        """
+        table = table_in(edit.path, parse_toml(edit.change(edit.text()), edit.path.name))
+        return Project(self.root, settings_of(edit.path, table or {}))
 
     @property
     def model(self) -> str | None:
@@ -73,10 +95,11 @@ class Project:
         return self._ini("regen_model") or self.settings.model
 
     @property
-    def store_globs(self) -> tuple[str, ...]:
-        """The ini value ``regen_stores``: globs from the root."""
-        lines = (self._ini("regen_stores") or "").splitlines()
-        return tuple(filter(None, map(str.strip, lines)))
+    def store_globs(self) -> Mapping[str, str]:
+        """Globs of stores, from the root, and which setting each comes from."""
+        lines = map(str.strip, (self._ini("regen_stores") or "").splitlines())
+        globs = dict.fromkeys(self.settings.stores, "[tool.pytest-regen] stores")
+        return globs | dict.fromkeys(filter(None, lines), "regen_stores")
 
     def stores(self) -> tuple[Path, ...]:
         """Return the stores that pytest collects, as they are seen from the working directory.
@@ -90,27 +113,28 @@ class Project:
         if found.unmatched or not found.stores:
             glob = found.unmatched[0] if found.unmatched else ""
             raise UsageError(
-                f"regen_stores: {glob!r} matches no store" if glob else "no store is named",
+                f"{self.store_globs[glob]}: {glob!r} matches no store"
+                if glob
+                else "no store is named",
                 why=f"looked below {short_path(self.root)}"
                 if glob
-                else "neither on the command line nor by regen_stores in pytest's settings",
+                else "neither on the command line nor by stores in [tool.pytest-regen]",
                 hint="name folders of stores, or make one with pytest-regen generate",
             )
         return tuple(map(short_path, found.stores))
 
-    def registration(self, stores: Iterable[Path]) -> Edit | None:
-        """Return the edit after which pytest collects these stores; ``None`` if it does already.
-
-        Args:
-            stores: folders, which need not exist.
-        """
-        globs = dict.fromkeys(
-            _glob_of(store.absolute(), self.root) for store in stores if not self.collects(store)
+    def lacking(self, stores: Iterable[Path]) -> Sequence[str]:
+        """Return the globs after which pytest collects these stores, which need not exist."""
+        return list(
+            dict.fromkeys(
+                _glob_of(store.absolute(), self.root)
+                for store in stores
+                if not self.collects(store)
+            )
         )
-        return self.edit_pytest({"regen_stores": list(globs)}) if globs else None
 
     def collects(self, store: Path) -> bool:
-        """Return whether ``regen_stores`` covers a folder, which need not exist."""
+        """Return whether the settings cover a folder, which need not exist."""
         from pytest_regen.stores import find_stores
         from pytest_regen.units.loading import fits_glob
 
@@ -120,16 +144,16 @@ class Project:
             fits_glob(place, os.path.normpath(pattern)) for pattern in self.store_globs
         ) or any(real == each.resolve() for each in find_stores(self.store_globs, self.root).stores)
 
-    def edit_pytest(self, settings: Mapping[str, Any]) -> Edit:
-        """Return the edit that adds settings of pytest to the file it reads."""
-        file = self.pytest_file or SettingsFile(self.root / "pyproject.toml", INI_TABLE)
-        refuse_two_tables(file)
-        return Edit(self.root, file.path, file.change(settings), file.header)
+    def edit_table(self, settings: Mapping[str, Any]) -> Edit:
+        """Return the edit that adds settings to ``[tool.pytest-regen]``, where that is or belongs.
 
-    def edit_own(self, settings: Mapping[str, Any]) -> Edit:
-        """Return the edit that adds settings to ``[tool.pytest-regen]``."""
-        file = SettingsFile(self.root / "pyproject.toml", OWN_TABLE)
-        return Edit(self.root, file.path, file.change(settings), file.header)
+        A pyproject.toml is made only where nothing else makes the folder pytest's root.
+        """
+        found = find_table(self.root)
+        pyproject, own = (self.root / name for name in FILES)
+        is_new = found is None and not pyproject.exists() and is_anchored(self.root)
+        path = found[0] if found else own if is_new else pyproject
+        return Edit(self.root, path, add_to_table(path, settings))
 
     @cached_property
     def kinds(self) -> "ProjectKinds":
@@ -138,10 +162,16 @@ class Project:
         Raises:
             UsageError: one cannot be loaded.
         """
-        from pytest_regen.units.loading import ProjectKinds, has_kinds, load_kinds
+        from pytest_regen.units.loading import (
+            ProjectKinds,
+            has_kinds,
+            load_kinds,
+            read_pytest_lists,
+        )
 
         if not has_kinds(self.settings):
-            return ProjectKinds(self.root, ())
+            test_files = read_pytest_lists(self.root)["python_files"]
+            return ProjectKinds(self.root, (), tuple(test_files))
         return load_kinds(self.root, self.settings)
 
     def unit_file(self, path: Path, units: Sequence[str] | None = None) -> "UnitFile | None":
@@ -275,9 +305,7 @@ class Project:
 
     def _ini(self, key: str) -> str | None:
         """Return one of pytest's ini values, from the file that pytest would read it from."""
-        if self.pytest_file is None:
-            return None
-        value = self.pytest_file.get(key)
+        value = self.pytest_settings[1].get(key) if self.pytest_settings else None
         if isinstance(value, list):
             return "\n".join(map(str, value))
         return value if isinstance(value, str) else None

@@ -5,16 +5,17 @@ Each is found without writing anything, says which settings it needs, and is mad
 
 import ast
 import glob
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Final, Protocol
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
 from pytest_regen.cli.operations import StoreWork
-from pytest_regen.cli.output import EngineChoice, RecordChoice, fact, shorten
+from pytest_regen.cli.output import fact, shorten
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartSelection
 from pytest_regen.cli.turns import TurnOptions
@@ -34,61 +35,20 @@ from pytest_regen.text import join_names, plural
 from pytest_regen.units.naming import command
 from pytest_regen.validation.stores import stale_types, update_command
 
-__all__ = [
-    "Catalogue",
-    "Choose",
-    "Description",
-    "Functions",
-    "Start",
-    "StoreOptions",
-    "find_start",
-    "functions_in",
-    "is_catalogue",
-    "read_description",
-]
+_LEDGER: Final = (".regen/** linguist-generated", ".regen/hand/** merge=union")
+"""Of ``.gitattributes``: no review shows what is recorded, and lines of two branches all stay."""
 
 NEW_LANGUAGE: Final = "python"
 """Of the stores of a project that has none yet."""
+
+_NAMED: Final = 12
+"""Functions that a command names at most."""
 
 _TRIED: Final = 200
 """Operations that are looked into before a document counts as having none that can be read."""
 
 Choose = Callable[[str, Sequence[str]], int]
 """Returns which of several a person wants; the first one where nobody is asked."""
-
-
-class Start(Protocol):
-    """One thing to begin with."""
-
-    @property
-    def title(self) -> str:
-        """What is made, in one line; or what is there already."""
-
-    @property
-    def is_made(self) -> bool:
-        """Whether it is there already."""
-
-    @property
-    def stores(self) -> Sequence[Path]:
-        """The folders that pytest is to collect."""
-
-    @property
-    def outdated(self) -> Sequence[Path]:
-        """The stores that are older than what they were made of."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What ``[tool.pytest-regen]`` has to say."""
-
-    def make(self) -> int:
-        """Make it, tell what came of it, and return the exit code.
-
-        Raises:
-            RegenError: nothing was made.
-        """
-
-    def following(self) -> str:
-        """Return the next command, once it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +100,31 @@ class Description:
         """The language, where this is the first store."""
         return {"language": self.language} if self.is_first else {}
 
-    def make(self) -> int:
+    @property
+    def attributes(self) -> Sequence[str]:
+        """That no review shows the JSON of the stores."""
+        folders = dict.fromkeys(
+            Path(os.path.relpath(store.parent, self.project.root)).as_posix()
+            for store in self.stores
+        )
+        # In the root itself, the line would be about every JSON file of the project.
+        patterns = [f"{folder}/**/*.json" for folder in folders if folder != "."]
+        quoted = [json.dumps(text) if " " in text else text for text in patterns]
+        return [f"{text} linguist-generated" for text in quoted]
+
+    def make(self, project: Project) -> int:
         """Generate the store."""
         if self.is_made:
             return 0
         from pytest_regen.cli.store_report import result_json, show_result
 
-        turns = TurnOptions(
-            self.project,
-            None,
-            None,
-            None,
-            1,
-            None,
-            RecordChoice.NONE,
-            self.options.provider,
-            EngineChoice.LIVE,
-        )
+        turns = TurnOptions(project, provider=self.options.provider)
         work = StoreWork(
-            self.project,
+            project,
             self.document,
             PartSelection([self.part]),
             self.options.out,
-            _store_options(self.language),
+            {"language": self.language, "force": False, "allow_defects": False},
         )
         last: list[GenerateResult] = []
         with turns.run("generating") as (progress, settings):
@@ -193,18 +155,6 @@ def _is_outdated(path: Path) -> bool:
         return bool(stale_types(RegenStore.open(path)))
     except RegenError:
         return False  # The tests fail with it.
-
-
-def _store_options(language: str) -> dict[str, Any]:
-    return {
-        "language": language,
-        "status": None,
-        "fields_per_page": None,
-        "namespace": None,
-        "profile": None,
-        "force": False,
-        "allow_defects": False,
-    }
 
 
 def _find_description(
@@ -307,6 +257,7 @@ class Functions:
 
     stores: Sequence[Path] = ()
     outdated: Sequence[Path] = ()
+    attributes: Sequence[str] = _LEDGER
 
     @property
     def title(self) -> str:
@@ -335,7 +286,7 @@ class Functions:
             name in units.texts and units.entry(name) is not None for name in self.names
         )
 
-    def make(self) -> int:
+    def make(self, project: Project) -> int:
         """Put the markers around them, and record them."""
         from pytest_regen.cli.units import (
             enclose_in_file,
@@ -344,7 +295,6 @@ class Functions:
             tell_only_read,
         )
 
-        project = Project.here()  # With the settings that were written meanwhile.
         enclose_in_file(project, self.path, self.names)
         file = project.unit_file(self.path)
         assert file is not None
@@ -410,7 +360,20 @@ def _find_functions(
             why=f"its root is {project.root}",
             hint="name a file below it, or run the command in the project of that file",
         )
+    if project.kinds.is_collected(PurePosixPath(place)):
+        raise UsageError(
+            f"{here} is a test module",
+            why="what is imported by a run of pytest is not judged by it",
+            hint="pytest-regen init FILE, with the module that it tests",
+        )
+    if project.kinds.kind_of(path) is not None and project.kinds.kind_to_enclose(path) is None:
+        raise UsageError(
+            f"{here} has units of another kind",
+            why='one of the "kinds" in [tool.pytest-regen] claims it',
+            hint="narrow the globs of that kind, or name another file",
+        )
     good, every = functions_in(path)
+    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     if wanted:
         names = list(wanted)
     elif len(good) > 1:
@@ -419,13 +382,14 @@ def _find_functions(
     else:
         names = good or every
     if not wanted and not good and len(every) != 1:
+        able = [name for name in every[:_NAMED] if _can_stand_apart(region, text, name)]
+        words = [word for name in able for word in ("--unit", name)]
         what = "no function" if not every else "no function with examples in its docstring"
         raise UsageError(
             f"{here} has {what}",
-            why=f"it has {shorten(every)}" if every else "",
-            hint=command("init", f"{here}::{every[0]}") if every else "name another file",
+            why=f"it has {shorten(every)}: name those that have a test" if every else "",
+            hint=command("init", here, None, *words) if able else "name another file",
         )
-    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     there = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in there]:
         try:
@@ -433,6 +397,13 @@ def _find_functions(
         except RegenError as error:
             raise UsageError(f"{here}: {error.what}", why=error.why, hint=error.hint) from None
     return Functions(project, path, place, names)
+
+
+def _can_stand_apart(region: FunctionRegion, text: str, name: str) -> bool:
+    try:
+        return bool(region.enclose_all(text, [name]))
+    except RegenError:
+        return False
 
 
 # Translations
@@ -452,6 +423,7 @@ class Catalogue:
 
     stores: Sequence[Path] = ()
     outdated: Sequence[Path] = ()
+    attributes: Sequence[str] = _LEDGER
 
     @property
     def is_made(self) -> bool:
@@ -484,28 +456,29 @@ class Catalogue:
                 return {}
         return {"translations": [{"source": self.place, "targets": self.targets}]}
 
-    def make(self) -> int:
+    def make(self, project: Project) -> int:
         """Say what is missing: the settings are all there is to write."""
-        missing = {file: names for file in self.files if (names := self._missing(file))}
+        missing = {path: names for path in self.files if (names := _missing(project, path))}
         for file, names in missing.items():
             fact("missing", f"{plural(len(names), 'text')} of {short_path(file)}")
         return 0
 
-    def _missing(self, path: Path) -> list[str]:
-        file = Project.here().unit_file(path)
-        units = file.open() if file else None
-        return [
-            name
-            for name in (units.names if units else ())
-            if any(issue.code == "MISSING_UNIT" for issue in units.issues(name))  # type: ignore[union-attr]
-        ]
-
     def following(self) -> str:
         """Return the command that asks for what is missing; the tests, if nothing is."""
-        for file in self.files:
-            if self._missing(file):
-                return command("generate", short_path(file).as_posix())
+        for path in self.files:
+            if _missing(Project.here(), path):
+                return command("generate", short_path(path).as_posix())
         return "pytest"
+
+
+def _missing(project: Project, path: Path) -> list[str]:
+    file = project.unit_file(path)
+    units = file.open() if file else None
+    return [
+        name
+        for name in (units.names if units else ())
+        if any(issue.code == "MISSING_UNIT" for issue in units.issues(name))  # type: ignore[union-attr]
+    ]
 
 
 def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalogue:
@@ -520,7 +493,14 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         UsageError: there is none beside it.
     """
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
+    kind = project.kinds.kind_of(path)
     is_gettext = path.suffix == ".po"
+    if not is_gettext and isinstance(kind, Translation) and kind.source.resolve() != path.resolve():
+        raise UsageError(
+            f"{short_path(path)} is a target of {short_path(kind.source)} already",
+            why="a catalogue that is translated is not translated from",
+            hint=command("generate", short_path(path).as_posix()),
+        )
     if is_gettext:
         with needs("translations", "catalogues of gettext"):
             import polib  # noqa: F401 - before settings are written that need it
@@ -567,6 +547,9 @@ def _targets_of(place: str) -> str:
 
 
 # Which of them a file is
+
+Start = Description | Functions | Catalogue
+"""One thing to begin with: what it needs, whether that is there, and what makes it."""
 
 
 def find_start(

@@ -14,7 +14,6 @@ import typer
 
 from pytest_regen.cli.output import (
     AsJson,
-    RecordChoice,
     UnitNames,
     answer_on_stdout,
     describe_failure,
@@ -96,7 +95,7 @@ def status(
             f"--unit {units[0]} names nothing: no file with units is among the paths",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
-    turns = TurnOptions(project, None, None, None, 1, None, RecordChoice.NONE, None)
+    turns = TurnOptions(project)
     if not (files or stores or as_json):
         tell_unmarked(project)
         return

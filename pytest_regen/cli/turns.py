@@ -37,9 +37,6 @@ from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
 if TYPE_CHECKING:
     from pytest_regen.turns.replies import ReplyJournal
 
-__all__ = ["TurnOptions"]
-
-
 _ATTEMPTS = 2
 
 
@@ -48,13 +45,13 @@ class TurnOptions:
     """What the command line says about turns with a model."""
 
     project: Project
-    model: str | None
-    attempts: int | None
-    budget: int | None
-    jobs: int
-    cassette: Path | None
-    record: RecordChoice
-    provider: str | None
+    model: str | None = None
+    attempts: int | None = None
+    budget: int | None = None
+    jobs: int = 1
+    cassette: Path | None = None
+    record: RecordChoice = RecordChoice.NONE
+    provider: str | None = None
     engine: EngineChoice = EngineChoice.LIVE
     pending: str = ""
     """The command, where what it would keep waits for review."""

@@ -26,7 +26,7 @@ from pytest_regen.modes import (
     named_model,
     stale_outcome,
 )
-from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn, usage_error
+from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn, table_of, usage_error
 
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
@@ -143,13 +143,9 @@ def choices_of(config: pytest.Config) -> Choices:
 
 
 def _read(config: pytest.Config) -> Choices:
-    from pytest_regen.errors import UsageError
-    from pytest_regen.settings import read_settings
+    from pytest_regen.settings import Settings
 
-    try:
-        settings = read_settings(config.rootpath)
-    except UsageError as error:
-        raise pytest.UsageError(str(error)) from None
+    settings = table_of(config) or Settings()
     behaviour = ini_choice(config, "regen_behaviour", BEHAVIOUR_POLICIES) or settings.behaviour
     settings = replace(settings, behaviour=behaviour)
     option = config.option

@@ -1,32 +1,28 @@
 """Options, ini values and markers as pytest registers them; whether a run uses any of them."""
 
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
 
 from pytest_regen.modes import RECORD_MODES
 
-__all__ = [
-    "FAIL_ON",
-    "MARKERS",
-    "FailOn",
-    "add_markers",
-    "add_options",
-    "is_plain",
-    "is_used",
-    "plain_usage_error",
-    "usage_error",
-]
-
+if TYPE_CHECKING:
+    from pytest_regen.settings import Settings
 
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_KIND_KEYS = (b"kinds", b"functions", b"translations")
-"""Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
+_TABLE = re.compile(rb"""(?:^|\btool\s*\.)\s*["']?pytest[-_]regen["']?\s*[].=]""", re.MULTILINE)
+"""What a file with the table has in it, however that is written, and few other files do."""
+_OWN_FILES = (".pytest-regen.toml", "pytest-regen.toml", ".pytest_regen.toml", "pytest_regen.toml")
+"""What the file without pyproject.toml is called, or may be by mistake."""
+
+_SETTINGS: "pytest.StashKey[Settings | None]" = pytest.StashKey()
 
 MARKERS = (
     (
@@ -43,173 +39,98 @@ MARKERS = (
 )
 
 
+_HEAL = "Regenerate what fails, with its failure as the feedback, and try again."
+_OPTIONS = {
+    "--regen-pending": (
+        "",
+        "With --regen: store nothing; what would be kept waits for pytest-regen review.",
+    ),
+    "--regen-only": (
+        "STORE::TYPE[,...]",
+        "Regenerate only these; globs are allowed, and each must match something.",
+    ),
+    "--regen-attempts": ("N", "Calls of a test, the first included (default: 2)."),
+    "--regen-jobs": (
+        "N",
+        "Requests under way at the same time for types and units that fail (default: 1).",
+    ),
+    "--regen-model": ("MODEL", "Model that regenerates."),
+    "--regen-provider": (
+        "NAME",
+        (
+            "Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
+            "MODULE:ATTR; or template, which writes types without a model."
+        ),
+    ),
+    "--regen-dry-run": ("", "Say what --regen would ask for, and ask for nothing."),
+    "--regen-ignore-stale": (
+        "",
+        "Regenerate from stored prompts although the IR has changed since.",
+    ),
+    "--regen-record": (
+        "MODE",
+        "Record mode of every cassette (default: none, which replays and reaches nothing).",
+    ),
+    "--regen-drop-unplayed": (
+        "",
+        "While recording, drop recordings that a passing test did not ask for.",
+    ),
+    "--regen-keep-failed": (
+        "",
+        "While recording, keep in the cassette what a failing test recorded.",
+    ),
+    "--regen-budget": (
+        "TOKENS",
+        "Tokens that all workers together may spend; required for live calls in CI.",
+    ),
+    "--regen-report": (
+        "FILE",
+        "Write a report to FILE: HTML for people (.html), or JSON for programs (.json).",
+    ),
+}
+"""What each takes, "" for nothing, and what ``--help`` says of it."""
+
+_INI_LISTS = {
+    "regen_stores": "globs from the rootdir; each store they match is collected",
+    "regen_passthrough_hosts": "hosts whose requests are neither recorded nor replayed nor missed",
+}
+_INI_TEXTS = {
+    "regen_model": "model that regenerates (also --regen-model)",
+    "regen_attempts": "calls of a test, the first included",
+    "regen_jobs": "requests at the same time (also --regen-jobs)",
+    "regen_record": "record mode (also --regen-record)",
+    "regen_drift": "a request that is not what was recorded: fail, warn or ignore",
+    "regen_unplayed": "recordings that a passing test did not ask for: fail, warn or ignore",
+    "regen_stale": "a type that is older than its document: auto (fail in CI, else warn), fail, "
+    "warn or ignore",
+    "regen_behaviour": "whether generated types are run with JSON of the document: auto (where "
+    "what it takes is there) or off",
+    "regen_annotations": "whether what is wrong is printed as annotations of GitHub: auto (where "
+    "GitHub Actions runs this), never or always",
+    "regen_fail_on": "when a run without failures exits with 1: auto (in CI, if it changed a "
+    "store), regenerated (anywhere, if a test passed only after regeneration), never",
+}
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Register what a user can say, on the command line and in the ini file."""
     group = parser.getgroup("regen", "regenerating what language models wrote")
-    _add_healing(group)
-    _add_ways(group)
-    _add_recording(group)
-    _add_report(group)
-    parser.addini(
-        "regen_stores", "globs from the rootdir; each store they match is collected", "linelist", []
-    )
-    parser.addini("regen_model", "model that regenerates (also --regen-model)", "string", "")
-    parser.addini("regen_attempts", "calls of a test, the first included", "string", "")
-    parser.addini("regen_jobs", "requests at the same time (also --regen-jobs)", "string", "")
-    parser.addini("regen_record", "record mode (also --regen-record)", "string", "")
-    parser.addini(
-        "regen_drift", "a request that is not what was recorded: fail, warn or ignore", "string", ""
-    )
-    parser.addini(
-        "regen_unplayed",
-        "recordings that a passing test did not ask for: fail, warn or ignore",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_passthrough_hosts",
-        "hosts whose requests are neither recorded nor replayed nor missed",
-        "linelist",
-        [],
-    )
-    parser.addini(
-        "regen_stale",
-        "a type that is older than its document: auto (fail in CI, else warn), fail, warn or "
-        "ignore",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_behaviour",
-        "whether generated types are run with JSON of the document: auto (where what it takes is "
-        "there) or off",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_annotations",
-        "whether what is wrong is printed as annotations of GitHub: auto (where GitHub Actions "
-        "runs this), never or always",
-        "string",
-        "",
-    )
-    parser.addini(
-        "regen_fail_on",
-        "when a run without failures exits with 1: auto (in CI, if it changed a store), "
-        "regenerated (anywhere, if a test passed only after regeneration), never",
-        "string",
-        "auto",
-    )
-
-
-def _add_healing(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen",
-        action="store_true",
-        dest="regen_heal",
-        help="Regenerate what fails, with its failure as the feedback, and try again.",
-    )
-    group.addoption(
-        "--regen-pending",
-        action="store_true",
-        dest="regen_pending",
-        help="With --regen: store nothing; what would be kept waits for pytest-regen review.",
-    )
-    group.addoption(
-        "--regen-only",
-        action="append",
-        default=[],
-        dest="regen_only",
-        metavar="STORE::TYPE[,...]",
-        help="Regenerate only these; globs are allowed, and each must match something.",
-    )
-
-
-def _add_ways(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen-attempts",
-        type=int,
-        default=None,
-        dest="regen_attempts",
-        metavar="N",
-        help="Calls of a test, the first included (default: 2).",
-    )
-    group.addoption(
-        "--regen-jobs",
-        type=int,
-        default=None,
-        dest="regen_jobs",
-        metavar="N",
-        help="Requests under way at the same time for types and units that fail (default: 1).",
-    )
-    group.addoption(
-        "--regen-model",
-        default=None,
-        dest="regen_model",
-        metavar="MODEL",
-        help="Model that regenerates.",
-    )
-    group.addoption(
-        "--regen-provider",
-        default=None,
-        dest="regen_provider",
-        metavar="NAME",
-        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
-        "MODULE:ATTR; or template, which writes types without a model.",
-    )
-    group.addoption(
-        "--regen-dry-run",
-        action="store_true",
-        dest="regen_dry_run",
-        help="Say what --regen would ask for, and ask for nothing.",
-    )
-    group.addoption(
-        "--regen-ignore-stale",
-        action="store_true",
-        dest="regen_ignore_stale",
-        help="Regenerate from stored prompts although the IR has changed since.",
-    )
-
-
-def _add_report(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen-report",
-        default=None,
-        dest="regen_report",
-        metavar="FILE",
-        help="Write a report to FILE: HTML for people (.html), or JSON for programs (.json).",
-    )
-
-
-def _add_recording(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--regen-record",
-        choices=RECORD_MODES,
-        # None rather than "none": a default must not win over a marker or the ini file.
-        default=None,
-        dest="regen_record",
-        help="Record mode of every cassette (default: none, which replays and reaches nothing).",
-    )
-    group.addoption(
-        "--regen-drop-unplayed",
-        action="store_true",
-        dest="regen_drop_unplayed",
-        help="While recording, drop recordings that a passing test did not ask for.",
-    )
-    group.addoption(
-        "--regen-keep-failed",
-        action="store_true",
-        dest="regen_keep_failed",
-        help="While recording, keep in the cassette what a failing test recorded.",
-    )
-    group.addoption(
-        "--regen-budget",
-        type=int,
-        default=None,
-        dest="regen_budget",
-        metavar="TOKENS",
-        help="Tokens that all workers together may spend; required for live calls in CI.",
-    )
+    group.addoption("--regen", action="store_true", dest="regen_heal", help=_HEAL)
+    for name, (value, text) in _OPTIONS.items():
+        if not value:
+            group.addoption(name, action="store_true", help=text)
+        elif name == "--regen-only":
+            group.addoption(name, action="append", default=[], metavar=value, help=text)
+        elif name == "--regen-record":
+            # No default: it must not win over a marker or the ini file.
+            group.addoption(name, choices=RECORD_MODES, help=text)
+        else:
+            kind = int if value in {"N", "TOKENS"} else str
+            group.addoption(name, type=kind, metavar=value, help=text)
+    for name, text in _INI_LISTS.items():
+        parser.addini(name, text, "linelist", [])
+    for name, text in _INI_TEXTS.items():
+        parser.addini(name, text, "string", "auto" if name == "regen_fail_on" else "")
 
 
 def add_markers(config: pytest.Config) -> None:
@@ -222,8 +143,7 @@ def is_used(config: pytest.Config) -> bool:
     """Return whether this run uses the plugin: a store, units, or one of its options."""
     option = config.option
     return bool(
-        config.getini("regen_stores")
-        or option.regen_heal
+        option.regen_heal
         or option.regen_dry_run
         or option.regen_only
         or option.regen_record
@@ -233,7 +153,15 @@ def is_used(config: pytest.Config) -> bool:
         or config.getini("regen_fail_on") == "regenerated"
         or any(map(_names_a_store, config.args))
         or has_kinds(config)
+        or store_globs(config)
     )
+
+
+def store_globs(config: pytest.Config) -> dict[str, str]:
+    """Return the globs of stores, and which setting each comes from."""
+    settings = table_of(config)
+    globs = dict.fromkeys(settings.stores if settings else (), "[tool.pytest-regen] stores")
+    return globs | dict.fromkeys(config.getini("regen_stores"), "regen_stores")
 
 
 def has_kinds(config: pytest.Config) -> bool:
@@ -241,15 +169,62 @@ def has_kinds(config: pytest.Config) -> bool:
 
     A ledger is enough: without settings nothing of what it holds would be tested.
     """
-    try:
-        table = (config.rootpath / "pyproject.toml").read_bytes()
-    except OSError:
-        table = b""
+    settings = table_of(config)
     return (
-        (b"pytest-regen" in table and any(key in table for key in _KIND_KEYS))
+        (settings is not None and bool(settings.kinds or settings.shipped))
         or any((config.rootpath / ".regen" / name).is_dir() for name in ("units", "hand"))
         or any(map(_has_kind_packages, sys.path))
     )
+
+
+def table_of(config: pytest.Config) -> "Settings | None":
+    """Return what ``[tool.pytest-regen]`` says; ``None``, and nothing imported, without a table.
+
+    Raises:
+        pytest.UsageError: it cannot be read, a key of it is wrong, or nothing reads it.
+    """
+    if _SETTINGS not in config.stash:
+        folders = [folder for folder in _folders_of(config) if _may_have_table(folder)]
+        config.stash[_SETTINGS] = _read_table(config.rootpath, folders) if folders else None
+    return config.stash[_SETTINGS]
+
+
+def _folders_of(config: pytest.Config) -> Iterator[Path]:
+    """Yield the root, and the folders of this run in which a table would not be read.
+
+    These lie between an argument, or the folder pytest was started in, and the root. If no file
+    made it the root, those above it count, too.
+    """
+    root, here = config.rootpath, config.invocation_params.dir
+    yield root
+    starts = {Path(os.path.normpath(here / arg.partition("::")[0])) for arg in config.args}
+    for start in starts | ({here} if here.is_relative_to(root) else set()):
+        for folder in (start, *start.parents):
+            if folder != root:
+                yield folder
+            elif config.inipath is not None:
+                break
+
+
+def _may_have_table(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in _OWN_FILES):
+        return True
+    try:
+        return _TABLE.search((folder / "pyproject.toml").read_bytes()) is not None
+    except OSError:
+        return False
+
+
+def _read_table(root: Path, folders: list[Path]) -> "Settings":
+    from pytest_regen.errors import UsageError
+    from pytest_regen.settings import read_settings
+    from pytest_regen.settings_files import refuse_unread
+
+    try:
+        refuse_unread(root, [folder for folder in folders if folder != root])
+        return read_settings(root)
+    except UsageError as error:
+        raise plain_usage_error(str(error)) from None
 
 
 def _has_kind_packages(folder: str) -> bool:

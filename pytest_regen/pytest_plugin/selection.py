@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import regen_mark
-from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, store_globs, usage_error
 from pytest_regen.text import visible
 
 _SHOWN = 30
@@ -132,13 +132,13 @@ def _language_of(store: Path) -> str:
 
 
 def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:
-    """Return the stores that the ini value ``regen_stores`` matches, sorted.
+    """Return the stores that the settings name, sorted.
 
     Raises:
         pytest.UsageError: a glob matches none.
     """
-    patterns = config.getini("regen_stores")
-    if not patterns:
+    origins = store_globs(config)
+    if not origins:
         return ()
     from pytest_regen.store_folders import find_stores
 
@@ -146,12 +146,12 @@ def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:
     # A folder whose name holds a bracket is no glob of itself.
     globs = {
         glob.escape(pattern) if (root / pattern).is_dir() else pattern: pattern
-        for pattern in patterns
+        for pattern in origins
     }
     found = find_stores(globs, root)
     for pattern in found.unmatched:
         raise usage_error(
-            f"regen_stores: {globs[pattern]!r} matches no store below {root}",
+            f"{origins[globs[pattern]]}: {globs[pattern]!r} matches no store below {root}",
             why="a store is a folder that holds ir.json, prompts.json and pages.json; "
             "a gate that checks nothing must not pass",
             hint="correct the glob, or generate the store with pytest-regen generate",
@@ -163,7 +163,7 @@ def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -
     """Return the store that a test is about.
 
     The first of these that is there: the one ``named``, the ``regen`` marker's, the only one that
-    ``regen_stores`` matches. Relative paths start at the rootdir.
+    the settings name. Relative paths start at the rootdir.
 
     Raises:
         pytest.UsageError: none of them is there.
@@ -177,7 +177,7 @@ def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -
         return configured[0]
     raise usage_error(
         f"{item.nodeid}: which store?",
-        why=f"regen_stores matches {len(configured)}, and the test names none",
+        why=f"the settings name {len(configured)}, and the test names none",
         hint="regen_store('generated/GET_…'), or @pytest.mark.regen(store='generated/GET_…')",
     )
 

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.errors import KindError, RegenError, UsageError
+from pytest_regen.settings_files import pytest_settings
 from pytest_regen.units.kind import Kind, call_kind
 
 if TYPE_CHECKING:
@@ -34,12 +35,6 @@ PYTEST_LISTS: Final[PytestLists] = {
     "pythonpath": (),
 }
 """pytest's own settings that decide about units, with their defaults."""
-
-_PYTEST_FILES: Final = (
-    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
-    *("pyproject.toml", "tox.ini", "setup.cfg"),
-)
-"""Where pytest looks for its settings; the first that has any is read alone."""
 
 _NOT_OURS: Final = frozenset({"build", "dist", "node_modules", "site-packages"})
 
@@ -85,24 +80,12 @@ def read_pytest_lists(root: Path) -> PytestLists:
     Raises:
         UsageError: pytest cannot read the file.
     """
-    from _pytest.config.exceptions import UsageError as PytestUsageError
-    from _pytest.config.findpaths import load_config_dict_from_file
-    from _pytest.outcomes import Failed
-
+    found = pytest_settings(root)
+    values = found[1] if found else {}
     lists = dict(PYTEST_LISTS)
-    for file in filter(Path.is_file, map(root.joinpath, _PYTEST_FILES)):
-        try:
-            values: Mapping[str, Any] | None = load_config_dict_from_file(file)
-        except (PytestUsageError, Failed) as error:
-            raise UsageError(
-                f"{file} cannot be read", why=str(error), hint="correct the file"
-            ) from error
-        if values is None:
-            continue
-        for key in lists.keys() & values.keys():
-            value = getattr(values[key], "value", values[key])  # pytest 9 wraps it
-            lists[key] = shlex.split(value) if isinstance(value, str) else list(value)
-        break
+    for key in lists.keys() & values.keys():
+        value = values[key]
+        lists[key] = shlex.split(value) if isinstance(value, str) else list(value)
     return lists
 
 
@@ -253,7 +236,7 @@ class ProjectKinds:
                 )
                 for file in (here / name for name in sorted(names)):
                     place = PurePosixPath(file.relative_to(self.root).as_posix())
-                    if file.suffix == path.suffix and not self._is_collected(place):
+                    if file.suffix == path.suffix and not self.is_collected(place):
                         with suppress(OSError, UnicodeDecodeError):
                             found[str(place)] = file.read_text("utf-8")
             self._texts[path.suffix] = found
@@ -301,7 +284,7 @@ class ProjectKinds:
                 why="a file has units of one kind",
                 hint="narrow the globs of one of them",
             )
-        if self._is_collected(PurePosixPath(name)):
+        if self.is_collected(PurePosixPath(name)):
             raise UsageError(
                 f"{name} is claimed by {first.origin}, and pytest collects it as a test module",
                 why="a module with units must not be imported by the run that judges them",
@@ -309,7 +292,7 @@ class ProjectKinds:
             )
         return first.kind
 
-    def _is_collected(self, path: PurePosixPath) -> bool:
+    def is_collected(self, path: PurePosixPath) -> bool:
         """Return whether pytest imports a file by itself."""
         return path.name == "conftest.py" or any(
             fnmatchcase(path.as_posix() if "/" in pattern else path.name, pattern)

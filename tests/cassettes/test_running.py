@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import socket
+import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -323,7 +324,22 @@ def test_a_failed_run_leaves_the_cassette_alone(path: Path, mode: RecordMode) ->
 
     assert path.read_bytes() == before
     assert texts(path.with_name("turns.yaml.partial")) == ["two"]
-    assert sorted(p.name for p in path.parent.iterdir()) == ["turns.yaml", "turns.yaml.partial"]
+    left = {".gitignore", "turns.yaml", "turns.yaml.partial"}
+    assert {p.name for p in path.parent.iterdir()} == left
+
+
+def test_git_does_not_see_what_is_left(path: Path) -> None:
+    """By a run that failed, in a project that nobody set up; a whole cassette is seen."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    git = ["git", "-C", str(path.parent)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    record(path, [turn("one")])
+
+    with pytest.raises(ZeroDivisionError):
+        failing_run(path, mode="all")
+
+    status = subprocess.check_output([*git, "status", "--short", "-uall"], text=True)
+    assert status == "?? turns.yaml\n"
 
 
 def test_a_failed_run_may_keep_what_it_paid_for(path: Path) -> None:

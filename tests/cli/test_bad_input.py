@@ -149,7 +149,7 @@ def test_settings_that_are_wrong_are_told(good: Path, here: Path) -> None:
     assert "attempts = 'many'" in refused(command("validate", good))
 
     here.joinpath("pyproject.toml").write_text("[tool", "utf-8")
-    assert "TOML" in refused(command("validate", good))
+    assert "pyproject.toml cannot be read" in refused(command("validate", good))
 
 
 def as_nobody(store: Path, *words: object) -> Ran:

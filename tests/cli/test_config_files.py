@@ -1,23 +1,14 @@
-"""Which file holds the settings of pytest, and edits of it that change nothing else."""
+"""Which file holds the settings of pytest, and edits of ours that change nothing else."""
 
 from pathlib import Path
 
 import pytest
 from _pytest.config.findpaths import determine_setup
 
-from pytest_regen.cli.config_files import (
-    OWN_TABLE,
-    Edit,
-    SettingsFile,
-    add_lines,
-    find_root,
-    settings_file_in,
-)
+from pytest_regen.cli.config_files import Edit, add_lines, add_to_table
 from pytest_regen.errors import UsageError
 from pytest_regen.settings import read_settings
-
-NATIVE = int(pytest.__version__.partition(".")[0]) >= 9
-STORES = {"regen_stores": ["generated/*"]}
+from pytest_regen.settings_files import find_root, pytest_settings
 
 
 def files(folder: Path, **contents: str) -> Path:
@@ -69,87 +60,55 @@ def test_the_file_is_the_one_that_pytest_reads(layout: str, tmp_path: Path) -> N
         inifile=None, override_ini=None, args=[], rootdir_cmd_arg=None, invocation_dir=start
     )
     root = find_root(start)
-    ours = settings_file_in(root)
+    ours = pytest_settings(root)
 
     assert root == theirs
     # A pyproject.toml without settings is named by pytest, and has none.
     has_settings = inipath is not None and (inipath.name != "pyproject.toml" or ours is not None)
-    assert (ours.path if ours else None) == (inipath if has_settings else None)
+    assert (ours[0] if ours else None) == (inipath if has_settings else None)
 
 
-def edited(path: Path, settings: dict[str, object] = STORES) -> str:  # type: ignore[assignment]
-    """Return the text of the file that pytest reads, once settings are added."""
-    file = settings_file_in(path.parent) or SettingsFile(path, ("tool", "pytest", "ini_options"))
-    edit = Edit(path.parent, file.path, file.change(settings))
-    assert edit.write() is edit.is_new or not edit.is_needed
-    assert edit.write() is False
-    return file.path.read_bytes().decode()
+def edit(path: Path, settings: dict[str, object]) -> Edit:
+    """Return an edit of the table in a file, in whose folder the project is."""
+    return Edit(path.parent, path, add_to_table(path, settings))
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "after"),
+    ("before", "after"),
     [
-        ("pyproject.toml", "", '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'),
+        ("", '[tool.pytest-regen]\nstores = ["generated/*"]\n'),
         (
-            "pyproject.toml",
+            "# ours\n[tool.pytest-regen] # gate\nattempts = 3  # few\n\n# next\n[tool.x]\n",
             (
-                "# ours\n[tool.pytest.ini_options] # of pytest\naddopts = '-q'  # quiet\n\n"
-                "# next\n[tool.x]\n"
-            ),
-            (
-                "# ours\n[tool.pytest.ini_options] # of pytest\naddopts = '-q'  # quiet\n"
-                'regen_stores = ["generated/*"]\n\n# next\n[tool.x]\n'
+                '# ours\n[tool.pytest-regen] # gate\nstores = ["generated/*"]\n'
+                "attempts = 3  # few\n\n# next\n[tool.x]\n"
             ),
         ),
+        ("[tool.pytest-regen]", '[tool.pytest-regen]\nstores = ["generated/*"]\n'),
         (
-            "pyproject.toml",
-            '[tool.pytest.ini_options]\nregen_stores = [\n    "a/*",  # first\n]\n',
-            (
-                '[tool.pytest.ini_options]\nregen_stores = [\n    "a/*",  # first\n'
-                '    "generated/*",\n]\n'
-            ),
+            '[tool.pytest-regen]\nstores = [\n    "a/*",  # first\n]\n',
+            '[tool.pytest-regen]\nstores = [\n    "a/*",  # first\n    "generated/*",\n]\n',
         ),
         (
-            "pyproject.toml",
-            "[tool]\npytest.ini_options.addopts = '-q'\n",
-            (
-                "[tool]\npytest.ini_options.addopts = '-q'\n"
-                'pytest.ini_options.regen_stores = ["generated/*"]\n'
-            ),
+            "[tool]\npytest-regen.attempts = 3\n",
+            '[tool]\npytest-regen.attempts = 3\npytest-regen.stores = ["generated/*"]\n',
         ),
         (
-            "pyproject.toml",
-            "[tool.pytest.ini_options]\r\naddopts = '-q'\r\n",
-            "[tool.pytest.ini_options]\r\naddopts = '-q'\r\nregen_stores = [\"generated/*\"]\r\n",
-        ),
-        ("pytest.ini", "", "[pytest]\nregen_stores = generated/*\n"),
-        ("pytest.ini", "[pytest]", "[pytest]\nregen_stores = generated/*"),
-        (
-            "pytest.ini",
-            "[pytest]\nregen_stores = a/*\n# why\n    b/*\naddopts = -q\n",
-            "[pytest]\nregen_stores = a/*\n# why\n    b/*\n    generated/*\naddopts = -q\n",
-        ),
-        (
-            "setup.cfg",
-            "[tool:pytest]\naddopts = -q\n\n# ours\n[metadata]\nname = x\n",
-            (
-                "[tool:pytest]\naddopts = -q\nregen_stores = generated/*\n\n"
-                "# ours\n[metadata]\nname = x\n"
-            ),
-        ),
-        (
-            "tox.ini",
-            "[tox]\nenvlist = py\r\n[pytest]\nregen_stores =\n    generated/*\n",
-            "[tox]\nenvlist = py\r\n[pytest]\nregen_stores =\n    generated/*\n",
+            "[tool.pytest-regen]\r\nattempts = 3\r\n",
+            '[tool.pytest-regen]\r\nstores = ["generated/*"]\r\nattempts = 3\r\n',
         ),
     ],
 )
-def test_an_edit_keeps_what_is_there(name: str, before: str, after: str, tmp_path: Path) -> None:
+def test_an_edit_keeps_what_is_there(before: str, after: str, tmp_path: Path) -> None:
     """Comments, order and line ends; a second edit finds nothing to do."""
-    path = tmp_path / name
+    path = tmp_path / "pyproject.toml"
     path.write_bytes(before.encode())
+    once = edit(path, {"stores": ["generated/*"]})
 
-    assert edited(path) == after
+    once.write()
+
+    assert path.read_bytes().decode() == after
+    assert once.is_needed is False
 
 
 @pytest.mark.parametrize(
@@ -171,20 +130,43 @@ def test_a_list_gets_what_it_lacks(before: str, added: str, tmp_path: Path) -> N
     """Whatever form it has; all else the file says stays, which every edit checks itself."""
     path = tmp_path / "pyproject.toml"
     path.write_text(before, "utf-8")
-    edit = Edit(tmp_path, path, SettingsFile(path, OWN_TABLE).change({"functions": ["src/*.py"]}))
+    once = edit(path, {"functions": ["src/*.py"]})
 
-    assert edit.write() is True
+    once.write()
+
     assert added in path.read_text("utf-8")
-    assert edit.is_needed is False
+    assert once.is_needed is False
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "[tool.pytest-regen]\nattempts = 3\n\n[tool.x]\ny = 1\n",
+        "[[tool.pytest-regen.translations]]\nsource = 'a.json'\ntargets = 'b.json'\n\n[tool.x]\n",
+        "tool.pytest-regen.translations = [{source = 'a.json', targets = 'b.json'}]\n",
+    ],
+)
+def test_a_table_of_a_list_is_added(before: str, tmp_path: Path) -> None:
+    """Behind those that are there, in the form that they have."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(before, "utf-8")
+    count = before.count("source")
+
+    edit(path, {"translations": [{"source": "en.json", "targets": "*.json"}]}).write()
+
+    tables = read_settings(tmp_path).shipped["translations"]
+    assert isinstance(tables, list)
+    assert tables[count:] == [{"source": "en.json", "targets": "*.json"}]
+    assert len(tables) == count + 1
 
 
 def test_a_setting_that_is_there_stays(tmp_path: Path) -> None:
     """What a person chose is not chosen again."""
     path = tmp_path / "pyproject.toml"
     path.write_text("[tool.pytest-regen]\nlanguage = 'csharp'\n", "utf-8")
-    edit = Edit(tmp_path, path, SettingsFile(path, OWN_TABLE).change({"language": "python"}))
 
-    assert edit.is_needed is False
+    assert edit(path, {"language": "python"}).is_needed is False
 
 
 @pytest.mark.parametrize(
@@ -192,7 +174,7 @@ def test_a_setting_that_is_there_stays(tmp_path: Path) -> None:
     [
         (b"[tool.pytest", "is not readable as TOML"),
         (b"\xef\xbb\xbf[tool.x]\n", "byte order mark"),
-        (b"[tool]\npytest-regen = 3\n", "has a form that is not edited here"),
+        (b"[tool]\npytest-regen = 3\n", "is 3, not a table"),
         (b"\xff", "is not UTF-8"),
     ],
 )
@@ -204,7 +186,7 @@ def test_a_file_that_cannot_be_edited_stays_as_it_is(
     path.write_bytes(content)
 
     with pytest.raises(UsageError, match=why) as refused:
-        Edit(tmp_path, path, SettingsFile(path, OWN_TABLE).change({"language": "python"})).write()
+        edit(path, {"language": "python"}).write()
 
     assert "pyproject.toml" in str(refused.value)
     assert path.read_bytes() == content
@@ -220,12 +202,12 @@ def test_a_link_is_followed_inside_of_the_project_alone(tmp_path: Path) -> None:
     (root / "near").symlink_to("config/real")
 
     with pytest.raises(UsageError, match="leads out of the project"):
-        Edit(root, root / ".gitignore", add_lines("*.partial")).write()
-    Edit(root, root / "near", add_lines("*.partial")).write()
+        Edit(root, root / ".gitignore", add_lines("*.png")).write()
+    Edit(root, root / "near", add_lines("*.png")).write()
 
     assert profile.read_text("utf-8") == "mine\n"
     assert (root / "near").is_symlink()
-    assert (root / "config" / "real").read_text("utf-8") == "*.partial\n"
+    assert (root / "config" / "real").read_text("utf-8") == "*.png\n"
 
 
 def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
@@ -235,7 +217,7 @@ def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
     path.chmod(0o444)
 
     with pytest.raises(UsageError, match="is read-only"):
-        Edit(tmp_path, path, SettingsFile(path, OWN_TABLE).change({"language": "x"})).write()
+        edit(path, {"language": "x"}).write()
 
     assert path.read_text("utf-8") == ""
 
@@ -243,11 +225,11 @@ def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
 def test_lines_are_added_once(tmp_path: Path) -> None:
     """After a last line without an end as well, in the line ends of the file."""
     path = tmp_path / ".gitignore"
-    path.write_bytes(b"\xef\xbb\xbf*.partial\r\nbuild")
+    path.write_bytes(b"\xef\xbb\xbf*.png\r\nbuild")
 
-    Edit(tmp_path, path, add_lines("*.partial", ".*.lock")).write()
+    Edit(tmp_path, path, add_lines("*.png", ".*.lock")).write()
 
-    assert path.read_bytes() == b"\xef\xbb\xbf*.partial\r\nbuild\r\n.*.lock\r\n"
+    assert path.read_bytes() == b"\xef\xbb\xbf*.png\r\nbuild\r\n.*.lock\r\n"
     assert [path.name for path in (tmp_path / ".regen").iterdir()] == ["locks"]
 
 

@@ -446,16 +446,16 @@ def test_a_header_that_is_there_is_the_users(document: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
+        ("pyproject.toml", "", '  + [tool.pytest-regen]\n  + stores = ["generated/*"]\n'),
         (
             "pyproject.toml",
-            "",
-            '  + [tool.pytest.ini_options]\n  + regen_stores = ["generated/*"]\n',
+            '[tool.pytest-regen]\nstores = ["generated/GET_mak*"]\n',
+            '  + stores = ["generated/GET_mak*", "generated/*"]\n',
         ),
-        ("pytest.ini", "[pytest]\n", "  + regen_stores = generated/*\n"),
         (
             "pyproject.toml",
             '[tool.pytest.ini_options]\nregen_stores = ["generated/GET_mak*"]\n',
-            '  + regen_stores = ["generated/GET_mak*", "generated/*"]\n',
+            '  + stores = ["generated/*"]\n',
         ),
     ],
 )

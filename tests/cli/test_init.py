@@ -50,10 +50,8 @@ def shout(name: str) -> str:
 STORE = "generated/GET_kites_latest"
 SETTINGS = """\
 [tool.pytest-regen]
+stores = ["generated/*"]
 language = "python"
-
-[tool.pytest.ini_options]
-regen_stores = ["generated/*"]
 """
 
 
@@ -107,9 +105,9 @@ def test_pytest_tests_the_first_store(here: Path) -> None:
 
     assert ran.code == 0, ran.err
     assert ran.err.splitlines()[-1] == "  next: pytest"
-    assert (here / "tox.ini").read_text("utf-8") == (
-        "[pytest]\ntestpaths = tests\nregen_stores = generated/*\n"
-    )
+    assert (here / "tox.ini").read_text("utf-8") == "[pytest]\ntestpaths = tests\n"
+    assert (here / ".pytest-regen.toml").read_text("utf-8") == SETTINGS
+    assert not (here / "pyproject.toml").exists()
     assert (again.code, contents(here)) == (0, before)
     assert "nothing to do: all of it is there\n  next: pytest\n" in again.told
     code, out = run_pytest(here)
@@ -118,11 +116,13 @@ def test_pytest_tests_the_first_store(here: Path) -> None:
 
 
 def test_an_empty_project_gets_what_it_needs(here: Path) -> None:
-    """One file of settings, and what git is to ignore."""
+    """One file of settings, and what git is to say of the others."""
     assert command("init", "api.yaml", "--yes").code == 0
 
     assert (here / "pyproject.toml").read_text("utf-8") == SETTINGS
-    assert (here / ".gitignore").read_text("utf-8") == "*.partial\n.*.lock\n"
+    assert (here / ".gitattributes").read_text("utf-8") == (
+        "generated/**/*.json linguist-generated\n"
+    )
     assert (here / STORE / "Kite.py").is_file()
     # What is generated next is in the same language.
     assert command("generate", "api.yaml", "POST /kites", "--provider", "template").code == 0
@@ -188,7 +188,11 @@ def test_functions_with_examples_are_recorded(here: Path) -> None:
     [
         ("def f(:\n", "src/acme/names.py:1 is not legal Python"),
         ("x = 1\n", "has no function"),
-        ("def f(): pass\ndef g(): pass\n", "pytest-regen init src/acme/names.py::f"),
+        ("def f(): pass\ndef g(): pass\n", "name another file"),
+        (
+            "def f():\n    return 1\ndef g(): pass\ndef h():\n    return 2\n",
+            "next: pytest-regen init src/acme/names.py --unit f --unit h",
+        ),
         ("def f(): return 1\n", "has no lines of its own"),
     ],
 )
@@ -202,6 +206,74 @@ def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str
     assert ran.code == 2
     assert told in ran.told
     assert contents(here) == before
+
+
+def test_a_refusal_writes_nothing(here: Path) -> None:
+    """A target of another catalogue, a test module, a file of a kind of one's own."""
+    assert command("init", "locales/en.json", "--yes").code == 0
+    (here / "tests").mkdir()
+    (here / "tests/test_x.py").write_text(MODULE, "utf-8")
+    (here / "kinds_here.py").write_text(
+        "import pytest_regen\n\n\nclass Whole(pytest_regen.Kind):\n"
+        '    files = "src/acme/*.py"\n    region = pytest_regen.regions.WholeFile()\n',
+        "utf-8",
+    )
+    settings = here / "pyproject.toml"
+    table, _, tables = settings.read_text("utf-8").partition("[[")
+    settings.write_text(
+        f'{table}[tool.pytest-regen]\nkinds = ["kinds_here:Whole"]\n\n[[{tables}', "utf-8"
+    )
+    before = contents(here)
+
+    for source, told in [
+        ("locales/de.json", "locales/de.json is a target of locales/en.json already"),
+        ("tests/test_x.py", "tests/test_x.py is a test module"),
+        ("src/acme/names.py", "src/acme/names.py has units of another kind"),
+    ]:
+        ran = command("init", source, "--yes")
+        assert ran.code == 2
+        assert told in ran.err
+        assert contents(here) == before
+
+
+def test_settings_are_put_back_where_nothing_was_made(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when nobody answers."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    before = contents(here)
+
+    ran = command("init", "api.yaml", "--yes", "--provider", "anthropic:claude-sonnet-5-5")
+
+    assert ran.code > 1
+    assert contents(here) == before
+
+
+def test_the_next_line_works_where_no_function_has_an_example(here: Path) -> None:
+    """It names one that is there; another is named in the same way."""
+    (here / "api.yaml").unlink()
+    for path in (here / "locales").iterdir():
+        path.unlink()
+    (here / "src/acme/names.py").write_text("def loud(name):\n    return name.upper()\n", "utf-8")
+
+    ran = command("init")
+    following = ran.err.splitlines()[-1].removeprefix("  next: ").partition(", ")[0]
+
+    assert following == "pytest-regen init src/acme/names.py::loud"
+    assert command(*shlex.split(following)[1:], "--yes").code == 0
+
+
+def test_git_is_told_what_nobody_reads(here: Path) -> None:
+    """What is missing is added, whichever comes first."""
+    (here / ".gitattributes").write_text("*.png binary", "utf-8")
+
+    assert command("init", "src/acme/names.py", "--yes").code == 0
+    assert command("init", "api.yaml", "--yes", "--out", "my types").code == 0
+
+    assert (here / ".gitattributes").read_text("utf-8") == (
+        "*.png binary\n.regen/** linguist-generated\n.regen/hand/** merge=union\n"
+        '"my types/**/*.json" linguist-generated\n'
+    )
 
 
 def test_a_catalogue_is_set_up(here: Path) -> None:
@@ -338,8 +410,8 @@ def test_what_a_person_wrote_stays(here: Path) -> None:
     assert command("init", "api.yaml", "--yes").code == 0
 
     assert (here / "pyproject.toml").read_text("utf-8") == (
-        '# ours\n[tool.pytest-regen]\nlanguage = "typescript"  # for the browser\n\n'
-        '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'
+        '# ours\n[tool.pytest-regen]\nstores = ["generated/*"]\n'
+        'language = "typescript"  # for the browser\n'
     )
     assert list((here / STORE).glob("*.ts"))
 
@@ -348,11 +420,6 @@ def test_what_a_person_wrote_stays(here: Path) -> None:
     ("name", "content"),
     [
         ("pyproject.toml", b"[tool.pytest"),
-        pytest.param(
-            "pyproject.toml",
-            b"[tool.pytest]\nx = 1\n[tool.pytest.ini_options]\ny = '1'\n",
-            marks=pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 8 reads one"),
-        ),
         ("pytest.ini", b"\xff"),
         ("tox.ini", b"[pytest]\nx\n="),
     ],
@@ -375,12 +442,12 @@ def test_odd_files_are_neither_waited_for_nor_followed(here: Path) -> None:
     os.mkfifo(here / "pipe.py")
     assert "pipe" not in command("init").told
 
-    (here / ".gitignore").symlink_to(".gitignore")
+    (here / ".gitattributes").symlink_to(".gitattributes")
     refused = command("init", "api.yaml", "--yes")
 
     assert refused.code == 2
-    assert ".gitignore cannot be edited" in refused.told
-    assert refused.err.endswith("next: rm .gitignore\n")
+    assert ".gitattributes cannot be edited" in refused.told
+    assert refused.err.endswith("next: rm .gitattributes\n")
     assert not (here / "pyproject.toml").exists()
 
 
@@ -409,15 +476,16 @@ def test_a_workflow_is_written_where_there_are_others(here: Path) -> None:
 
 
 def test_a_workflow_that_runs_pytest_is_enough(here: Path) -> None:
-    """It is named, and no second one is written; nor is one with ``--ci none``."""
+    """The one that tests is named, not one that publishes, and no second one is written."""
     workflow = here / ".github" / "workflows" / "tests.yml"
     workflow.parent.mkdir(parents=True)
-    workflow.write_text("jobs: {t: {steps: [{run: pytest}]}}\n", "utf-8")
+    workflow.write_text("on: pull_request\njobs: {t: {steps: [{run: pytest}]}}\n", "utf-8")
+    (workflow.parent / "publish.yml").write_text("jobs: {p: {steps: [{run: pytest}]}}\n", "utf-8")
 
     ran = command("init", "api.yaml", "--yes")
 
     assert ".github/workflows/tests.yml runs pytest" in ran.told
-    assert [path.name for path in workflow.parent.iterdir()] == ["tests.yml"]
+    assert {path.name for path in workflow.parent.iterdir()} == {"tests.yml", "publish.yml"}
 
 
 def test_gitlab_is_told_what_it_lacks(here: Path) -> None:
@@ -451,7 +519,7 @@ def test_json_has_no_next_line() -> None:
     assert ran.code == 0
     assert "next:" not in ran.told
     assert ran.json["written"] is True
-    assert [file["path"] for file in ran.json["files"]] == ["pyproject.toml", ".gitignore"]
+    assert [file["path"] for file in ran.json["files"]] == ["pyproject.toml", ".gitattributes"]
     assert json.dumps(ran.json["stores"]) == f'["{STORE}"]'
 
 
@@ -506,7 +574,7 @@ def test_a_repository_is_set_up_within_its_border(
     assert ran.code == 0, ran.err
     assert (here / "pyproject.toml").read_text("utf-8") == "[project]\nname = 'outer'\n"
     assert 'functions = ["acme/*.py"]' in (inner / "pyproject.toml").read_text("utf-8")
-    assert not (here / ".gitignore").exists()
+    assert not (here / ".gitattributes").exists()
 
 
 def test_settings_of_pytest_beyond_the_border_stop_it(

@@ -210,7 +210,7 @@ def test_a_gate_without_stores_is_wrong_usage(here: Path, configured: str) -> No
     ran = command("validate")
 
     assert ran.code == 2
-    assert "regen_stores" in ran.told
+    assert "stores" in ran.told
     assert "pytest-regen generate" in ran.told
     assert str(here) not in ran.told
 

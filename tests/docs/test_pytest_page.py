@@ -17,7 +17,7 @@ OPTIONS = Path(options.__file__).read_text("utf-8")
 
 def test_every_setting_is_shown(tmp_path: Path) -> None:
     """The table is read, and leaves nothing at its default."""
-    (text,) = blocks(PAGE, "toml")
+    text = blocks(PAGE, "toml")[1]
     (tmp_path / "pyproject.toml").write_text(text, "utf-8")
 
     settings = asdict(read_settings(tmp_path))

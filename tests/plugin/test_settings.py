@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.errors import UsageError
-from pytest_regen.settings import CassetteSettings, Price, Settings, find_settings, read_settings
+from pytest_regen.settings import CassetteSettings, Price, Settings, read_settings
 
 
 def written(folder: Path, text: str) -> Path:
@@ -75,7 +75,7 @@ def test_what_holds_for_cassettes_is_read(tmp_path: Path) -> None:
         "other = 1",
     ):
         written(tmp_path, f"[tool.pytest-regen.cassettes]\n{wrong}\n")
-        with pytest.raises(UsageError, match=r"\[tool\.pytest-regen\] cassettes"):
+        with pytest.raises(UsageError, match=r"\[tool\.pytest-regen.*cassettes"):
             read_settings(folder)
 
 
@@ -100,7 +100,10 @@ def test_codes_are_ignored_by_store_and_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("colour = 1", "colour"),
+        ("colour = 1", "unknown key 'colour'"),
+        ("atempts = 1", "write attempts"),
+        ("cassettes = {drfit = 'warn'}", "write drift"),
+        ("stores = 'generated/*'", "stores = 'generated/\\*' is wrong"),
         ("attempts = 0", "attempts = 0"),
         ("attempts = true", "attempts = True"),
         ("model = 4", "model = 4"),
@@ -124,10 +127,35 @@ def test_a_file_that_holds_no_table_is_a_usage_error(tmp_path: Path, text: str) 
         read_settings(written(tmp_path, text))
 
 
-def test_commands_find_the_nearest_file(tmp_path: Path) -> None:
-    """From a folder below, the settings of the project hold."""
-    written(tmp_path, "[tool.pytest-regen]\nattempts = 4\n")
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"pyproject.toml": "[tool.pytest_regen]\nattempts = 1\n"}, r"write \[tool.pytest-regen\]"),
+        ({".pytest-regen.toml": "attempts = 1\n"}, "attempts stands outside"),
+        ({"pytest-regen.toml": ""}, r"next: mv .*/pytest-regen.toml .*/.pytest-regen.toml"),
+        (
+            {
+                "pyproject.toml": "[tool.pytest-regen]\n",
+                ".pytest-regen.toml": "[tool.pytest-regen]\n",
+            },
+            "both pyproject.toml and .pytest-regen.toml",
+        ),
+    ],
+)
+def test_a_table_that_is_not_read_is_named(
+    tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    """Spelt otherwise, without its header, in a file of another name, or a second time."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, "utf-8")
 
-    assert find_settings(below).attempts == 4
+    with pytest.raises(UsageError, match=told):
+        read_settings(tmp_path)
+
+
+def test_a_file_of_its_own_holds_the_same_table(tmp_path: Path) -> None:
+    """A pyproject.toml of other tools beside it takes nothing away."""
+    (tmp_path / ".pytest-regen.toml").write_text("[tool.pytest-regen]\nattempts = 4\n", "utf-8")
+    written(tmp_path, "[tool.ruff]\n")
+
+    assert read_settings(tmp_path).attempts == 4

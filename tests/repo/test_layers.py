@@ -17,7 +17,8 @@ VALUES = {
     "prompts.values": 1,
     "context.questions": 1,
     "context.values": 1,
-    "settings": 1,
+    "settings": 2,
+    "settings_files": 1,
     "units.kind": 2,
 }
 LEVELS = {
@@ -76,7 +77,7 @@ DRAWN = {
 }
 DOORS = {
     "pytest": ("pytest_plugin", "testing"),
-    "_pytest": ("sandbox.examples", "units.loading"),
+    "_pytest": ("sandbox.examples", "settings_files"),
     "pluggy": ("pytest_plugin",),
     "vcr": ("cassettes.clients.vcr_",),
     "anthropic": ("turns.anthropic",),

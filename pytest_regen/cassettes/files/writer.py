@@ -1,9 +1,10 @@
 """Writing of cassettes: recordings are appended to a partial file, promoted whole, without keys."""
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
@@ -42,11 +43,10 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
-__all__ = ["LARGE_BODY", "CassetteWriter", "check_text", "keep_answers"]
-
-
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
+_HIDDEN = "*.partial\n.*.lock\n.gitignore\n"
+_LEFT = re.compile(r"\.partial$|^\..*\.lock$")
 _TAIL = 1 << 12
 """In characters: after the recordings of a file of vcrpy follows ``version: 1``."""
 
@@ -461,6 +461,21 @@ def _lock_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
 
 
+def _hide(folder: Path) -> None:
+    """Let git ignore what a run that fails or is killed leaves here, and the file that says so."""
+    with suppress(OSError), (folder / ".gitignore").open("x", encoding="ascii") as file:
+        file.write(_HIDDEN)
+
+
+def _show(folder: Path) -> None:
+    """Drop that file again where nothing is left."""
+    ignore = folder / ".gitignore"
+    with suppress(OSError):
+        is_ours = ignore.read_bytes() == _HIDDEN.encode()
+        if is_ours and not any(_LEFT.search(path.name) for path in folder.iterdir()):
+            ignore.unlink()
+
+
 def _acquire(path: Path) -> "BaseFileLock | None":
     import filelock
 
@@ -469,6 +484,7 @@ def _acquire(path: Path) -> "BaseFileLock | None":
         lock.acquire()
     except filelock.Timeout:
         return None
+    _hide(path.parent)
     return lock
 
 
@@ -491,4 +507,5 @@ def _file_lock(path: Path) -> Iterator[None]:
 def _release(lock: "BaseFileLock") -> None:
     # Removed while held: filelock never grants a lock on a removed file.
     Path(lock.lock_file).unlink(missing_ok=True)
+    _show(Path(lock.lock_file).parent)
     lock.release()
