@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Final
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.errors import KindError, SourceError
 from pytest_regen.regeneration.values import Answer, Mark, Score
-from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, quoted
+from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from
 from pytest_regen.units.ledger import HAND, Entry, Ledger, entry_name, find_moved_ledger, now
 from pytest_regen.units.naming import adopt_command, from_here, rebuild_command, unit_id
-from pytest_regen.units.texts import UnitText, find_texts, put_text, same_text, sides, texts_or_none
+from pytest_regen.units.texts import (
+    UnitText,
+    difference,
+    find_texts,
+    line_in_file,
+    put_text,
+    same_text,
+    sides,
+    texts_or_none,
+)
 from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
@@ -28,7 +37,6 @@ _UNREADABLE: Final = frozenset({"EMPTY_OUTPUT", "MISSING_UNIT", "SYNTAX", "TRUNC
 """Codes of a text that never replaces one without them."""
 
 _CLEAN: Final = Score()
-_SHOWN: Final = 120
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
@@ -337,12 +345,13 @@ class FileUnits:
                 line=line,
             )
         elif not same_text(self.kind, entry.output, unit.text):
+            number, detail = difference(("recorded", entry.output), ("stands", unit.text))
             yield Issue.of(
                 "DRIFT",
                 "the text differs from the recorded one: it was edited by hand",
                 type_name=name,
-                line=line,
-                detail=f"recorded: {_clip(entry.output)}\nstands:   {_clip(unit.text)}",
+                line=line_in_file(self.text, found, number),
+                detail=detail,
             )
         if name in self._cut:
             yield Issue.of("TRUNCATED", "the model ran out of room", type_name=name, line=line)
@@ -482,8 +491,9 @@ class FileUnits:
             f"git could not join two versions of {self.place}",
             type_name=name,
             line=line,
-            detail=f"ours:   {_clip(_text_in(ours, name))}\n"
-            f"theirs: {_clip(_text_in(theirs, name))}",
+            detail=difference(("ours", _text_in(ours, name)), ("theirs", _text_in(theirs, name)))[
+                1
+            ],
         )
 
     @cached_property
@@ -674,11 +684,6 @@ def _is_blank(kind: Kind, unit: Unit) -> bool:
 
 def _text_in(found: Mapping[str, UnitText], name: str) -> str:
     return found[name].text if name in found else ""
-
-
-def _clip(text: str) -> str:
-    shown = quoted(text)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def _orphan_words(name: str, *, is_in_file: bool, is_recorded: bool) -> str:
