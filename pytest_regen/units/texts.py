@@ -1,7 +1,6 @@
 """Texts of units taken out of their file and put back, whatever a region or a reply does."""
 
 import difflib
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -162,9 +161,9 @@ def difference(old: tuple[str, str], new: tuple[str, str]) -> tuple[int, str]:
         new: the same of another one.
     """
     before, after = old[1].split("\n"), new[1].split("\n")
-    number = len(os.path.commonprefix([before, after]))
+    number = _alike(before, after)
     first = [lines[number] if number < len(lines) else "" for lines in (before, after)]
-    start = max(0, len(os.path.commonprefix(first)) - _BEFORE)
+    start = max(0, _alike(*first) - _BEFORE)
     if len(before) == len(after) == 1:
         width = max(len(old[0]), len(new[0])) + 2
         shown = [f"{f'{name}:':<{width}}{quoted(_clip(text, start))}" for name, text in (old, new)]
@@ -178,6 +177,12 @@ def difference(old: tuple[str, str], new: tuple[str, str]) -> tuple[int, str]:
     if len(shown) > _LINES:
         shown = [*shown[:_LINES], f"… {len(shown) - _LINES:,} more lines"]
     return min(number, len(after) - 1), "\n".join(shown)
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many lines, or characters, two sequences have in common at their beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _clip(line: str, start: int) -> str:
