@@ -668,11 +668,6 @@ class FileUnits:
         return replace(put, excerpt=Excerpt(1, lines[0]) if len(lines) == 1 else None)
 
     @property
-    def unplaced(self) -> Mapping[str, Issue]:
-        """The candidates that could not be put into the file, and why."""
-        return self._unplaced
-
-    @property
     def new_entries(self) -> Mapping[str, Entry]:
         """What the ledger is going to say of the candidates that stand in the file."""
         return self._placed
