@@ -587,7 +587,7 @@ def _finish(
     show_unit_issues(units, left)
     if done.calls or done.results:
         say(f"{units.here}: {usage_line(done.calls, done.usage, cost)}")
-    else:
+    elif not units.file_issues:
         say(f"{units.here}: nothing to ask", "green")
     show_failures(done.failures)
     show_pending(done.pending)

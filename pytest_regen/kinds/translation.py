@@ -17,6 +17,7 @@ from pytest_regen.kinds.tongues import (
     plurals_of,
 )
 from pytest_regen.regions import JsonStrings, Span
+from pytest_regen.regions.base import decode
 from pytest_regen.regions.json_text import pointer
 from pytest_regen.text import in_quotes
 from pytest_regen.units.kind import Finding, Kind, Unit, extract_text, quoted
@@ -277,8 +278,8 @@ class Translation(Kind):
             stat = self.source.stat()
             stamp = stat.st_mtime_ns, stat.st_size
             if self._read is None or self._read[0] != stamp:
-                self._read = stamp, self._source(self.source.read_bytes().decode("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+                self._read = stamp, self._source(self.source.read_bytes())
+        except OSError as error:
             raise UsageError(
                 f"{self._shown}, the source of translations, cannot be read",
                 why=str(error),
@@ -286,9 +287,9 @@ class Translation(Kind):
             ) from None
         return self._read[1]
 
-    def _source(self, text: str) -> _Source:
+    def _source(self, data: bytes) -> _Source:
         try:
-            found = JsonStrings().find_paths(text)
+            found = JsonStrings().find_paths(decode(data, self._shown))
         except RegionError as error:
             raise UsageError(
                 f"{self._shown}, the source of translations: {error.what}", hint=error.hint

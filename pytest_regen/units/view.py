@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.errors import KindError, SourceError
 from pytest_regen.regeneration.values import Answer, Mark, Score
+from pytest_regen.regions.base import decode
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from
 from pytest_regen.units.ledger import HAND, Entry, Ledger, entry_name, find_moved_ledger, now
 from pytest_regen.units.naming import adopt_command, from_here, rebuild_command, unit_id
@@ -116,17 +117,15 @@ class FileUnits:
     def text(self) -> str:
         """The text of the file; empty where it is absent or no text."""
         try:
-            return (self.data or b"").decode("utf-8")
-        except UnicodeDecodeError:
+            return self._decoded
+        except SourceError:
             return ""
 
     @cached_property
     def fault(self) -> Issue | None:
         """Why the file cannot be split into its units."""
-        if self._not_text:
-            return Issue.of("SYNTAX", self._not_text)
         try:
-            _ = self._read
+            _ = self._decoded, self._read
         except SourceError as error:
             line = getattr(error, "line", 0) or None
             return Issue.of("SYNTAX", f"{error.what}", line=line, detail=error.why or None)
@@ -135,12 +134,8 @@ class FileUnits:
         return None
 
     @property
-    def _not_text(self) -> str:
-        try:
-            (self.data or b"").decode("utf-8")
-        except UnicodeDecodeError as error:
-            return f"{self.place} is no UTF-8 text: {error.reason} at byte {error.start}"
-        return ""
+    def _decoded(self) -> str:
+        return decode(self.data or b"", self.place)
 
     @cached_property
     def _read(self) -> Mapping[str, UnitText]:
@@ -163,8 +158,10 @@ class FileUnits:
                 self.kind, "units", lambda: list(self.kind.units(self.path)), where=self.place
             )
         except KindError as error:
-            if isinstance(error.__cause__, SourceError):
-                return ()  # The default reads the file, whose fault has its own words.
+            # Of a kind that read the file in vain, the file's own fault says more.
+            is_broken = self.fault is not None and self.fault.code == "SYNTAX"
+            if is_broken or isinstance(error.__cause__, SourceError):
+                return ()
             raise
         names: list[object] = list(found)
         for name in names:

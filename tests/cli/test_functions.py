@@ -178,3 +178,16 @@ def test_a_reply_that_is_another_function_is_no_body(
     assert done.code == 1
     assert f"the reply defines {named}, and not height" in json.dumps(model.requests[1].body)
     assert (here / FILE).read_text("utf-8") == before
+
+
+@pytest.mark.parametrize("verb", ["validate", "generate", "adopt", "rebuild", "regenerate"])
+def test_a_module_that_is_not_utf8(here: Path, verb: str) -> None:
+    """Every command names the file and the line, and no method of the kind."""
+    assert command("adopt", f"{FILE}::height").code == 0
+    (here / FILE).write_bytes((here / FILE).read_bytes() + b"# caf\xe9\n")
+
+    done = command(verb, FILE, *(["--yes"] if verb == "regenerate" else []))
+
+    assert done.code != 0
+    assert f"{FILE} is not UTF-8 (line 10); save it as UTF-8" in done.err
+    assert "kind" not in done.err
