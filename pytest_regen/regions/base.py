@@ -98,9 +98,9 @@ def decode(data: bytes, place: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line, todo = data.count(b"\n", 0, error.start) + 1, "save it as UTF-8"
-        what = f"{place} is not UTF-8 (line {line})"
-        raise RegionError(f"{what}; {todo}", line=line, hint=todo) from None
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"{place} is not UTF-8 (line {line}); save it as UTF-8"
+        raise RegionError(what, line=line, hint="save it as UTF-8") from None
 
 
 def refuse_unknown(texts: Iterable[str], found: Iterable[str]) -> None:
