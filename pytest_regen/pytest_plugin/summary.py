@@ -119,7 +119,7 @@ class Record:
     only_read: str = ""
     """The id of a function that nothing in the run calls."""
     next: str = ""
-    """The command that ends the warnings."""
+    """The command that ends the warnings, or the failure."""
     sandbox: str = ""
     """The level at which code was run, if any was."""
     old_modules: list[str] = field(default_factory=list)
@@ -162,7 +162,7 @@ def add_warnings(
         issues: its warnings.
         note: about its store, shown once per run.
         not_run: the place of its store and why its code was not run, where it was not.
-        command: what ends the warnings, or the failure, of a stale type.
+        command: what ends the warnings, or the failure.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
     # Most items have none.
@@ -259,8 +259,10 @@ class RunLog:
         """Node ids, and the work on a type that each has led to."""
         self._warnings: list[tuple[str, str]] = []
         """Node ids as they are seen from where pytest was called, and what is reported of them."""
-        self._commands: list[str] = []
-        """What ends the warnings, or brings stale types up to date."""
+        self._has_failed = False
+        """Whether a unit or a type fails."""
+        self._commands: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+        """What mends those that fail, and what ends warnings; and of how many items each does."""
         self._old_modules: dict[tuple[str, bool], list[str]] = {}
         """The tests that ran on what a file was before it was healed, and whether they passed in
         a process of their own."""
@@ -282,13 +284,15 @@ class RunLog:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
+        self._has_failed |= report.failed and "regen" in report.keywords
         record: Record | None = record_on(report)
         if record is None:
             return
         self._by_item += [(report.nodeid, heal) for heal in record.heals]
         here = id_from_here(report.nodeid, self._config)
         self._warnings += [(here, warning) for warning in record.warnings]
-        self._commands += [record.next] if record.next else []
+        if record.next:
+            self._commands[report.failed][record.next] += 1
         self.notes += [note for note in record.notes if note not in self.notes]
         self.sandbox = record.sandbox or self.sandbox
         if record.not_run:
@@ -313,7 +317,7 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
+        parts = self._heals, self._warnings, self._command, self.all_notes, self._old_modules
         if not (any(parts) or self.sandbox or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
@@ -531,7 +535,13 @@ class RunLog:
             )
             # Not git diff, which leaves out files that are new.
             return f"git status {' '.join(map(shlex.quote, shown))}"
-        return next(iter(self._commands), "")
+        return self._command
+
+    @property
+    def _command(self) -> str:
+        """The command that does the most: about what fails, if anything does."""
+        commands = self._commands[self._has_failed]
+        return min(commands, key=lambda command: (-commands[command], command), default="")
 
     @property
     def _is_in_git(self) -> bool:

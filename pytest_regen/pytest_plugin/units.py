@@ -18,6 +18,7 @@ from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
+from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.text import excerpt, plural
 from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
 from pytest_regen.units.naming import (
@@ -489,11 +490,13 @@ class WrongUnitError(AssertionError):
             yield f"  or:            {command('regenerate', here, name)}"
 
 
-def _ending_command(check: FileCheck, issues: Iterable[Issue]) -> str:
-    """Return the command that ends warnings, or generates what is missing, for the whole file."""
+def _ending_command(check: FileCheck, issues: Sequence[Issue]) -> str:
+    """Return the command that mends the most of what is wrong, for the whole file."""
     codes = {issue.code for issue in issues}
-    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"}:
+    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"} or not check.names:
         return ""  # Somebody has to choose first; the failure says between what.
+    if any(issue.code not in {"STALE", "MISSING_UNIT"} for issue in fixable_issues(issues)):
+        return command("regenerate", check.here, None, "--from-errors")
     if codes & {"STALE", "MISSING_UNIT"}:
         return generate_command(check.here)
     if "UNRECORDED" in codes:
