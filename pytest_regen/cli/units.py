@@ -593,7 +593,7 @@ def _finish(
     show_pending(done.pending)
     if done.failures or done.pending:
         return code
-    todo = _advice(units, left) if code else Advice(tests_command(units.here))
+    todo = _advice(units, left) if code else Advice(_tests(units, chosen))
     if todo:
         next_step(*todo)
     return code
@@ -674,7 +674,7 @@ def restore_in_file(
         return
     show_diff(done.diff)
     fact("restored", f"{past.entry.name}, written by {past.entry.model}")
-    next_step(tests_command(file.here))
+    next_step(_tests(file.open(), names))
 
 
 def record_units(file: UnitFile, names: Sequence[str] | None) -> tuple[UnitChanges, list[Issue]]:
@@ -698,7 +698,7 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
         fact("adopted", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
         show_unit_issues(units, left)
         tell_only_read(units, done.names)
-        next_step(*(_advice(units, left) or Advice(tests_command(file.here))))
+        next_step(*(_advice(units, left) or Advice(_tests(units, done.names))))
     else:
         say(f"{file.here}: every text is recorded as it stands")
         if stale := _stale_names(units) if names is None else ():
@@ -707,6 +707,12 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
         else:
             next_step(tests_command(file.here))
     return int(bool(left))
+
+
+def _tests(units: FileUnits, names: Sequence[str]) -> str:
+    """Return the command that tests units: all tests, if of one its own item runs nothing."""
+    known = [name for name in names if name in units.texts]
+    return "pytest" if any(map(units.is_only_read, known)) else tests_command(units.here)
 
 
 def tell_only_read(units: FileUnits, names: Sequence[str]) -> None:
@@ -772,7 +778,7 @@ def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
     for note in done.notes:
         fact("to do", note, "yellow")
     if done.names:
-        next_step(tests_command(file.here))
+        next_step(_tests(file.open(), done.names))
 
 
 def forget(

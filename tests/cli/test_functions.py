@@ -191,3 +191,16 @@ def test_a_module_that_is_not_utf8(here: Path, verb: str) -> None:
     assert done.code != 0
     assert f"{FILE} is not UTF-8 (line 10); save it as UTF-8" in done.err
     assert "kind" not in done.err
+
+
+def test_the_next_of_a_function_without_examples_runs_all_tests(here: Path) -> None:
+    """Its file would only be read: what calls the function are tests elsewhere."""
+    (here / FILE).write_text("def height(hour):\n    return 2 * hour\n", "utf-8")
+
+    adopted = command("adopt", f"{FILE}::height")
+    write = (here / FILE).read_text("utf-8").replace("2 * hour", "3 * hour")
+    (here / FILE).write_text(write, "utf-8")
+    rebuilt = command("rebuild", FILE)
+
+    assert adopted.err.endswith("  next: pytest\n")
+    assert rebuilt.err.endswith("  next: pytest\n")
