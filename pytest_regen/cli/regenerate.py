@@ -71,7 +71,7 @@ from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.regenerate import heal_steps, regenerate_steps
-from pytest_regen.regeneration.store_place import StoreView, model_for
+from pytest_regen.regeneration.store_place import StoreView, keeps_template, model_for
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural
 from pytest_regen.turns import Budget
@@ -159,6 +159,7 @@ def regenerate(
         provider,
         engine,
         pending=f"pytest-regen regenerate {shlex.join(map(str, paths))}" if pending else "",
+        corrects=bool(correction),
     )
     if len(paths) > 1 or _holds_several(project, path):
         again = _Several(
@@ -202,7 +203,7 @@ def regenerate(
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked, turns)
     with turns.run("regenerating", as_json=as_json) as (progress, settings):
-        _check_ready(asked, settings)
+        _check_ready(store, asked, settings)
         if from_errors:
             result = heal_store(
                 path,
@@ -366,7 +367,7 @@ class _Several:
             stale = _stale(store, asked)
             if stale and not self.ignore_stale:
                 raise _stale_error(store, stale)
-            _check_ready(asked, settings)
+            _check_ready(store, asked, settings)
             options: dict[str, Any] = {
                 "settings": settings,
                 "attempts": self.turns.replies(),
@@ -545,11 +546,9 @@ def _stale_error(store: RegenStore, stale: list[str]) -> StaleStoreError:
 
 
 def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: TurnOptions) -> None:
+    tokens = sum(_tokens(store, entry, turns) for entry in asked)
     what = f"all {plural(len(asked), 'page')} of {store.path}"
-    if turns.by_template:
-        what += " by the template"
-    else:
-        what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
+    what += f", about {tokens:,} tokens of input" if tokens else " by the template"
     if is_terminal():
         turns.show_cost(_estimate(store, asked, turns))
         if confirm(f"Regenerate {what}?"):
@@ -562,10 +561,15 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
     )
 
 
-def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
+def _check_ready(store: RegenStore, asked: list[PromptEntry], settings: TurnSettings) -> None:
     """Raise what would stop the first page, before an edit is put back for it."""
-    if asked and settings.ready:
+    if settings.ready and not all(keeps_template(store, entry, settings) for entry in asked):
         settings.ready()
+
+
+def _tokens(store: RegenStore, entry: PromptEntry, turns: TurnOptions) -> int:
+    """Return about how many tokens a request for a page takes; the template takes none."""
+    return 0 if turns.writes(store, entry.type_name) else turns.estimate(entry)
 
 
 def _estimate(
@@ -576,7 +580,11 @@ def _estimate(
 ) -> Estimate:
     """Return what the pages take."""
     ir, profile = store.ir, store.envelope.profile
-    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
+    sizes = (
+        page_size(entry, model_for(store, entry, None), ir, profile)
+        for entry in asked
+        if not turns.writes(store, entry.type_name)
+    )
     return turns.estimate_all(sizes, of=total)
 
 
@@ -597,7 +605,10 @@ def _show_plan(
                 "path": store.path.as_posix(),
                 "stale": stale,
                 "pages": [
-                    {**entry.key._asdict(), "estimated_input_tokens": turns.estimate(entry)}
+                    {
+                        **entry.key._asdict(),
+                        "estimated_input_tokens": _tokens(store, entry, turns),
+                    }
                     for entry in asked
                 ],
                 "estimate": estimate.to_json(turns.price_of),
@@ -605,14 +616,15 @@ def _show_plan(
         )
         return
     width = max((len(entry.type_name) for entry in asked), default=0)
-    for entry in asked:
+    tokens = {entry: _tokens(store, entry, turns) for entry in asked}
+    for entry, count in tokens.items():
         page = f"page {entry.page} of {entry.total_pages}"
-        about = "" if turns.by_template else f"about {turns.estimate(entry):,} tokens"
+        about = f"about {count:,} tokens" if count else ""
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
     turns.show_cost(estimate)
-    to_do = "write" if turns.by_template else "ask"
+    to_do = "ask" if any(tokens.values()) or not asked else "write"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 
 
@@ -657,7 +669,8 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
             fact("stopped", f"{name}: {words} ({reason})", "yellow")
     show_issues({"": result.validation}, str(result.source_path))
     if result.calls or result.stop_reasons or result.skipped or result.failures:
-        say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
+        spent = turns.spent(result.calls, result.usage, cost, by_template=result.by_template)
+        say(f"{result.source_path}: {spent}")
     else:
         say(f"{result.source_path}: no errors, nothing to ask", "green")
     show_failures(result.failures)

@@ -16,7 +16,6 @@ from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.ir import REQUEST, SCHEMAS
 from pytest_regen.documents.parts import Request, endpoint_of
 from pytest_regen.errors import NothingToGenerateError, RegenError
-from pytest_regen.modes import TEMPLATE
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.regeneration import generate_store
 from pytest_regen.regeneration.costs import Estimate, page_size
@@ -30,7 +29,6 @@ from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import ValidationResult
 from pytest_regen.validation.stores import (
     from_errors_command,
-    is_by_template,
     update_command,
 )
 
@@ -68,8 +66,8 @@ class WorkLeft:
         """Pages that the template writes, for nothing."""
         self._firsts: dict[str, tuple[str, RegenStore | None]] = {}
         """The command for the first place of each sort, and the store that it is about."""
-        self._failing: dict[Path, list[bool]] = {}
-        """Folders with stores that have errors, and of each store whether the template wrote it."""
+        self._failing: list[Path] = []
+        """The folder of each store that has errors."""
 
     def add_store(self, store: RegenStore, results: Mapping[str, ValidationResult]) -> None:
         """Add a store and what is wrong with its types."""
@@ -86,7 +84,7 @@ class WorkLeft:
         self._note("stale", len(stale), lambda: update_command(store), store)
         self._note("with_errors", len(wrong), lambda: from_errors_command(store))
         if wrong:
-            self._failing.setdefault(store.path.parent, []).append(is_by_template(store))
+            self._failing.append(store.path.parent)
         self._note("edited", len(edited), lambda: f"pytest-regen adopt {place}")
         self._note(
             "not_mended",
@@ -94,10 +92,10 @@ class WorkLeft:
             lambda: f"pytest-regen validate {place}",
         )
         asked = [entry for entry in store.prompts if entry.key in missing | stale | wrong]
-        if self._turns.by_template or is_by_template(store):
-            self._written += len(asked)
-            return
         for entry in asked:
+            if self._turns.writes(store, entry.type_name):
+                self._written += 1
+                continue
             model = model_for(store, entry, None)
             size = page_size(entry, model, store.ir, store.envelope.profile)
             self._estimate.add(self._turns.size(size))
@@ -230,17 +228,12 @@ class WorkLeft:
             following, store = self._firsts[sort]
             if sort == "missing" and store is not None and self._counts["outdated_stores"] > 1:
                 return documents.command_for_all(store) or following
-            if sort == "with_errors" and sum(map(len, self._failing.values())) > 1:
-                return self._command_for_errors()
+            if sort == "with_errors" and len(self._failing) > 1:
+                # It looks for them in whole folders.
+                folders = dict.fromkeys(map(str, self._failing))
+                return shlex.join(["pytest-regen", "regenerate", *folders, "--from-errors"])
             return following
         return next((absent.command for absent in documents.absent), "")
-
-    def _command_for_errors(self) -> str:
-        """Return the command for the errors of all stores: it looks for them in whole folders."""
-        words = ["pytest-regen", "regenerate", *map(str, self._failing), "--from-errors"]
-        if all(all(found) for found in self._failing.values()):
-            words += ["--provider", TEMPLATE]
-        return shlex.join(words)
 
 
 def _keys(store: RegenStore, names: Iterable[str]) -> set[PageKey]:

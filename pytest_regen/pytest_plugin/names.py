@@ -20,7 +20,6 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.stores import StoreCheck
-    from pytest_regen.stores import RegenStore
 
 
 __all__ = [
@@ -32,6 +31,7 @@ __all__ = [
     "is_adoptable",
     "is_edited",
     "is_stale",
+    "keeps_template",
     "mode_to_record",
     "node_command",
     "own_cassette",
@@ -41,6 +41,7 @@ __all__ = [
     "regenerate_command",
     "repair_command",
     "rerun_command",
+    "template_writes",
     "vcr_cassettes",
     "vcr_file_name",
 ]
@@ -200,26 +201,43 @@ def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = 
     return " ".join(map(shlex.quote, ["pytest", *named, *options]))
 
 
+def keeps_template(config: pytest.Config) -> bool:
+    """Return whether the template writes again what it wrote: nothing says who is to answer."""
+    choices = choices_of(config)
+    named = choices.provider_option, choices.provider_default, _model(config)
+    return not any(named) and config.hook.pytest_regen_provider(config=config) is None
+
+
+def template_writes(check: "StoreCheck", type_name: str, feedback: Iterable[object] = ()) -> bool:
+    """Return whether the template writes a type: it is chosen, or wrote it before.
+
+    What a test says in words it does not read.
+    """
+    from pytest_regen.validation.stores import is_by_template
+
+    is_told = any(isinstance(one, str) for one in feedback)
+    wrote = not is_told and is_by_template(check.store, type_name)
+    return choices_of(check.config).writes_types or (wrote and keeps_template(check.config))
+
+
 def heal_command(
-    config: pytest.Config, nodeid: str, cassette: Path, store: "RegenStore | None" = None
+    config: pytest.Config, nodeid: str, cassette: Path, *, by_template: bool = False
 ) -> str:
     """Return the command that heals one node.
 
     What was never recorded cannot be replayed: the command records it. The template, where it is
-    chosen or wrote the types before, records nothing.
+    chosen or wrote the type before, records nothing.
 
     Args:
         config: pytest's configuration.
         nodeid: the item.
         cassette: where its turns are recorded.
-        store: of the types that are to be healed; ``None`` for units.
+        by_template: whether the template writes what is to be healed.
     """
     choices = choices_of(config)
     more = () if cassette.exists() else ("--regen-record", "once")
-    if store is not None and choices.writes_types:
+    if by_template:
         more = ("--regen-provider", TEMPLATE) if choices.provider_option else ()
-    elif store is not None and more and store.envelope.model == TEMPLATE:
-        more = ("--regen-provider", TEMPLATE)
     elif choices.provider_option and choices.provider_option != TEMPLATE:
         more = (*more, "--regen-provider", choices.provider_option)
     return node_command(config, nodeid, options=(*_regen(config), *more))
@@ -293,14 +311,11 @@ def regenerate_command(
         check: the store.
         type_name: the declared name.
         page: of the type; ``None`` for all.
-        more: options for a model. Without them, what the template wrote it writes anew.
+        more: options.
     """
     place = shlex.quote(check.here)
     words = [f"pytest-regen regenerate {place} --type {shlex.quote(type_name)}"]
     words += [f"--page {page}"] if page is not None else []
-    is_default = choices_of(check.config).settings.provider == TEMPLATE
-    if check.store.envelope.model == TEMPLATE and not (is_default or more):
-        words.append(f"--provider {TEMPLATE}")
     return " ".join([*words, *more])
 
 
@@ -337,7 +352,9 @@ def repair_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue])
     if not fixable(result):
         return ""
     cassette = cassette_of_type(check.config, check.path, type_name)
-    return heal_command(check.config, f"{check.place}::{type_name}", cassette, check.store)
+    by_template = template_writes(check, type_name)
+    nodeid = f"{check.place}::{type_name}"
+    return heal_command(check.config, nodeid, cassette, by_template=by_template)
 
 
 def is_stale(issues: Iterable[Issue]) -> bool:

@@ -14,6 +14,7 @@ from pytest_regen.files import content_hash
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
+from pytest_regen.stores.formats import HAND
 from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.text import join_names
 from pytest_regen.validation.behaviour import (
@@ -140,18 +141,19 @@ def format_note(store: RegenStore) -> str:
     )
 
 
-def is_by_template(store: RegenStore) -> bool:
-    """Return whether the template wrote a store, so that it writes it anew without a model."""
-    return store.envelope.model == TEMPLATE
+def is_by_template(store: RegenStore, type_name: str = "") -> bool:
+    """Return whether the template wrote a type.
+
+    Of a type that is new, or that a person wrote, whether it was the last to write in the store.
+    """
+    pages = store.pages_of(type_name) if type_name in store.type_names else ()
+    models = {page.model for page in pages} - {HAND} or {store.envelope.model}
+    return models == {TEMPLATE}
 
 
 def from_errors_command(store: RegenStore) -> str:
-    """Return the command that asks for the types of a store that have errors.
-
-    What the template wrote it can write anew; who made the store may have no key.
-    """
-    free = f" --provider {TEMPLATE}" if is_by_template(store) else ""
-    return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
+    """Return the command that asks for the types of a store that have errors."""
+    return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors"
 
 
 def update_command(store: RegenStore, *, every: bool = False) -> str:
