@@ -90,12 +90,12 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     """Tell what would be asked for a store."""
     tokens = _show_pages(result, turns)
     _show_defects(result)
-    about = f", about {tokens:,} tokens of input" if tokens else ""
-    planned = f"{_pages(result)}{about or ', no model to ask'}"
+    is_free = result.written and not tokens
+    about = "no model to ask" if is_free else f"about {tokens:,} tokens of input"
     _show_skipped(result)
     _show_shared(result)
     turns.show_cost(turns.estimate_all(result.sizes))
-    say(f"{result.path}: {planned}; nothing written")
+    say(f"{result.path}: {_pages(result)}, {about}; nothing written")
 
 
 def _show_defects(result: GenerateResult) -> None:

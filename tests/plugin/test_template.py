@@ -82,7 +82,9 @@ def test_a_model_named_in_the_run_is_asked_instead(project: Project) -> None:
 
     result = project.run("--regen", "--regen-model", "claude-opus-5")
 
-    result.stdout.fnmatch_lines(["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"])
+    result.stdout.fnmatch_lines(
+        ["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"]
+    )
 
 
 def test_a_test_of_the_users_own_asks_a_model(project: Project) -> None:
@@ -102,7 +104,9 @@ def test_a_test_of_the_users_own_asks_a_model(project: Project) -> None:
 
     result = project.run("--regen")
 
-    result.stdout.fnmatch_lines(["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"])
+    result.stdout.fnmatch_lines(
+        ["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"]
+    )
 
 
 def test_a_hook_comes_before_the_table_and_the_option_before_the_hook(project: Project) -> None:
