@@ -24,6 +24,7 @@ from pytest_regen.cli.output import (
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.stores import stores_in
 from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.cli.units import refuse_unknown_units
 from pytest_regen.cli.work_left import DocumentStores, WorkLeft
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.stores import RegenStore
@@ -87,6 +88,8 @@ def status(
             f"--unit {units[0]} names nothing: no file with units is among the paths",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
+    if units and len(files) == 1:
+        refuse_unknown_units(files[0], units)
     turns = TurnOptions(project, None, None, None, 1, None, RecordChoice.NONE, None)
     left = WorkLeft(turns)
     documents = DocumentStores(is_whole=stores != list(paths or ()))

@@ -68,6 +68,7 @@ from pytest_regen.units.work import (
     enclose_units,
     forget_units,
     rebuild_units,
+    refuse_unknown,
     restore_unit,
     unit_history,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "rebuild_file",
     "record_units",
     "refuse_types",
+    "refuse_unknown_units",
     "regenerate_file",
     "regenerate_task",
     "restore_in_file",
@@ -265,6 +267,7 @@ def generate_file(
     as_json: bool,
 ) -> int:
     """Ask for the units that are missing or stale; return the exit code."""
+    refuse_unknown_units(file, names)
     if check:
         tell_outdated_units(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
@@ -272,6 +275,17 @@ def generate_file(
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
         done = drive_flow(_generate(file, names, turns, settings, force=force), settings)
     return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+
+
+def refuse_unknown_units(file: UnitFile, names: Sequence[str] | None) -> None:
+    """Refuse a name that no unit has, before anything else is wanted, such as a key.
+
+    Raises:
+        UsageError: it is not there; near ones are named.
+    """
+    units = file.open()
+    for name in names or ():
+        refuse_unknown(units, name, {*_names(units), *units.texts, *units.ledger.entries})
 
 
 def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> OutdatedUnits:
@@ -520,6 +534,7 @@ def regenerate_file(
     as_json: bool,
 ) -> int:
     """Ask for units again; return the exit code."""
+    refuse_unknown_units(file, names)
     units = file.open()
     chosen = _names(units) if names is None else tuple(names)
     if from_errors:
@@ -640,7 +655,10 @@ def _show_results(done: UnitsResult) -> None:
 
 def history_of_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> None:
     """List the past texts of a file's units; newest last."""
-    found = [past for past in unit_history(file) if not names or past.entry.name in names]
+    past_texts = unit_history(file)
+    gone = {past.entry.name for past in past_texts}
+    refuse_unknown_units(file, [name for name in names or () if name not in gone])
+    found = [past for past in past_texts if not names or past.entry.name in names]
     if as_json:
         emit_json({"entries": [{"id": past.id, **past.to_json()} for past in found]})
         return

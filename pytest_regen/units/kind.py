@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from pytest_regen.errors import KindError, RegenError
-from pytest_regen.regions import Marked, Region
+from pytest_regen.regions import Marked, Region, WholeFile
 from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
 from pytest_regen.text import quote as quoted
@@ -93,6 +93,8 @@ class Kind:
 
     def units(self, file: Path) -> Iterable[str]:
         """Return the names that must exist in ``file``, which may not exist yet."""
+        if isinstance(self.region, WholeFile):
+            return (self.region.name,)  # Whether or not it was written yet.
         if not file.exists():
             return ()
         return tuple(self.region.find(decode(file.read_bytes(), from_here(file))))
