@@ -25,14 +25,16 @@ from pytest_regen.cli.project import Project
 from pytest_regen.cli.stores import stores_in
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.cli.units import refuse_unknown_units
-from pytest_regen.cli.work_left import DocumentStores, WorkLeft
+from pytest_regen.cli.work_left import WorkLeft
 from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.regeneration.document_stores import DocumentStores
 from pytest_regen.stores import RegenStore
 from pytest_regen.units.ledger import Entry
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.stores import Origin
 
 __all__ = ["status"]
 
@@ -88,8 +90,6 @@ def status(
             f"--unit {units[0]} names nothing: no file with units is among the paths",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
-    if units and len(files) == 1:
-        refuse_unknown_units(files[0], units)
     turns = TurnOptions(project, None, None, None, 1, None, RecordChoice.NONE, None)
     left = WorkLeft(turns)
     documents = DocumentStores(is_whole=stores != list(paths or ()))
@@ -103,14 +103,15 @@ def status(
             if len(stores) == 1:
                 raise
             code = max(code, error.exit_code)
-            left.add_unreadable(path)
+            left.add_unreadable(path, documents)
             _tell_unreadable(path, error, None if not as_json else report["stores"])
             continue
         left.add_store(store, results)
-        documents.add(store)
+        documents.add(Origin.of(store))
         _tell(path, "types", _type_rows(store, results), report["stores"] if as_json else None)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
+        refuse_unknown_units(file, units if len(files) == 1 else None)
         view = file.open()
         _tell(file.here, "units", _unit_rows(view, units), report["files"] if as_json else None)
         left.add_file(file, view, units)

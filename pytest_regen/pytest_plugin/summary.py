@@ -120,6 +120,8 @@ class Record:
     """The id of a function that nothing in the run calls."""
     next: str = ""
     """The command that ends the warnings, or the failure."""
+    outdated: str = ""
+    """The place of the store that this command makes anew."""
     sandbox: str = ""
     """The level at which code was run, if any was."""
     old_modules: list[str] = field(default_factory=list)
@@ -154,6 +156,7 @@ def add_warnings(
     note: str = "",
     not_run: tuple[str, str] | None = None,
     command: str = "",
+    outdated: str = "",
 ) -> None:
     """Remember the warnings of a type; a later validation of it replaces them.
 
@@ -163,13 +166,14 @@ def add_warnings(
         note: about its store, shown once per run.
         not_run: the place of its store and why its code was not run, where it was not.
         command: what ends the warnings, or the failure.
+        outdated: the place of its store, where the command makes that anew.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
     # Most items have none.
     if warnings or note or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
         record.warnings, record.notes, record.next = warnings, [note] if note else [], command
-        record.not_run = list(not_run or ())
+        record.not_run, record.outdated = list(not_run or ()), outdated
 
 
 def note_only_read(item: pytest.Item, id_: str) -> None:
@@ -263,6 +267,8 @@ class RunLog:
         """Whether a unit or a type fails."""
         self._commands: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
         """What mends those that fail, and what ends warnings; and of how many items each does."""
+        self._outdated: dict[str, str] = {}
+        """Commands that make a store anew, and the place of the store."""
         self._old_modules: dict[tuple[str, bool], list[str]] = {}
         """The tests that ran on what a file was before it was healed, and whether they passed in
         a process of their own."""
@@ -293,6 +299,8 @@ class RunLog:
         self._warnings += [(here, warning) for warning in record.warnings]
         if record.next:
             self._commands[report.failed][record.next] += 1
+        if record.outdated:
+            self._outdated[record.next] = record.outdated
         self.notes += [note for note in record.notes if note not in self.notes]
         self.sandbox = record.sandbox or self.sandbox
         if record.not_run:
@@ -541,7 +549,14 @@ class RunLog:
     def _command(self) -> str:
         """The command that does the most: about what fails, if anything does."""
         commands = self._commands[self._has_failed]
-        return min(commands, key=lambda command: (-commands[command], command), default="")
+        best = min(commands, key=lambda command: (-commands[command], command), default="")
+        outdated = [self._outdated[each] for each in commands if each in self._outdated]
+        if best in self._outdated and len(outdated) > 1:
+            from pytest_regen.regeneration.document_stores import command_for_all
+
+            folders = [self._config.rootpath / place for place in (self._outdated[best], *outdated)]
+            return command_for_all(folders) or best
+        return best
 
     @property
     def _is_in_git(self) -> bool:
