@@ -62,14 +62,12 @@ from pytest_regen.regeneration import (
     StopReason,
     TurnSettings,
     fixable,
-    heal_store,
     pages_at_fault,
-    partial_regenerate,
     targets,
 )
 from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
-from pytest_regen.regeneration.queue import Flow
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.regenerate import heal_steps, regenerate_steps
 from pytest_regen.regeneration.store_place import StoreView, keeps_template, model_for
 from pytest_regen.stores import RegenStore, is_store
@@ -161,17 +159,17 @@ def regenerate(
         pending=f"pytest-regen regenerate {shlex.join(map(str, paths))}" if pending else "",
         corrects=bool(correction),
     )
+    again = _Several(
+        turns,
+        types,
+        correction=correction,
+        from_errors=from_errors,
+        accept_any=accept_any,
+        discard_edits=discard_edits,
+        ignore_stale=ignore_stale,
+        as_json=as_json,
+    )
     if len(paths) > 1 or _holds_several(project, path):
-        again = _Several(
-            turns,
-            types,
-            correction=correction,
-            from_errors=from_errors,
-            accept_any=accept_any,
-            discard_edits=discard_edits,
-            ignore_stale=ignore_stale,
-            as_json=as_json,
-        )
         _refuse_of_one(page=pages, unit=units)
         raise typer.Exit(again.regenerate(paths, yes=yes, dry_run=dry_run))
     if file := project.unit_file(path, units):
@@ -202,31 +200,9 @@ def regenerate(
         _confirm_stale(store, stale)
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked, turns)
+    steps = replace(again, ignore_stale=True).steps
     with turns.run("regenerating", as_json=as_json) as (progress, settings):
-        _check_ready(store, asked, settings)
-        if from_errors:
-            result = heal_store(
-                path,
-                settings=settings,
-                attempts=turns.replies(),
-                type_names=[store.resolve_type(name) for name in types] if types else None,
-                accept_any=accept_any,
-                discard_edits=discard_edits,
-                ignore=ignore,
-            )
-        else:
-            names = list(dict.fromkeys(entry.type_name for entry in asked))
-            result = partial_regenerate(
-                path,
-                names,
-                {names[0]: pages} if pages else None,
-                correction_context={name: [correction] for name in names} if correction else None,
-                attempts=turns.replies(),
-                settings=settings,
-                accept_any=accept_any,
-                discard_edits=discard_edits,
-                ignore=ignore,
-            )
+        result = drive_flow(steps(path, settings, pages), settings)
     if as_json:
         emit_json({**_report(result), **money_json(progress.cost)})
     else:
@@ -357,35 +333,40 @@ class _Several:
                 known.append(store.resolve_type(name))
         return known or [store.resolve_type(self.types[0])]
 
-    def _task(self, path: Path) -> Task:
+    def steps(
+        self, path: Path, settings: TurnSettings, pages: list[int] | None = None
+    ) -> Flow[PartialRegenResult]:
+        """Ask again for types of a store, or pages of the one type named."""
         ignore = self.turns.project.ignored_in(path)
+        store = RegenStore.open(path)
+        names = self._names(store)
+        asked = _asked(store, names, pages, ignore if self.from_errors else None)
+        stale = _stale(store, asked)
+        if stale and not self.ignore_stale:
+            raise _stale_error(store, stale)
+        # Before an edit is put back for the first page.
+        if settings.ready and not all(keeps_template(store, entry, settings) for entry in asked):
+            settings.ready()
+        options: dict[str, Any] = {
+            "settings": settings,
+            "attempts": self.turns.replies(),
+            "accept_any": self.accept_any,
+            "discard_edits": self.discard_edits,
+            "ignore": ignore,
+        }
+        if self.from_errors:
+            return (yield from heal_steps(path, type_names=names, **options))
+        chosen = list(dict.fromkeys(entry.type_name for entry in asked))
+        notes = {name: [self.correction] for name in chosen} if self.correction else None
+        named = {chosen[0]: pages} if pages else None
+        return (yield from regenerate_steps(path, chosen, named, notes, **options))
 
-        def steps(settings: TurnSettings) -> Flow[PartialRegenResult]:
-            store = RegenStore.open(path)
-            names = self._names(store)
-            asked = _asked(store, names, None, ignore if self.from_errors else None)
-            stale = _stale(store, asked)
-            if stale and not self.ignore_stale:
-                raise _stale_error(store, stale)
-            _check_ready(store, asked, settings)
-            options: dict[str, Any] = {
-                "settings": settings,
-                "attempts": self.turns.replies(),
-                "accept_any": self.accept_any,
-                "discard_edits": self.discard_edits,
-                "ignore": ignore,
-            }
-            if self.from_errors:
-                return (yield from heal_steps(path, type_names=names, **options))
-            chosen = list(dict.fromkeys(entry.type_name for entry in asked))
-            notes = {name: [self.correction] for name in chosen} if self.correction else None
-            return (yield from regenerate_steps(path, chosen, corrections=notes, **options))
-
+    def _task(self, path: Path) -> Task:
         def finish(result: PartialRegenResult, emit: Callable[[Any], None]) -> int:
             emit(_report(result)) if self.as_json else _show(result, self.turns, None)
             return _exit_code(result)
 
-        return Task(path.as_posix(), steps, finish)
+        return Task(path.as_posix(), partial(self.steps, path), finish)
 
     def _file_tasks(self, files: "Sequence[UnitFile]") -> list[Task]:
         if not files:
@@ -559,12 +540,6 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
         why="no --type was named, which means every type",
         hint="add --yes, or name types with --type, or --from-errors",
     )
-
-
-def _check_ready(store: RegenStore, asked: list[PromptEntry], settings: TurnSettings) -> None:
-    """Raise what would stop the first page, before an edit is put back for it."""
-    if settings.ready and not all(keeps_template(store, entry, settings) for entry in asked):
-        settings.ready()
 
 
 def _tokens(store: RegenStore, entry: PromptEntry, turns: TurnOptions) -> int:
