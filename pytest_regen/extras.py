@@ -8,7 +8,16 @@ from pytest_regen.errors import MissingExtraError
 
 __all__ = ["Extra", "needs"]
 
-Extra = Literal["anthropic", "litellm", "ollama", "openai", "openapi", "server", "strategies"]
+Extra = Literal[
+    "anthropic",
+    "litellm",
+    "ollama",
+    "openai",
+    "openapi",
+    "server",
+    "strategies",
+    "translations",
+]
 
 
 @contextmanager

@@ -45,7 +45,6 @@ from pytest_regen.cli.store_report import (
     show_result,
 )
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.documents import read_document
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.text import plural
@@ -198,7 +197,9 @@ def generate(
         raise typer.Exit(code)
     _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
-    document = read_document(spec)
+    from pytest_regen.cli.starts import read_description
+
+    document = read_description(spec)
     many = every or tag is not None
     selection = select_parts(
         document,

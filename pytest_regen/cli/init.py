@@ -53,8 +53,8 @@ def init(
         typer.Argument(
             metavar="SOURCE",
             help="OpenAPI or Swagger document or JSON Schema; a Python file, also as "
-            "FILE.py::FUNCTION; or a JSON catalogue of translations. Without one, what the project "
-            "has is listed.",
+            "FILE.py::FUNCTION; or a catalogue of translations (.json, .arb, .po). Without one, "
+            "what the project has is listed.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
@@ -399,6 +399,8 @@ def _sources(project: Project) -> Iterator[str]:
         for one in (project.kinds.kinds if project.kinds else ())
         if isinstance(one.kind, Translation)
     }
+    gettext = [path for path in files if path.suffix == ".po" and path.resolve() not in claimed]
+    yield from map(_shown, gettext[:1])
     for path in files:
         if path.resolve() in sources:
             continue

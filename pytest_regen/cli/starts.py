@@ -19,7 +19,9 @@ from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartSelection
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
-from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.errors import DocumentUnreadableError, RegenError, UsageError
+from pytest_regen.extras import needs
+from pytest_regen.kinds.catalogues import FORMATS, NEW_CATALOGUE
 from pytest_regen.kinds.functions.source import FunctionRegion, parse
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
@@ -42,6 +44,7 @@ __all__ = [
     "find_start",
     "functions_in",
     "is_catalogue",
+    "read_description",
 ]
 
 NEW_LANGUAGE: Final = "python"
@@ -212,7 +215,7 @@ def _find_description(
     Raises:
         RegenError: it cannot be read, or nothing of it has a type.
     """
-    document = read_document(path)
+    document = read_description(path)
     is_first = not project.store_globs
     default = NEW_LANGUAGE if is_first else DEFAULT_LANGUAGE
     language = options.language or project.settings.language or default
@@ -254,6 +257,26 @@ def _find_description(
             failure = failure or error
     assert failure is not None
     raise failure
+
+
+def read_description(path: Path) -> Document:
+    """Return the API description in a file.
+
+    Raises:
+        DocumentUnreadableError: it is none; of a file that may be a catalogue, which ones are read.
+    """
+    try:
+        return read_document(path)
+    except DocumentUnreadableError as error:
+        is_yaml = path.suffix in {".yaml", ".yml"}
+        if path.suffix == ".json" or not path.is_file() or (is_yaml and not language_of(path)):
+            raise
+        reason = f"{error.why}; " if is_yaml else ""
+        raise DocumentUnreadableError(
+            f"{short_path(path)} is neither an API description nor a catalogue that is read",
+            why=f"{reason}descriptions are JSON or YAML, catalogues are {FORMATS}",
+            hint="convert the file, or describe it in a kind of your own: pytest-regen init --help",
+        ) from None
 
 
 def _stores_of(document: Document, out: Path) -> Iterator[Path]:
@@ -438,11 +461,21 @@ class Catalogue:
         """What is translated into what."""
         others = shorten([short_path(file).as_posix() for file in self.files])
         there = ": set up already" if self.is_made else ""
-        return f"{others}, from the texts of {self.place}{there}"
+        source = "their msgids" if self.is_gettext else f"the texts of {self.place}"
+        return f"{others}, from {source}{there}"
+
+    @property
+    def is_gettext(self) -> bool:
+        """Whether its texts stand in each of the others, as msgids."""
+        return self.place.endswith(".po")
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The source and its targets, unless the source is named already."""
+        if self.is_gettext:
+            kinds = self.project.kinds
+            is_claimed = bool(kinds) and kinds.kind_of(self.files[0]) is not None
+            return {} if is_claimed else {"translations": [{"targets": self.targets}]}
         for one in self.project.kinds.kinds if self.project.kinds else ():
             kind = one.kind
             if isinstance(kind, Translation) and kind.source == self.project.root / self.place:
@@ -485,6 +518,12 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
         UsageError: there is none beside it.
     """
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
+    is_gettext = path.suffix == ".po"
+    if is_gettext:
+        with needs("translations", "catalogues of gettext"):
+            import polib  # noqa: F401 - before settings are written that need it
+    if is_gettext and target is not None:
+        raise UsageError(f"--out {target}: gettext makes its catalogues itself", hint=NEW_CATALOGUE)
     if target is not None:
         targets = Path(os.path.relpath(target.absolute(), project.root)).as_posix()
         files = [project.root / targets]
@@ -496,17 +535,15 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
     else:
         targets = _targets_of(place)
         found = sorted(glob.glob(targets, root_dir=project.root))  # noqa: PTH207 - from the root
-        files = [
-            project.root / name
-            for name in found
-            if name != place and language_of(Path(name)) is not None
-        ]
+        left_out = {"en"} if is_gettext else {None, language_of(path)}  # that of msgids
+        files = [project.root / name for name in found if language_of(Path(name)) not in left_out]
     if not files:
         here, other = short_path(path), Path(targets.replace("*", "de"))
+        make = command("init", here.as_posix(), None, "--out", other.as_posix())
         raise UsageError(
             f"no other catalogue stands beside {here}",
             why=f"{targets} matches none with a language in its name",
-            hint=command("init", here.as_posix(), None, "--out", other.as_posix()),
+            hint=NEW_CATALOGUE if is_gettext else make,
         )
     return Catalogue(project, place, targets, files)
 
@@ -514,6 +551,8 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
 def _targets_of(place: str) -> str:
     """Return the glob of catalogues like one: its path with ``*`` for the language."""
     path = Path(place)
+    if path.parent.name == "LC_MESSAGES":
+        return (path.parents[2] / "*" / "LC_MESSAGES" / path.name).as_posix()
     tag = language_of(path) or ""
     spelled = rf"(?<![A-Za-z]){re.escape(tag).replace('-', '[-_]')}(?![A-Za-z])"
     for name, rest in ((path.name, path.parent), (path.parent.name, path.parent.parent)):
@@ -583,7 +622,7 @@ _OF_DESCRIPTIONS: Final = {"openapi", "swagger", "$schema", "$defs", "definition
 
 def is_catalogue(path: Path) -> bool:
     """Return whether a file is a catalogue by its name, and not a description by what it holds."""
-    if path.suffix == ".arb":
+    if path.suffix in {".arb", ".po"}:
         return True
     if path.suffix != ".json" or language_of(path) is None:
         return False

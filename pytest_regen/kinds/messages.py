@@ -9,18 +9,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Final
 
 __all__ = [
+    "FORMATS",
     "IcuError",
     "IcuMessage",
+    "format_problem",
     "icu_doubt",
     "icu_problem",
     "is_icu",
     "phrases",
     "placeholder_problem",
     "read_icu",
-    "references",
     "tag_doubt",
     "tag_problem",
     "words",
@@ -28,29 +30,24 @@ __all__ = [
 
 _NAMED: Final = re.compile(
     r"\$t\([^()\n]*\)"  # i18next: another text
-    r"|\{\{\{[^{}\n]*\}\}\}|\{\{[^{}\n]*\}\}"  # i18next, Angular, Mustache
-    r"|(?:\$|[%#](?!\{\d+\}))\{[^{}\n]*\}"  # JavaScript, Ruby; not «#{0}», nor Turkish «%{0}»
-    r"|\$[A-Za-z_@][\w@]*\$|__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__"  # Chrome, early i18next
+    r"|\{\{[^{}\n]*\}\}|\{\s*[\w.$@-]+(?:\[[\w.]+\])*(?:![rsa])?(?::[^{}\n]*)?\s*\}"
     r"|%\([^()\n]*\)[-+0#]*\d*(?:\.\d+)?[a-zA-Z]"  # Python
-    r"|\{\s*[\w.$@-]+(?:\[[\w.]+\])*(?:![rsa])?(?::[^{}\n]*)?\s*\}"  # Python, ICU
     r"|\{\s*[\w.]+\s*,\s*(?:number|date|time|spellout|ordinal|duration|list)\b[^{}\n]*\}"
 )
 _IN_ORDER: Final = re.compile(
     r"%%|\{\}|(?<![%\d])%(?:(?P<number>[1-9]\d?)\$)?"
-    r"(?:[-+0#]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?(?P<type>[sdifuxXcge@])(?![A-Za-z\u00c0-\u024f])"
-    r"|L?[1-9n](?![A-Za-z0-9_]))"
+    r"[-+0#]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?(?P<type>[sdifuxXcge@])(?![A-Za-z\u00c0-\u024f])"
 )
 _IN_ORDER_LOOSE: Final = re.compile(
     _IN_ORDER.pattern.replace(r"(?![A-Za-z\u00c0-\u024f])", "").replace(r"(?<![%\d])", "")
 )
 """As programs read it: letters and digits may touch a placeholder, as in «%skart»."""
-_REFERENCE: Final = re.compile(
-    r"(?<!\w)@(?:\.\w+)?:(?:\{'(?P<quoted>[^'\n]*)'\}|\((?P<closed>[\w.-]+)\)"
-    r"|(?P<plain>[A-Za-z](?:[\w.-]*\w)?))"
+_PERCENT: Final = re.compile(
+    r"%(?:\((?P<name>[^()]*)\))?[-+ 0#]*(?:\*|\d+)?(?:\.(?:\*|\d+)?)?[hlL]?"
+    r"(?P<type>[diouxXeEfFgGcrsa%])?"
 )
-_COUNT: Final = re.compile(
-    r"(?:%\(|[$%#]?\{{1,2})\$?(?:count|n|num|number)(?:,\w+)?(?:\}{1,2}|\)[a-z])"
-)
+"""As Python formats it."""
+_COUNT: Final = re.compile(r"(?:%\(|\{{1,2})(?:count|n|num|number)(?:,\w+)?(?:\}{1,2}|\)[a-z])")
 """The number that the forms of a plural are for."""
 _TAG: Final = re.compile(
     r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|\d+)(?P<rest>(?:\s[^<>]*)?)(?P<alone>/?)>"
@@ -103,8 +100,6 @@ def _find_named(text: str) -> dict[str, str]:
     found = {}
     for match in _NAMED.finditer(text):
         key = re.sub(r"\s+", "", match[0])
-        if key.startswith("$") and key.endswith("$"):
-            key = key.lower()
         if "," in key and not key.startswith(("$t(", "{{")):
             key = ",".join(key.strip("{}").split(",")[:2])
         found[key] = match[0]
@@ -113,24 +108,11 @@ def _find_named(text: str) -> dict[str, str]:
 
 def _find_ordered(text: str, pattern: re.Pattern[str] = _IN_ORDER) -> list[tuple[int, str]]:
     """Return the placeholders that stand for arguments by their order: number and type."""
-    found, text = [], _NAMED.sub(" ", text)
-    for match in pattern.finditer(text):
-        if match[0] == "%%":
-            continue
-        number = int(match["number"] or 0)
-        if not number and match["type"] is None and match[0] != "{}":
-            found.append((-1, match[0]))  # Qt's %1 and %n may stand anywhere
-        else:
-            found.append((number, match["type"] or "{}"))
-    return found
-
-
-def references(text: str) -> set[str]:
-    """Return the names of the texts that a text of vue-i18n includes: ``@:menu.file``."""
-    return {
-        match["quoted"] or match["closed"] or match["plain"] or ""
-        for match in _REFERENCE.finditer(text)
-    }
+    return [
+        (int(match["number"] or 0), match["type"] or "{}")
+        for match in pattern.finditer(_NAMED.sub(" ", text))
+        if match[0] != "%%"
+    ]
 
 
 def _order_problem(want: list[tuple[int, str]], have: list[tuple[int, str]]) -> str | None:
@@ -151,9 +133,63 @@ def _number_arguments(found: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _show_argument(number: int, type_: str) -> str:
-    if number < 0 or type_ == "{}":
+    if type_ == "{}":
         return type_
     return f"%{number}${type_}" if number else f"%{type_}"
+
+
+def format_problem(format_: str, source: str, text: str, *, may_lack: bool) -> str | None:
+    """Return what is wrong with a text that Python formats; ``msgfmt --check`` agrees.
+
+    Args:
+        format_: the flag of gettext, one of ``FORMATS``.
+        source: the text it was made from.
+        text: the text.
+        may_lack: whether arguments may be missing: a plural form for one number says it in words.
+    """
+    try:
+        want, want_ordered = FORMATS[format_](source)
+    except ValueError:
+        return None  # what is wrong with the source is no fault of the translation
+    try:
+        have, have_ordered = FORMATS[format_](text)
+    except ValueError as error:
+        return f"is no {format_}: {error}"
+    if not may_lack and (missing := [shown for key, shown in want.items() if key not in have]):
+        return f"lacks {_join(missing)}"
+    if added := [shown for key, shown in have.items() if key not in want]:
+        return f"has {_join(added)}, which the source has not"
+    if have_ordered != (want_ordered[: len(have_ordered)] if may_lack else want_ordered):
+        return (
+            f"has {_join(have_ordered)} where the source has {_join(want_ordered)}:"
+            " arguments come in this order"
+        )
+    return None
+
+
+def _read_percents(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the named arguments of ``text % …`` by what has to agree, and those in order."""
+    named, ordered = {}, []
+    for match in _PERCENT.finditer(text):
+        type_ = match["type"]
+        if type_ is None:
+            raise ValueError(f"{text[match.start() :][:3]!r} takes no argument; write %%")
+        sort = "d" if type_ in "diouxX" else "f" if type_ in "eEfFgG" else type_
+        if match["name"] is not None:
+            named[f"{match['name']} {sort}"] = f"%({match['name']}){type_}"
+        elif type_ != "%":
+            ordered.append(f"%{sort}")
+    return named, ordered
+
+
+def _read_braces(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the named arguments of ``text.format(…)``, and those in order."""
+    names = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+    return {name: f"{{{name}}}" for name in names if name}, ["{}" for name in names if not name]
+
+
+FORMATS: Final = {"python-format": _read_percents, "python-brace-format": _read_braces}
+"""What reads the arguments of a text, by the flag of gettext."""
 
 
 def tag_problem(source: str, text: str, *, is_branched: bool = False) -> str | None:

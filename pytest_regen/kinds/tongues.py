@@ -5,10 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["LOANWORDS", "is_one_more", "language_of", "name_of", "needed_plurals", "plurals_of"]
+__all__ = ["is_one_more", "is_tag", "language_of", "name_of", "needed_plurals", "plurals_of"]
 
 _TAG: Final = re.compile(
-    r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}|valencia))*"
+    r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}|valencia))*(?:@[a-z]+)?"
 )
 
 _NAMES: Final = {
@@ -62,40 +62,20 @@ _PARTLY: Final = frozenset({"br", "cy", "ga", "gd", "he", "ro"})
 """Languages with categories in which most nouns, or all but few, have the form of ``other``."""
 _ONE_IS_MORE: Final = frozenset({"be", "bs", "hr", "is", "lt", "lv", "mk", "ru", "sl", "sr", "uk"})
 
-LOANWORDS: Final = frozenset(
-    """
-    admin agenda alarm album alt app apps archive audio avatar baby backup badge bar beta blog
-    bonus bot browser bug cache captcha chat chip clan client cloud code codes cockpit cookie
-    cookies copyright cursor dashboard data debug demo desktop detail details dialog diesel
-    directory dock docker domain download downloads editor email emoji event events export
-    extra feed feedback filter firewall firmware flag font format forum frame hardware hash
-    hashtag hobby hotel hotline icon id import index info infos input insider instance
-    interface internet intranet item job jobs journal json keyboard kit label laptop layer
-    layout lead level link links linux list live log login logo logs mail mailing manager mapping
-    marina marketing matrix media menu message meta mini mix mobile modal mode model modem
-    modul module monitor motor name navigation newsletter news normal notebook object offline
-    online option options order original outlet output overlay paket parser partner pass pause
-    pdf pin ping pixel plan planning play player plugin podcast pool popup port portal position
-    post poster premium preview pro profil profile programm project prompt proxy publisher push
-    query quiz radio radius ranking real rebooking report reset review roaming roboter root
-    route router scan scanner screen screenshot script section sensor server service session set
-    setup shift shop sms snapshot software sonar source spam sponsor sport spread standard start
-    status stop stream studio support tablet tab tabs tag tags tank team teams template terminal
-    test text ticket tickets timeout timer tip tipp titel toast token tool tools top total touch
-    tour trailer training trend trigger type update updates upgrade upload url user version video
-    videos view visa web website webinar whitelist widget workflow workshop zip zone zoom
-    """.split()  # noqa: SIM905 - a list of one word a line is not readable
-)
-"""Words that interfaces in many languages share, so that a text of only such words may be its own
-translation."""
+
+def is_tag(text: str) -> bool:
+    """Return whether a text is the tag of a language: ``de``, ``pt_BR``, ``sr@latin``."""
+    return _TAG.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=256)
 def language_of(file: Path) -> str | None:
     """Return the language tag in a file's name, or that of its folder: ``de``, ``pt-BR``."""
-    parts = re.split(r"[.]", file.name.removesuffix(file.suffix))
-    for part in (*reversed(parts), file.parent.name):
-        for piece in (part, *(part[cut + 1 :] for cut in _separators(part))):
+    folder = file.parent
+    if folder.name == "LC_MESSAGES" and is_tag(folder.parent.name):
+        return folder.parent.name.replace("_", "-")
+    for part in (*reversed(file.stem.split(".")), folder.name):
+        for piece in (part, *(part[cut.end() :] for cut in re.finditer("[-_]", part))):
             match = _TAG.fullmatch(piece)
             if match is not None and match["language"] in _NAMES:
                 return piece.replace("_", "-")
@@ -134,7 +114,3 @@ def needed_plurals(tag: str) -> tuple[str, ...] | None:
 def is_one_more(tag: str) -> bool:
     """Return whether the category ``one`` is for 21 and 101, too."""
     return tag.partition("-")[0] in _ONE_IS_MORE
-
-
-def _separators(part: str) -> list[int]:
-    return [index for index, letter in enumerate(part) if letter in "-_"]

@@ -291,7 +291,8 @@ def kind_name(item: pytest.Item) -> str:
     kind = type(item.check.file.kind)
     package, _, module = kind.__module__.partition(".kinds.")
     if package == "pytest_regen":
-        return {"translation": "translations"}.get(module, module.partition(".")[0])
+        shipped = {"translation": "translations", "gettext": "translations"}
+        return shipped.get(module, module.partition(".")[0])
     return kind.__name__
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -213,6 +214,77 @@ def test_a_catalogue_is_set_up(here: Path) -> None:
     ).read_text("utf-8")
     assert ran.err.endswith("  next: pytest-regen generate locales/de.json\n")
     assert "nothing to do" in command("init", "locales/en.json", "--yes").err
+
+
+def po_files(here: Path) -> Path:
+    """Write catalogues of gettext, as Flask-Babel has them; return the one with a text missing."""
+    for language, text in (("en", ""), ("es", ""), ("fr", "Ouvrir")):
+        path = here / "app/translations" / language / "LC_MESSAGES/messages.po"
+        path.parent.mkdir(parents=True)
+        path.write_text(f'msgid ""\nmsgstr ""\n\nmsgid "Open"\nmsgstr "{text}"\n', "utf-8")
+    return path.parents[2] / "es/LC_MESSAGES/messages.po"
+
+
+def test_catalogues_of_gettext_are_set_up(here: Path) -> None:
+    """All languages but that of the msgids; the files themselves say what is translated."""
+    path = po_files(here).relative_to(here).as_posix()
+
+    ran = command("init", path, "--yes")
+
+    assert ran.code == 0
+    settings = (here / "pyproject.toml").read_text("utf-8")
+    assert settings.endswith('\ntargets = "app/translations/*/LC_MESSAGES/messages.po"\n')
+    assert "source =" not in settings
+    assert ran.err.endswith(f"  next: pytest-regen generate {path}\n")
+    assert "nothing to do" in command("init", path, "--yes").err
+
+
+def test_gettext_makes_its_catalogues_itself(here: Path) -> None:
+    """A new language is a command of another tool; nothing is written."""
+    path = po_files(here)
+    before = contents(here)
+
+    ran = command("init", str(path), "--out", "app/translations/de/LC_MESSAGES/messages.po")
+
+    assert ran.code == 2
+    assert "next: pybabel init" in ran.err
+    assert contents(here) == before
+
+
+def test_the_catalogue_of_the_msgids_needs_another(here: Path) -> None:
+    """It is translated into nothing."""
+    english = po_files(here).parents[2] / "en/LC_MESSAGES/messages.po"
+    shutil.rmtree(english.parents[2] / "es")
+    shutil.rmtree(english.parents[2] / "fr")
+
+    ran = command("init", str(english), "--yes")
+
+    assert ran.code == 2
+    assert "next: pybabel init" in ran.err
+
+
+@pytest.mark.parametrize("verb", [("init",), ("generate",), ("generate", "--all")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("locales/de.yml", "de:\n  open: Öffnen\n"),
+        ("locales/de.yml", "de: {a: 'b\n"),
+        ("de.xlf", '<?xml version="1.0"?>\n<xliff version="1.2"/>\n'),
+        ("de.properties", "open = a: b: c\n"),
+    ],
+)
+def test_a_catalogue_of_another_format_is_told_which_are_read(
+    here: Path, name: str, text: str, verb: tuple[str, ...]
+) -> None:
+    """The file is not at fault."""
+    (here / name).write_text(text, "utf-8")
+
+    ran = command(verb[0], name, *verb[1:])
+
+    assert ran.code == 2
+    assert "catalogues are JSON (.json), ARB (.arb) and gettext (.po)" in ran.err
+    assert "correct the file" not in ran.err
+    assert "OpenAPI document" not in ran.err
 
 
 def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:

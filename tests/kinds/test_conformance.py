@@ -132,6 +132,33 @@ class TestTranslations(KindConformance):
         write(root, {"locales/en.json": json.dumps(english), "locales/de.json": german})
 
 
+class TestGettext(KindConformance):
+    """The kind that ships: a catalogue of gettext."""
+
+    kill_every = 5
+
+    kind = "pytest_regen.kinds.gettext:Gettext"
+    settings = '[[tool.pytest-regen.translations]]\ntargets = "po/*.po"\n'
+    examples = (
+        ("menu|Open %(name)s", "Öffne %(name)s", "Öffne %(Name)s"),
+        ("Close", "Schließen", "Schließen {name}"),
+        ("a boat", '["ein Boot", "%d Boote"]', '["ein Boot"]'),
+    )
+
+    def make_project(self, root: Path, project: Path) -> None:
+        """A catalogue as tools of gettext write it, with one text that is there."""
+        header = (
+            'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+            '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n'
+        )
+        german = (
+            f'{header}#, python-format\nmsgctxt "menu"\nmsgid "Open %(name)s"\nmsgstr ""\n\n'
+            'msgid "Close"\nmsgstr ""\n\nmsgid "Harbour"\nmsgstr "Hafen"\n\n#, python-format\n'
+            'msgid "a boat"\nmsgid_plural "%d boats"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+        )
+        write(root, {"po/de.po": german})
+
+
 @pytest.mark.sweep
 class TestTranslationsAtEveryWrite(TestTranslations):
     """The engine writes alike for every kind: one is killed at each of its writes."""

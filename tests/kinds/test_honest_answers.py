@@ -26,6 +26,7 @@ def catalogue() -> Translation:
     """Return the kind, as it was when the model was asked."""
     entry = {"source": "en.json", "targets": "*.json", "style": STYLE, "keep": ["Berthly"]}
     (kind,) = translation_kinds([entry], FOLDER)
+    assert isinstance(kind, Translation)
     return kind
 
 
@@ -49,12 +50,14 @@ def codes(language: str, name: str, text: str) -> list[str]:
 
 FOUND = {
     ("de", "app.copyright"): ["untranslated"],
+    ("de", "app.version"): ["untranslated"],
     ("fr", "app.copyright"): ["untranslated"],
+    ("fr", "app.version"): ["untranslated"],
     ("fr", "berth.photos"): ["untranslated"],
     ("fr", "nav.messages"): ["untranslated"],
     ("fr", "search.distance"): ["untranslated"],
 }
-"""What is said of first tries: no error in 222 strings, and 5 warnings, each of a right text.
+"""What is said of first tries: no error in 222 strings, and 7 warnings, each of a right text.
 
 When it was first measured, ``berth.photos`` (``{# photo} other {# photos}``, which is French, too)
 was an error, a false alarm: the cases of a plural counted as two words. They no longer do.

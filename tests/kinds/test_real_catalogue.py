@@ -23,6 +23,7 @@ def test_each_fault_is_found_and_nothing_else(language: str) -> None:
     """25 strings of an interface, with placeholders, plurals and tags."""
     entry = {"source": "locales/en.json", "targets": "locales/*.json", "keep": ["Toolshelf"]}
     (kind,) = translation_kinds([entry], EXAMPLE)
+    assert isinstance(kind, Translation)
     source = kind.read_source().texts
     target = (EXAMPLE / "locales" / f"{language}.json").read_text("utf-8")
     tried, missed = 0, []

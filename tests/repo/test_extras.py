@@ -18,7 +18,7 @@ STORE = ROOT / "examples" / "csharp_dto" / "generated" / "GET_v1_tides"
 BLOCKED = (
     "import sys\n"
     "for name in ('anthropic', 'genai_prices', 'itsdangerous', 'referencing', 'starlette',"
-    " 'tree_sitter', 'tree_sitter_c_sharp', 'uvicorn'):\n"
+    " 'polib', 'tree_sitter', 'tree_sitter_c_sharp', 'uvicorn'):\n"
     "    sys.modules[name] = None\n"
 )
 """Makes a process one in which no extra is installed."""
@@ -29,6 +29,7 @@ from pathlib import Path
 import pytest_regen as regen
 from pytest_regen.context import Sealer
 from pytest_regen.errors import MissingExtraError
+from pytest_regen.kinds.translation import translation_kinds
 from pytest_regen.turns import Message
 
 def server():
@@ -44,6 +45,7 @@ for extra, use in [
     ("openapi", lambda: regen.validate_generated_code("class A {}", ir)),
     ("server", lambda: Sealer({"1": os.urandom(32)})),
     ("server", server),
+    ("translations", lambda: translation_kinds([{"targets": "po/*.po"}], Path())),
     ("anthropic", lambda: provider.send(request)),
     ("anthropic", lambda: asyncio.run(provider.asend(request))),
 ]:

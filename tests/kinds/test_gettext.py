@@ -1,0 +1,382 @@
+"""The kind for catalogues of gettext: one ``msgstr`` changes, and no other byte."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tables import each
+
+from pytest_regen.errors import RegionError, UsageError
+from pytest_regen.kinds import messages
+from pytest_regen.kinds.gettext import Entries, Gettext
+from pytest_regen.kinds.translation import translation_kinds
+from pytest_regen.units.kind import Unit, issues_from
+
+HEADER = """\
+# Translations for Quay.
+msgid ""
+msgstr ""
+"Project-Id-Version: quay\\n"
+"Language: {language}\\n"
+"MIME-Version: 1.0\\n"
+"Content-Type: text/plain; charset=utf-8\\n"
+"Plural-Forms: {forms}\\n"
+
+"""
+ENGLISH = "nplurals=2; plural=(n != 1);"
+POLISH = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
+HERE = '#| msgid "%(name)s is near"\nmsgid "%(name)s is here"\n'
+BODY = """\
+#. on a button
+#: quay/views.py:3
+msgctxt "menu"
+msgid "Open"
+msgstr "Öffnen"
+
+#: quay/views.py:9
+#, fuzzy, python-format
+#| msgid "%(name)s is near"
+msgid "%(name)s is here"
+msgstr "%(name)s ist nah"
+
+#, python-format
+msgid "%(count)d boat"
+msgid_plural "%(count)d boats"
+msgstr[0] "ein Boot"
+msgstr[1] "%(count)d Boote"
+
+msgid   ""
+"A text "
+"in pieces"
+msgstr  ""
+"Ein Text "
+"in Stücken"
+
+#, fuzzy
+msgid "Bye"
+msgstr "Hallo"
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+"""
+
+
+def file_of(body: str, language: str = "de", forms: str = ENGLISH) -> str:
+    """Return the text of a catalogue."""
+    return HEADER.format(language=language, forms=forms) + body
+
+
+def catalogue(
+    root: Path, body: str, language: str = "de", forms: str = ENGLISH
+) -> tuple[Gettext, Path]:
+    """Return the kind, and the file of one language."""
+    path = root / "locale" / language / "LC_MESSAGES" / "messages.po"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file_of(body, language, forms).encode())
+    (kind,) = translation_kinds([{"targets": "locale/*/LC_MESSAGES/*.po"}], root)
+    assert isinstance(kind, Gettext)
+    return kind, path
+
+
+def codes(root: Path, entry: str, text: str, forms: str = ENGLISH) -> list[str]:
+    """Return the codes of a text for the entry ``entry``; warnings in small letters."""
+    kind, path = catalogue(root, entry, forms=forms)
+    (name,) = kind.units(path)
+    unit = Unit(name, path, text, "", kind)
+    return [
+        issue.code if issue.severity == "error" else issue.code.lower()
+        for issue in issues_from(kind.check(unit), unit)
+    ]
+
+
+def test_units_are_entries_by_their_msgid() -> None:
+    """With the context before a bar; obsolete ones are none, a fuzzy one has no text."""
+    found = Entries().find(file_of(BODY))
+
+    assert {name: span.text for name, span in found.items()} == {
+        "menu|Open": "Öffnen",
+        "%(name)s is here": "",
+        "%(count)d boat": '["ein Boot", "%(count)d Boote"]',
+        "A text in pieces": "Ein Text in Stücken",
+        "Bye": "",
+    }
+    assert found["menu|Open"].line == 14
+
+
+def test_a_msgid_with_a_bar_is_no_context() -> None:
+    """Both have a name of their own."""
+    body = 'msgid "a|b"\nmsgstr "1"\n\nmsgctxt "a"\nmsgid "b"\nmsgstr "2"\n'
+
+    assert list(Entries().find(file_of(body))) == ["a|b", "a\x04b"]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("menu|Open", 'Auf\n"mach"', 'msgstr "Öffnen"', 'msgstr ""\n"Auf\\n"\n"\\"mach\\""'),
+        ("A text in pieces", "x", 'msgstr  ""\n"Ein Text "\n"in Stücken"', 'msgstr "x"'),
+        (
+            "%(count)d boat",
+            '["a", "b"]',
+            'msgstr[0] "ein Boot"\nmsgstr[1] "%(count)d Boote"',
+            'msgstr[0] "a"\nmsgstr[1] "b"',
+        ),
+        (
+            "%(name)s is here",
+            "%(name)s ist da",
+            f'#, fuzzy, python-format\n{HERE}msgstr "%(name)s ist nah"',
+            f'#, python-format\n{HERE}msgstr "%(name)s ist da"',
+        ),
+        ("Bye", "Hallo", '#, fuzzy\nmsgid "Bye"', 'msgid "Bye"'),
+    ],
+)
+def test_no_byte_changes_outside_the_msgstr(
+    change: tuple[str, str, str, str], mark: str, line_end: str
+) -> None:
+    """Header, comments, wrapping, obsolete entries and the flags of others stay as they are."""
+    name, text, old, new = change
+    file = file_of(BODY)
+
+    made = Entries().replace((mark + file).replace("\n", line_end), {name: text})
+
+    assert file.count(old) == 1
+    assert made == (mark + file.replace(old, new)).replace("\n", line_end)
+
+
+def test_a_long_text_is_wrapped() -> None:
+    """As polib does it."""
+    made = Entries().replace(file_of('msgid "a"\nmsgstr "b"\n'), {"a": "lang genug " * 9})
+
+    assert made.endswith(
+        'msgstr ""\n"lang genug lang genug lang genug lang genug lang genug lang genug lang genug"'
+        '\n" lang genug lang genug "\n'
+    )
+
+
+@given(
+    st.text(max_size=40) | st.text(st.sampled_from('"\\\n\r\t\x0b\x0c\x85\u2028 -n'), max_size=90)
+)
+def test_a_text_is_read_as_it_was_written(text: str) -> None:
+    """Whatever it holds, also as a plural form; the next entry is not touched."""
+    file = file_of(
+        'msgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgid_plural "d"\nmsgstr[0] "x"\nmsgstr[1] "y"\n'
+    )
+    forms = json.dumps([f"x{text}", "y"], ensure_ascii=False)
+
+    found = Entries().find(Entries().replace(file, {"a": text, "c": forms}))
+
+    assert {name: span.text for name, span in found.items()} == {"a": text, "c": forms}
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "problem"),
+    [
+        ('<<<<<<< HEAD\nmsgid "a"\nmsgstr ""\n', 10, "gettext cannot read this"),
+        ('msgid "a"\nmsgstr "b" c"\n', 11, "gettext cannot read this"),
+        ('msgid "a"\nmsgstr ""\n\nmsgid "a"\nmsgstr "b"\n', 14, "a second entry"),
+        ('msgid "a"\n# note\nmsgid "b"\nmsgstr ""\n', 10, "an entry has no msgstr"),
+        ('msgid "a"\n', 10, "an entry has no msgstr"),
+    ],
+)
+def test_what_cannot_be_read_has_a_line(body: str, line: int, problem: str) -> None:
+    """No entry vanishes from the gate in silence."""
+    with pytest.raises(RegionError, match=f"line {line}: {problem}") as caught:
+        Entries().find(file_of(body))
+
+    assert caught.value.line == line
+
+
+@each(
+    ("format_", "source", "text"),
+    [
+        ("python-format", "%(a)s of %(b)d", "%(b)d: %(a)s %(a)s"),
+        ("python-format", "%s of %d", "%s von %i"),
+        ("python-format", "100%% of {a}", "100%% von {b}"),
+        ("python-format", "100% sure", "100% sicher"),
+        ("python-brace-format", "{a.b} of {0} {{x}} %s", "{0}: {a.b:>9} {{y}}"),
+        ("python-brace-format", "{} of {}", "{} von {}"),
+        ("python-brace-format", "{", "}"),
+    ],
+)
+def test_a_flag_says_what_counts(format_: str, source: str, text: str) -> None:
+    """Of a text for ``%``, braces mean nothing, and the other way round."""
+    assert messages.format_problem(format_, source, text, may_lack=False) is None
+
+
+@each(
+    ("format_", "source", "text", "problem"),
+    [
+        ("python-format", "%(a)s", "%(b)s", "lacks %(a)s"),
+        ("python-format", "%(a)s", "%(a)s %(b)s", "has %(b)s, which the source has not"),
+        ("python-format", "%(a)s", "%(a)d", "lacks %(a)s"),
+        ("python-format", "%(a)s", "%(a)", "is no python-format: '%(a' takes no argument"),
+        ("python-format", "%(a)s sure", "%(a)s 100% ü", "is no python-format: '% ü' takes no"),
+        ("python-format", "%s of %d", "%d von %s", "has %d, %s where the source has %s, %d"),
+        ("python-brace-format", "{a}", "{b}", "lacks {a}"),
+        ("python-brace-format", "{a}", "{a", "is no python-brace-format: expected '}'"),
+        ("python-brace-format", "{} of {}", "{}", "has {} where the source has {}, {}"),
+    ],
+)
+def test_what_python_would_not_format_is_named(
+    format_: str, source: str, text: str, problem: str
+) -> None:
+    """As msgfmt has it."""
+    found = messages.format_problem(format_, source, text, may_lack=False)
+
+    assert str(found).startswith(problem)
+
+
+BOATS = '#, python-format\nmsgid "%(count)d boat"\nmsgid_plural "%(count)d boats"\n'
+
+
+@each(
+    ("forms", "text", "expected"),
+    [
+        (ENGLISH, ["ein Boot", "%(count)d Boote"], []),
+        (ENGLISH, ["%(count)d Boot", "%(count)d Boote"], []),
+        (ENGLISH, ["%(count)d boat", "%(count)d boats"], ["untranslated", "untranslated"]),
+        (ENGLISH, ["ein Boot", "Boote"], ["PLACEHOLDER"]),
+        (ENGLISH, ["ein %(zahl)d", "%(count)d Boote"], ["PLACEHOLDER"]),
+        (ENGLISH, ["%(count)d Boote"], ["PLACEHOLDER"]),
+        (POLISH, ["łódź", "%(count)d łodzie", "%(count)d łodzi"], []),
+        (POLISH, ["łódź", "łodzie", "%(count)d łodzi"], ["PLACEHOLDER"]),
+        ("nplurals=2; plural=0<!0;", ["ein Boot", "%(count)d Boote"], []),
+        ("nplurals=2; plural=n%0;", ["ein Boot", "%(count)d Boote"], []),
+        ("nplurals=INTEGER; plural=EXPRESSION;", ["ein Boot", "%(count)d Boote"], []),
+    ],
+)
+def test_a_form_for_few_numbers_may_say_them_in_words(
+    tmp_path: Path, forms: str, text: list[str], expected: list[str]
+) -> None:
+    """``Plural-Forms`` says for which numbers a form is; one for 2, 22 and 102 needs the number."""
+    entry = f'{BOATS}msgstr[0] ""\nmsgstr[1] ""\n'
+
+    assert codes(tmp_path, entry, json.dumps(text), forms) == expected
+
+
+@pytest.mark.parametrize(
+    ("msgid", "text", "expected"),
+    [
+        ("Press {key} now", "Drücke {key}", []),
+        ("Press {key} now", "Drücke {taste}", ["PLACEHOLDER"]),
+        ("Save all", "Save all", ["UNTRANSLATED"]),
+        ("<b>Go</b>", "<b>Los", ["TAGS"]),
+        ("Go\\n", "Los", ["LENGTH"]),
+    ],
+)
+def test_the_checks_of_all_catalogues_hold(
+    tmp_path: Path, msgid: str, text: str, expected: list[str]
+) -> None:
+    """Without a flag, what looks like a placeholder is one."""
+    assert codes(tmp_path, f'msgid "{msgid}"\nmsgstr ""\n', text) == expected
+
+
+def test_what_is_asked_names_the_forms(tmp_path: Path) -> None:
+    """With the numbers each is for, as the header has them."""
+    kind, path = catalogue(tmp_path, f'#. in a list\n{BOATS}msgstr[0] ""\n', "pl", POLISH)
+    unit = Unit("%(count)d boat", path, "", "", kind)
+
+    assert kind.prompt(unit).splitlines() == [
+        "Translate from English (en) into Polish (pl).",
+        "",
+        'Key: "%(count)d boat"',
+        'Note: "in a list"',
+        'Text: "%(count)d boat"',
+        'Text for several: "%(count)d boats"',
+        "Answer with a JSON array of 3 strings, the plural forms:",
+        "form 0: for 1",
+        "form 1: for 2, 3, 4, 22, 23, 24, …",
+        "form 2: for 0, 5, 6, 7, 8, 9, …",
+    ]
+    assert kind.extract('```json\n["łódź",\n "łodzie", "łodzi"]\n```', unit) == (
+        '["łódź", "łodzie", "łodzi"]'
+    )
+
+
+@pytest.mark.parametrize("text", ["x", '"x"', "[]", "[1]", "[" * 100_000])
+def test_plural_forms_are_an_array(text: str) -> None:
+    """What is none has no place in the file."""
+    file = file_of(f'{BOATS}msgstr[0] "a"\nmsgstr[1] "b"\n')
+
+    with pytest.raises(RegionError, match="is no JSON array of plural forms"):
+        Entries().replace(file, {"%(count)d boat": text})
+
+
+@pytest.mark.parametrize(
+    ("file", "claimed"),
+    [
+        ("locale/de/LC_MESSAGES/messages.po", True),
+        ("locale/sr@latin/LC_MESSAGES/messages.po", True),
+        ("locale/hsb/LC_MESSAGES/messages.po", True),
+        ("po/pt_BR.po", True),
+        ("locale/en/LC_MESSAGES/messages.po", False),
+        ("locale/en_GB/LC_MESSAGES/messages.po", True),
+        ("po/quay.po", True),
+        ("po/template.po", False),
+    ],
+)
+def test_the_path_says_the_language_or_else_the_header(
+    tmp_path: Path, file: str, *, claimed: bool
+) -> None:
+    """The language of the msgids is no translation."""
+    (tmp_path / "po").mkdir()
+    (tmp_path / "po/quay.po").write_text(file_of("", "es"), "utf-8")
+    (tmp_path / "po/template.po").write_text(file_of("", ""), "utf-8")
+    (kind,) = translation_kinds([{"targets": "**/*.po"}], tmp_path)
+
+    assert kind.claims(tmp_path / file) is claimed
+
+
+def test_the_language_of_the_msgids_is_a_setting(tmp_path: Path) -> None:
+    """``source`` names it where it is not English."""
+    (kind,) = translation_kinds([{"targets": "*.po", "source": "pt_BR"}], tmp_path)
+
+    assert not kind.claims(tmp_path / "pt-BR.po")
+    assert kind.claims(tmp_path / "en.po")
+
+
+def test_a_catalogue_that_is_not_there_is_made_by_gettext(tmp_path: Path) -> None:
+    """Its texts are in the code, which the tools of gettext read."""
+    (kind,) = translation_kinds([{"targets": "*.po"}], tmp_path)
+
+    with pytest.raises(UsageError, match="pybabel init"):
+        kind.units(tmp_path / "de.po")
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"targets": "*.po", "source": "en.json"}, "of .po files the language of the msgids"),
+        ({"targets": ["*.po", "*.json"], "source": "en.json"}, "a table of their own"),
+    ],
+)
+def test_a_wrong_table_says_what_belongs_there(
+    tmp_path: Path, entry: dict[str, object], problem: str
+) -> None:
+    """Formats do not mix."""
+    with pytest.raises(UsageError, match=problem):
+        translation_kinds([entry], tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="msgfmt of gettext is not installed")
+def test_msgfmt_takes_what_was_written(tmp_path: Path) -> None:
+    """It checks syntax, formats and plural forms."""
+    texts = {
+        "menu|Open": 'Auf\\"mach": ' * 12,
+        "%(name)s is here": "%(name)s ist\tda",
+        "%(count)d boat": '["ein Boot", "%(count)d Boote"]',
+    }
+    path = tmp_path / "de.po"
+    path.write_text(Entries().replace(file_of(BODY), texts), "utf-8")
+
+    done = subprocess.run(
+        ["msgfmt", "--check", "-o", "/dev/null", path], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
