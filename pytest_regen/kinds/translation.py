@@ -167,7 +167,7 @@ class Translation(Catalogues):
 
     def _source(self, data: bytes) -> _Source:
         try:
-            found = JsonStrings().find_paths(decode(data, self._shown))
+            found = JsonStrings().find_paths(decode(data, self._place))
         except RegionError as error:
             raise UsageError(
                 f"{self._place}, the source of translations: {error.what}", hint=error.hint
