@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
@@ -132,6 +133,14 @@ def _clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
         is_of_ci = name == "CI" or name.startswith("GITHUB_")
         if name.startswith("ANTHROPIC_") or name.lower().endswith("_proxy") or is_of_ci:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_code_run_before() -> None:
+    """Let no test take the level of the sandbox at which another one had code run for its own."""
+    processes = sys.modules.get("pytest_regen.sandbox.processes")
+    if processes:
+        processes.forget_used_level()
 
 
 @pytest.fixture(autouse=True)

@@ -423,6 +423,9 @@ class CassetteMissError(CassetteError):
         causes: what it has in common with other misses (``$.tool_choice is new``).
     """
 
+    recorded_with: str = ""
+    """The provider, as ``ollama:MODEL``, whose answer to the same words is in the cassette."""
+
     def __init__(
         self, what: str, *, why: str = "", hint: str, host: str = "", causes: "Sequence[str]" = ()
     ) -> None:

@@ -12,13 +12,16 @@ __all__ = [
     "BEHAVIOUR_POLICIES",
     "POLICIES",
     "RECORD_MODES",
+    "SANDBOX_LEVELS",
     "SERVICES",
     "STALE_POLICIES",
+    "TABLE_PROVIDER",
     "TEMPLATE",
     "AnnotationPolicy",
     "BehaviourPolicy",
     "FindingPolicy",
     "RecordMode",
+    "SandboxLevel",
     "StalePolicy",
     "effective_provider",
     "is_ci",
@@ -57,8 +60,16 @@ AnnotationPolicy = Literal["auto", "never", "always"]
 
 ANNOTATION_POLICIES: tuple[AnnotationPolicy, ...] = get_args(AnnotationPolicy)
 
+SandboxLevel = Literal["bwrap", "namespace", "process"]
+"""How far code that a model wrote is kept apart; strongest first."""
+
+SANDBOX_LEVELS: tuple[SandboxLevel, ...] = get_args(SandboxLevel)
+
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""
+
+TABLE_PROVIDER = "[tool.pytest-regen] provider"
+"""How messages name the provider of the project's table."""
 
 SERVICES = ("anthropic", "openai", "ollama", "litellm")
 """What stands before the colon where a provider is named by service and model; any other name is

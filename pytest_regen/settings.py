@@ -13,11 +13,13 @@ from pytest_regen.modes import (
     BEHAVIOUR_CODES,
     BEHAVIOUR_POLICIES,
     POLICIES,
+    SANDBOX_LEVELS,
     SERVICES,
     STALE_POLICIES,
     TEMPLATE,
     AnnotationPolicy,
     BehaviourPolicy,
+    SandboxLevel,
     StalePolicy,
 )
 
@@ -50,6 +52,7 @@ _KEYS = (
     "cassettes",
     "kinds",
     "docs_url",
+    "sandbox",
     *_SHIPPED_KINDS,
 )
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
@@ -149,6 +152,8 @@ class Settings:
     """The site of the documentation that codes link to, in a terminal and in the report."""
     language: str | None = None
     """Target language of new stores, where ``--language`` names none."""
+    sandbox: SandboxLevel | None = None
+    """The weakest level of the sandbox that is good enough for this project."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -200,6 +205,7 @@ def read_settings(root: Path) -> Settings:
         {key: table[key] for key in _SHIPPED_KINDS if key in table},
         docs_url=_docs_url(path, table.get("docs_url")),
         language=_language(path, table.get("language")),
+        sandbox=_sandbox(path, table.get("sandbox")),
     )
 
 
@@ -328,6 +334,13 @@ def _annotations(path: Path, value: object) -> AnnotationPolicy | None:
     chosen = next((word for word in ANNOTATION_POLICIES if word == value), None)
     if value is not None and chosen is None:
         raise _wrong(path, "annotations", value, f"one of {', '.join(ANNOTATION_POLICIES)}")
+    return chosen
+
+
+def _sandbox(path: Path, value: object) -> SandboxLevel | None:
+    chosen = next((word for word in SANDBOX_LEVELS if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "sandbox", value, f"one of {', '.join(SANDBOX_LEVELS)}")
     return chosen
 
 

@@ -231,12 +231,21 @@ class DiffFiles:
                 file.write_text(scrub_text(full_diff(recorded, sent)), "utf-8")
 
 
-_KEYS = {"/messages": "ANTHROPIC_API_KEY", "/chat/completions": "OPENAI_API_KEY"}
-"""What holds the key, by how paths of APIs end."""
+_SERVICES = {
+    "/messages": ("anthropic", "ANTHROPIC_API_KEY"),
+    "/chat/completions": ("openai", "OPENAI_API_KEY"),
+    "/api/chat": ("ollama", ""),
+}
+"""How providers are named, and what holds the key, by how paths of APIs end."""
+
+
+def _service_of(uri: str) -> tuple[str, str]:
+    path = urlsplit(uri).path
+    return next((names for end, names in _SERVICES.items() if path.endswith(end)), ("", ""))
 
 
 def _record_command(mode: str, asked: "MissedRequest") -> str:
-    key = next((name for end, name in _KEYS.items() if asked.path.endswith(end)), "")
+    _, key = _service_of(asked.uri)
     command = f'record it with mode="{mode}", or in pytest with --regen-record {mode}'
     return f"{command}, and with {key} set" if key else command
 
@@ -379,13 +388,35 @@ def miss(
         why, causes = _reason(path, index, key, asked, matching=matching, files=files)
     except RecursionError:
         why, causes = "it is nested too deeply to be compared with what was recorded", ()
-    return CassetteMissError(
+    error = CassetteMissError(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
         hint=command or _record_command("new_episodes", asked),
         host=asked.host,
         causes=causes,
     )
+    error.recorded_with = _other_provider(index, asked, matching.normalize_body)
+    return error
+
+
+def _other_provider(
+    index: RecordingIndex, asked: MissedRequest, normalized: Callable[[bytes], bytes]
+) -> str:
+    """Return which other provider was asked the same; empty where none was."""
+    sent = asked.json
+    for _, stored in islice(index.unplayed, _CANDIDATES):
+        recorded = json_or_none(normalized(stored.interaction.request_body))
+        service, _ = _service_of(stored.interaction.uri)
+        if service and _last_words(recorded) and _last_words(recorded) == _last_words(sent):
+            model = recorded.get("model")
+            if (service, model) != (_service_of(asked.uri)[0], sent.get("model")):
+                return scrub_text(f"{service}:{model}")
+    return ""
+
+
+def _last_words(body: object) -> str:
+    messages = body.get("messages") if isinstance(body, Mapping) else None
+    return _words(messages[-1]) if isinstance(messages, list) and messages else ""
 
 
 def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") -> CassetteError:

@@ -50,8 +50,9 @@ def tell_validated(project: Project, stores: Sequence[Report], files: Sequence[R
     found: list[Annotation] = []
     for place, of_place in (*map(_of_store, stores), *map(_of_file, files)):
         for unit, issue in of_place:
+            is_stale = issue["code"] == "STALE" and not issue.get("is_by_hand")
             is_error = issue["severity"] == "error" or (
-                issue["code"] == "STALE" and stale_outcome(project.stale) == "fail"
+                is_stale and stale_outcome(project.stale) == "fail"
             )
             if issue["code"] == "STALE" and stale_outcome(project.stale) == "ignore":
                 continue
@@ -85,7 +86,10 @@ def _of_store(report: Report) -> tuple[str, list[tuple[str, Report]]]:
 
 def _of_file(report: Report) -> tuple[str, list[tuple[str, Report]]]:
     place = report["path"]
-    of_file = [(place, issue) for issue in (*report["errors"], *report["orphans"])]
+    of_file = [
+        (f"{place}::{issue['type_name']}" if issue["type_name"] else place, issue)
+        for issue in (*report["errors"], *report["orphans"])
+    ]
     return place, [
         *of_file,
         *(

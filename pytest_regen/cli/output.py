@@ -1,4 +1,4 @@
-"""Where commands speak: one JSON document on stdout, everything for people on stderr.
+"""Where commands speak: what they were asked for on stdout, the rest for people on stderr.
 
 Text from documents and models is shown as it is: never read as markup, and control characters,
 which could play tricks with a terminal, are spelled out.
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_regen.errors import RegenError
     from pytest_regen.regeneration.prompt_faults import PromptFault
+    from pytest_regen.regeneration.values import HealResult
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue, ValidationResult
 
@@ -50,6 +51,7 @@ __all__ = [
     "RecordChoice",
     "RecordOption",
     "UnitNames",
+    "answer_on_stdout",
     "choose",
     "confirm",
     "console",
@@ -68,11 +70,13 @@ __all__ = [
     "shorten",
     "show_diff",
     "show_edit",
+    "show_errors",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
     "show_pending",
     "show_prompt_faults",
+    "show_stopped",
     "stdout_for_json",
     "usage_line",
     "without_tricks",
@@ -106,16 +110,18 @@ def say(text: str = "", style: str = "") -> None:
         return
     text = without_tricks(_near(text))
     _last_line[0] = text
-    if not sys.stderr.isatty():
+    stream = sys.stdout if _answers[0] else sys.stderr
+    if not stream.isatty():
         # In one piece: lines of several threads must not end up in one another.
-        sys.stderr.write(f"{text}\n")
+        encoding = stream.encoding or "utf-8"
+        stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
         return
     from rich.text import Text
 
     shown = Text(text, style)
     for start, end, address in _links_in(text):
         shown.stylize(f"link {address}", start, end)
-    console().print(shown, soft_wrap=True, highlight=False)
+    console(stderr=not _answers[0]).print(shown, soft_wrap=True, highlight=False)
 
 
 def _links_in(text: str) -> Iterator[tuple[int, int, str]]:
@@ -154,6 +160,15 @@ def said_next() -> bool:
 def forget_said() -> None:
     """Begin anew: a process may run several commands."""
     _last_line[0] = ""
+    answer_on_stdout(is_wanted=False)
+
+
+_answers = [False]
+
+
+def answer_on_stdout(*, is_wanted: bool) -> None:
+    """Let what is told from now on be what the command was asked for, so that it can be piped."""
+    _answers[0] = is_wanted
 
 
 _held: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held", default=None)
@@ -211,11 +226,11 @@ def without_tricks(text: str) -> str:
 
 
 @cache
-def console() -> "Console":
+def console(*, stderr: bool = True) -> "Console":
     """Return the one console, so that a line of progress and lines beside it know of each other."""
     from rich.console import Console
 
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
 def fact(label: str, text: str, style: str = "") -> None:
@@ -248,11 +263,13 @@ class Advice(NamedTuple):
 
 def fail(what: str, *, why: str = "", hint: str = "") -> None:
     """Tell an error: the value, the reason, what to do next."""
+    is_on_stdout, _answers[0] = _answers[0], False
     say(f"error: {what}", "red")
     if why:
         say(f"  why:  {why}")
     if hint:
         next_step(hint)
+    _answers[0] = is_on_stdout
 
 
 def emit_text(text: str) -> None:
@@ -390,6 +407,25 @@ def show_edit(lines: Iterable[str]) -> None:
     """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
     for line in lines:
         say(f"  {line[0]} {line[1:]}".rstrip(), _DIFF_STYLES[line[0]])
+
+
+def show_stopped(results: "Iterable[HealResult]") -> None:
+    """Tell why answers were not kept, and why no other was asked for."""
+    from pytest_regen.regeneration.answers import why_lines
+
+    for result in results:
+        if result.stop_reason not in {None, "clean"}:
+            fact("stopped", f"{result.name} ({result.stop_reason})", "yellow")
+            for line in why_lines(result):
+                say(f"    {line}")
+
+
+def show_errors(issues: "Iterable[Issue]") -> None:
+    """List the errors of an old text, below its line."""
+    from pytest_regen.regeneration.answers import issue_lines
+
+    for line in issue_lines([issue for issue in issues if issue.severity == "error"]):
+        say(f"    {line}")
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:

@@ -156,9 +156,7 @@ class Project:
         """
         kinds, path = self.kinds, Path.cwd() / path
         if kinds and kinds.kind_of(path) is not None:
-            from pytest_regen.units.place import open_units
-
-            return open_units(kinds, path, ignore=self.settings.ignored_codes)
+            return self._open(path, is_lost=False)
         self._refuse_unmarked(path)
         self._refuse_absent(path)
         if units:
@@ -173,6 +171,12 @@ class Project:
 
         Nothing else could be meant by it: it is no store, and no API description.
         """
+        if self.is_lost(path):
+            raise UsageError(
+                f"no kind claims {short_path(path)}, and the ledger has units of it",
+                why="they are not tested any more",
+                hint=f"pytest-regen validate {shlex.quote(short_path(path).as_posix())}",
+            )
         if self.kinds and path.is_file() and self.kinds.kind_to_enclose(path) is not None:
             here = short_path(path)
             raise UsageError(
@@ -197,8 +201,6 @@ class Project:
             self._refuse_absent(Path.cwd() / folder)
         if not self.kinds:
             return []
-        from pytest_regen.units.place import open_units
-
         paths: dict[Path, None] = {}
         for folder in (self.root,) if folders is None else folders:
             real = Path.cwd() / folder
@@ -206,10 +208,39 @@ class Project:
                 self._refuse_unmarked(real)
             paths |= dict.fromkeys(self.kinds.below(real) if real.is_dir() else [real])
         return [
-            open_units(self.kinds, path, ignore=self.settings.ignored_codes)
+            self._open(path, is_lost=False)
             for path in paths
             if self.kinds.kind_of(path) is not None
         ]
+
+    def recorded_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
+        """Return the files with units, and those of which only the ledger has some."""
+        from pytest_regen.units.inventory import lost_files
+
+        named = [Path.cwd() / folder for folder in folders or (self.root,)]
+        lost = dict.fromkeys(
+            path
+            for path in lost_files(self.kinds)
+            if any(path == each or (each.is_dir() and path.is_relative_to(each)) for each in named)
+        )
+        lost |= dict.fromkeys(self.kinds.absolute(path) for path in named if self.is_lost(path))
+        others = None if folders is None else [path for path in named if path not in lost]
+        return [
+            *(self.unit_files(others) if others != [] else ()),
+            *(self._open(path, is_lost=True) for path in lost),
+        ]
+
+    def is_lost(self, path: Path) -> bool:
+        """Return whether the ledger has units of a file that no kind claims, or that is gone."""
+        from pytest_regen.units.inventory import is_lost
+
+        return is_lost(self.kinds, Path.cwd() / path)
+
+    def _open(self, path: Path, *, is_lost: bool) -> "UnitFile":
+        from pytest_regen.units.place import open_units
+
+        ignore = self.settings.ignored_codes
+        return open_units(self.kinds, path, ignore=ignore, is_lost=is_lost)
 
     @property
     def stale(self) -> StalePolicy:

@@ -43,6 +43,7 @@ from pytest_regen.cli.output import (
     show_issues,
     show_pending,
     show_prompt_faults,
+    show_stopped,
 )
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.several import Outcome, Task, run_tasks
@@ -59,7 +60,6 @@ from pytest_regen.modes import split_provider
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
-    StopReason,
     TurnSettings,
     fixable,
     pages_at_fault,
@@ -81,21 +81,6 @@ if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
 
 __all__ = ["regenerate"]
-
-
-_WORDS: dict[StopReason, str] = {
-    "attempts": "errors remain after the last attempt",
-    "no_progress": "the model makes the same mistakes again",
-    "unfixable": "no reply could correct it: the prompt itself is at fault",
-    "refused": "the model declined",
-    "budget": "the token budget is spent",
-    "transport": "the model could not be reached",
-    "cassette_miss": "the cassette has no answer",
-}
-
-
-_REPLIES_FAILED: frozenset[StopReason] = frozenset({"attempts", "no_progress"})
-"""Reasons that speak of replies, which need not be what is stored."""
 
 
 def regenerate(
@@ -631,17 +616,11 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
         fact("rejected", f"it was no better, and is kept in history/{entry}.json")
     for name, why in result.skipped.items():
         fact("skipped", f"{name}: {why}", "yellow")
-    failing = {issue.type_name for issue in result.validation.errors}
     show_prompt_faults(result.prompt_faults)
     explained = {name for fault in result.prompt_faults for name in fault.types}
-    for name, reason in result.stop_reasons.items():
-        if reason == "unfixable" and name in explained:
-            continue
-        words = _WORDS.get(reason, "")
-        if reason in _REPLIES_FAILED and name not in failing:
-            words = "what came back has errors, what is stored has none"
-        if words:
-            fact("stopped", f"{name}: {words} ({reason})", "yellow")
+    show_stopped(
+        one for one in result.results if one.stop_reason != "unfixable" or one.name not in explained
+    )
     show_issues({"": result.validation}, str(result.source_path))
     if result.calls or result.stop_reasons or result.skipped or result.failures:
         spent = turns.spent(result.calls, result.usage, cost, by_template=result.by_template)

@@ -331,7 +331,9 @@ class Functions:
             return False
         file = self.project.unit_file(self.path)
         units = file.open() if file else None
-        return units is not None and all(units.entry(name) is not None for name in self.names)
+        return units is not None and all(
+            name in units.texts and units.entry(name) is not None for name in self.names
+        )
 
     def make(self) -> int:
         """Put the markers around them, and record them."""

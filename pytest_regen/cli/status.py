@@ -4,6 +4,7 @@ Stores and files are read one by one and not kept, so that thousands of them tak
 than one.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pytest_regen.cli.output import (
     AsJson,
     RecordChoice,
     UnitNames,
+    answer_on_stdout,
     describe_failure,
     emit_json,
     fail,
@@ -22,7 +24,7 @@ from pytest_regen.cli.output import (
     say,
 )
 from pytest_regen.cli.project import Project
-from pytest_regen.cli.stores import stores_in
+from pytest_regen.cli.stores import stores_in, tell_unmarked
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.cli.units import refuse_unknown_units
 from pytest_regen.cli.work_left import WorkLeft
@@ -40,6 +42,9 @@ __all__ = ["status"]
 
 _FIRST: Final = ("KIND_ERROR", "CONFLICT", "LEDGER", "DRIFT", "MISSING_UNIT")
 """Codes that say more of a unit than any other that it has."""
+
+_HANDFUL: Final = 8
+"""Of more than these that are as they should be only the number is shown."""
 
 _STYLES: Final = {"ok": "green", "STALE": "yellow", "UNRECORDED": "yellow", "ORPHAN": "yellow"}
 
@@ -81,9 +86,13 @@ def status(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show each unit or type in one line: its state, who wrote it, and when; and what is to ask."""
+    """Show units and types, one line each: state, who wrote it, and when; and what is to ask.
+
+    Of many that are as they should be, only the number is shown.
+    """
+    answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
-    files = project.unit_files(paths)
+    files = project.recorded_files(paths)
     stores = list(stores_in(project, paths, files))
     if units and not files:
         raise UsageError(
@@ -91,10 +100,13 @@ def status(
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
     turns = TurnOptions(project, None, None, None, 1, None, RecordChoice.NONE, None)
+    if not (files or stores or as_json):
+        tell_unmarked(project)
+        return
     left = WorkLeft(turns)
     documents = DocumentStores(is_whole=stores != list(paths or ()))
     report: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}
-    code = 0
+    code, models = 0, Counter[str]()
     for path in stores:
         try:
             store = RegenStore.open(path)
@@ -108,37 +120,48 @@ def status(
             continue
         left.add_store(store, results)
         documents.add(Origin.of(store))
-        _tell(path, "types", _type_rows(store, results), report["stores"] if as_json else None)
+        rows = list(_type_rows(store, results))
+        _tell(path, "types", rows, report["stores"] if as_json else None)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
         refuse_unknown_units(file, units if len(files) == 1 else None)
         view = file.open()
-        _tell(file.here, "units", _unit_rows(view, units), report["files"] if as_json else None)
+        rows = list(_unit_rows(view, units))
+        _tell(file.here, "units", rows, report["files"] if as_json else None)
+        models.update(row.model for row in rows if row.model)
         left.add_file(file, view, units)
     following = left.next_command(documents)
     if as_json:
         absent = [group.to_json() for group in documents.absent]
         total = {**left.to_json(), "without_store": absent, "next": following or None}
-        emit_json({**report, "sum": total})
+        emit_json({**report, "sum": {**total, "written_by": models}})
     else:
-        for group in documents.absent:
-            say(str(group), "yellow")
-        say(left.words(), "green" if left.is_nothing else "")
-        if following:
-            next_step(following)
+        _tell_sum(left, documents, models, following)
     raise typer.Exit(code)
 
 
+def _tell_sum(
+    left: WorkLeft, documents: DocumentStores, models: Counter[str], following: str
+) -> None:
+    for group in documents.absent:
+        say(str(group), "yellow")
+    if models:
+        written = (f"{number:,} by {model}" for model, number in models.most_common())
+        say(f"units written: {', '.join(written)}")
+    say(left.words(), "green" if left.is_nothing else "")
+    if following:
+        next_step(following)
+
+
 def _tell(
-    path: Path | str, key: str, rows: Iterable[_Row], report: list[dict[str, Any]] | None
+    path: Path | str, key: str, rows: Sequence[_Row], report: list[dict[str, Any]] | None
 ) -> None:
     """Show the rows of a place, or put them into a report."""
     name = path.as_posix() if isinstance(path, Path) else path
-    found = list(rows)
     if report is None:
-        _show(name, found)
+        _show(name, rows)
     else:
-        report.append({"path": name, key: [asdict(row) for row in found]})
+        report.append({"path": name, key: [asdict(row) for row in rows]})
 
 
 def _tell_unreadable(path: Path, error: RegenError, report: list[dict[str, Any]] | None) -> None:
@@ -179,6 +202,10 @@ def _type_rows(store: RegenStore, results: Mapping[str, ValidationResult]) -> It
 
 def _show(path: str, rows: Sequence[_Row]) -> None:
     say(path)
+    fine = sum(row.state == "ok" for row in rows)
+    if fine > _HANDFUL:
+        rows = [row for row in rows if row.state != "ok"]
+        say(f"  {fine:,} ok", "green")
     cells = [
         (row.name, row.state, row.model or "-", row.generated_at or "-", f"text {row.attempt}")
         for row in rows

@@ -14,6 +14,7 @@ from pytest_regen.cli.output import (
     show_failures,
     show_issues,
     show_prompt_faults,
+    show_stopped,
 )
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents.changes import direction_of
@@ -153,6 +154,7 @@ def show_result(
         )
     show_issues(result.validation, str(source))
     show_prompt_faults(result.prompt_faults)
+    show_stopped(one for one in result.results if one.rejected)
     by_template = bool(result.written)
     say(f"{source}: {turns.spent(result.calls, result.usage, cost, by_template=by_template)}")
     if result.failures:

@@ -18,11 +18,13 @@ from pytest_regen.cli.output import (
     Advice,
     AsJson,
     UnitNames,
+    answer_on_stdout,
     emit_json,
     fact,
     next_step,
     say,
     show_diff,
+    show_errors,
     show_issues,
     show_issues_by_type,
 )
@@ -50,7 +52,7 @@ from pytest_regen.validation.stores import (
 if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
 
-__all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "validate"]
+__all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "tell_unmarked", "validate"]
 
 
 ResultsByStore = dict[str, ValidationResult]
@@ -74,12 +76,15 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Validate stores and units; update the summary in ir.json of stores. Calls no model."""
+    answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
     validation = _Validation(project.root, project.stale, by_type, no_write, as_json)
-    files = project.unit_files(dirs)
+    files = project.recorded_files(dirs)
     stores = list(stores_in(project, dirs, files))
     jobs = jobs or _cores()
     parts = _parts([file.path for file in files], stores, jobs)
+    if not (files or stores or as_json):
+        tell_unmarked(project)
     reports: list[dict[str, Any]] = []
     unit_reports: list[dict[str, Any]] = []
     code = 0
@@ -161,7 +166,8 @@ class _Validation:
         if part.is_of_files:
             from pytest_regen.cli.units import validate_files
 
-            return validate_files(project, project.unit_files(part.paths), as_json=self.as_json)
+            files = project.recorded_files(part.paths)
+            return validate_files(project, files, as_json=self.as_json)
         reports = [self._report(project, path) for path in part.paths]
         return reports, 0 if all(report["ok"] for report in reports) else 1
 
@@ -197,7 +203,8 @@ def stores_in(
         files: the files with units among them, which are no stores.
     """
     if not dirs:
-        yield from project.stores() if project.store_globs or not files else ()
+        has_kinds = any(not one.is_installed for one in project.kinds.kinds)
+        yield from project.stores() if project.store_globs or not (files or has_kinds) else ()
         return
     units = {file.path for file in files}
     for path in dirs:
@@ -208,6 +215,15 @@ def stores_in(
         inner = [] if is_store(path) else sorted(file.parent for file in path.glob("*/pages.json"))
         has_units = any(file.is_relative_to(real) for file in units)
         yield from inner or ([] if has_units else [path])
+
+
+def tell_unmarked(project: Project) -> None:
+    """Say which kinds have no unit yet."""
+    from pytest_regen.units.inventory import unmarked_kinds
+
+    for what in unmarked_kinds(project.kinds):
+        say(what, "yellow")
+    next_step("pytest-regen init")
 
 
 def _write(store: RegenStore, results: ResultsByStore) -> None:
@@ -332,13 +348,17 @@ def history(
         return
     rows = [_row(entry) for entry in entries]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    for entry, row in zip(entries, rows, strict=True):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         say("  ".join(cells).rstrip())
+        show_errors(entry.issues)
     if entries:
         newest = entries[-1]
-        where = shlex.quote(str(path))
-        next_step(f"pytest-regen restore {where} --type {newest.type_name} --to {newest.id}")
+        about = f"{shlex.quote(str(path))} --type {newest.type_name}"
+        if newest.reason == "rejected":  # Whoever reads why it was does not want it back.
+            next_step(f"pytest-regen regenerate {about} --correction 'what is wrong'")
+        else:
+            next_step(f"pytest-regen restore {about} --to {newest.id}")
     else:
         say(f"{path}: nothing was replaced or rejected yet")
         next_step(f"pytest {shlex.quote(str(path))}")
@@ -399,6 +419,10 @@ def adopt(
         list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
     ] = None,
     units: UnitNames = None,
+    stale: Annotated[
+        bool,
+        typer.Option("--stale", help="Also texts that are stale, each with its author."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make blocks edited by hand the stored outputs, and functions that exist units."""
@@ -412,7 +436,13 @@ def adopt(
         enclose_in_file(Project.here(), path, units)
     if file := Project.here().unit_file(path, units):
         refuse_types(file, type=types)
-        raise typer.Exit(adopt_file(file, units, as_json=as_json))
+        raise typer.Exit(adopt_file(file, units, with_stale=stale, as_json=as_json))
+    if stale:
+        raise UsageError(
+            f"--stale is about files with units, and {path} is a store",
+            why="a type that is stale has new prompts",
+            hint=f"pytest-regen generate, as pytest-regen validate {shlex.quote(str(path))} says",
+        )
     taken = adopt_edits(path, types)
     left = _remaining_issues(path, {page.type_name for page in taken.pages})
     if as_json:

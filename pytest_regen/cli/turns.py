@@ -11,7 +11,13 @@ from pytest_regen.cli.output import EngineChoice, RecordChoice, fact, say, usage
 from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
-from pytest_regen.modes import TEMPLATE, effective_provider, named_model, split_provider
+from pytest_regen.modes import (
+    TABLE_PROVIDER,
+    TEMPLATE,
+    effective_provider,
+    named_model,
+    split_provider,
+)
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
@@ -247,7 +253,9 @@ class TurnOptions:
             return None
         if name.startswith("anthropic:"):
             return None  # The API, and the model is known.
-        return load_provider(name, folder=None if self.provider else self.project.root)
+        if self.provider:
+            return load_provider(name)
+        return load_provider(name, folder=self.project.root, option=TABLE_PROVIDER)
 
     @property
     def _who(self) -> str | None:

@@ -6,7 +6,8 @@ which only units have.
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -29,8 +30,10 @@ from pytest_regen.cli.output import (
     say,
     shorten,
     show_diff,
+    show_errors,
     show_failures,
     show_pending,
+    show_stopped,
     usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -38,7 +41,7 @@ from pytest_regen.cli.several import Task, run_tasks
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
-from pytest_regen.regeneration import StopReason, TurnSettings, fixable
+from pytest_regen.regeneration import TurnSettings, fixable
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.text import plural
@@ -93,15 +96,6 @@ __all__ = [
     "validate_files",
 ]
 
-_WORDS: Final[Mapping[StopReason, str]] = {
-    "attempts": "errors remain after the last attempt",
-    "no_progress": "the model makes the same mistakes again",
-    "refused": "the model declined",
-    "budget": "the token budget is spent",
-    "transport": "the model could not be reached",
-    "cassette_miss": "the cassette has no answer",
-}
-
 
 def refuse_types(file: UnitFile, **options: object) -> None:
     """Refuse options that are about types of a store."""
@@ -130,7 +124,7 @@ def validate_files(
         names = _names(units)
         failing = [name for name in names if _fails(units, name, project.stale)]
         is_broken = any(issue.code == "KIND_ERROR" for n in failing for issue in units.issues(n))
-        is_ok = not failing and not units.file_issues
+        is_ok = not failing and not _file_errors(units)
         code = max(code, 2 if is_broken else int(not is_ok))
         found = [*units.file_issues, *(i for name in names for i in units.issues(name))]
         following = None if is_ok else _advice(units, [*found, *units.orphans])
@@ -139,6 +133,11 @@ def validate_files(
         if not as_json:
             _show_validated(units, names, failing, project.stale)
     return reports, code
+
+
+def _file_errors(units: FileUnits) -> list[Issue]:
+    """Return what is wrong with a file, and with what its ledger has and nobody asks for."""
+    return [*units.file_issues, *(one for one in units.orphans if one.severity == "error")]
 
 
 def _names(units: FileUnits) -> tuple[str, ...]:
@@ -161,7 +160,7 @@ def _show_trace(trace: str | None) -> None:
 
 def _fails(units: FileUnits, name: str, stale: StalePolicy) -> bool:
     issues = units.issues(name)
-    is_stale = any(issue.code == "STALE" for issue in issues)
+    is_stale = any(issue.code == "STALE" and not issue.is_by_hand for issue in issues)
     return any(issue.severity == "error" for issue in issues) or (
         is_stale and stale_outcome(stale) == "fail"
     )
@@ -196,7 +195,7 @@ def _show_validated(
     total = plural(len(names), "unit")
     if failing:
         say(f"{units.here}: {len(failing)} of {total} {'fails' if len(failing) == 1 else 'fail'}")
-    elif not units.file_issues:
+    elif not _file_errors(units):
         say(f"{units.here}: {total}, no errors", "green")
     if todo := _advice(units, [*found, *units.orphans]):
         next_step(*todo)
@@ -228,13 +227,13 @@ _ALIKE: Final = 8
 
 def _advice(units: FileUnits, issues: Sequence[Issue]) -> Advice | None:
     """Return the command that does the most about what is wrong; ``None`` if an editor does."""
-    codes, here = {issue.code for issue in issues}, units.here
+    codes, here = {"BY_HAND" if issue.is_by_hand else issue.code for issue in issues}, units.here
     if "CONFLICT" in codes:
         if units.fault is None:
             return Advice("correct the file in an editor")
         return Advice(rebuild_command(here), "or correct the file in an editor")
-    if units.fault is not None or "KIND_ERROR" in codes or units.file_issues:
-        return None
+    if units.fault is not None or "KIND_ERROR" in codes or _file_errors(units):
+        return None  # The lines above say what to do.
     unplaced = {issue.type_name or "" for issue in issues if issue.code == "MISSING_UNIT"}
     if unplaced and not any(map(units.has_place, unplaced)):
         codes.discard("MISSING_UNIT")  # Asking helps only after an editor did.
@@ -244,6 +243,7 @@ def _advice(units: FileUnits, issues: Sequence[Issue]) -> Advice | None:
         "LEDGER": Advice(adopt_command(here), records),
         "MISSING_UNIT": Advice(generate_command(here)),
         "STALE": Advice(generate_command(here)),
+        "BY_HAND": Advice(adopt_command(here, None, "--stale"), records),
         "": Advice(command("regenerate", here, None, "--from-errors")),
         "UNRECORDED": Advice(adopt_command(here), records),
         "ORPHAN": Advice(forget_command(here)),
@@ -644,10 +644,7 @@ def _show_results(done: UnitsResult) -> None:
         fact("rejected", f"{plural(len(rejected), 'text')}, kept in .regen/history")
     for name, why in done.skipped.items():
         fact("skipped", f"{name}: {why}", "yellow")
-    for one in done.results:
-        words = _WORDS.get(one.stop_reason, "") if one.stop_reason else ""
-        if words:
-            fact("stopped", f"{one.name}: {words} ({one.stop_reason})", "yellow")
+    show_stopped(done.results)
 
 
 # history, restore, adopt, rebuild, forget
@@ -667,9 +664,14 @@ def history_of_file(file: UnitFile, names: Sequence[str] | None, *, as_json: boo
         errors = sum(issue.severity == "error" for issue in past.issues)
         cells = (past.id, past.reason, entry.name, f"attempt {entry.attempt}", entry.model)
         say("  ".join((*cells, plural(errors, "error") if errors else "")).rstrip())
+        show_errors(past.issues)
     if found:
         newest = found[-1]
-        next_step(command("restore", file.here, newest.entry.name, "--to", newest.id))
+        again = ("--to", newest.id)
+        if newest.reason == "rejected":  # Whoever reads why it was does not want it back.
+            again = ("--correction", "what is wrong")
+        verb = "regenerate" if newest.reason == "rejected" else "restore"
+        next_step(command(verb, file.here, newest.entry.name, *again))
     else:
         say(f"{file.here}: nothing was replaced or rejected yet")
         next_step(tests_command(file.here))
@@ -695,18 +697,22 @@ def restore_in_file(
     next_step(_tests(file.open(), names))
 
 
-def record_units(file: UnitFile, names: Sequence[str] | None) -> tuple[UnitChanges, list[Issue]]:
+def record_units(
+    file: UnitFile, names: Sequence[str] | None, *, with_stale: bool = False
+) -> tuple[UnitChanges, list[Issue]]:
     """Record texts as they stand; return what was recorded, and the errors of it."""
-    done = adopt_units(file, names)
+    done = adopt_units(file, names, with_stale=with_stale)
     units = file.open()
     return done, [
         issue for name in done.names for issue in units.issues(name) if issue.severity == "error"
     ]
 
 
-def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> int:
+def adopt_file(
+    file: UnitFile, names: Sequence[str] | None, *, with_stale: bool, as_json: bool
+) -> int:
     """Record texts as they stand; return the exit code."""
-    done, left = record_units(file, names)
+    done, left = record_units(file, names, with_stale=with_stale)
     units = file.open()
     if as_json:
         errors = [issue.to_json() for issue in left]
@@ -714,14 +720,18 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
         return int(bool(left))
     if done.names:
         fact("adopted", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
+        entries = (units.entry(name) for name in done.names)
+        models = Counter(entry.model for entry in entries if entry and not entry.is_by_hand)
+        for model, number in models.items():
+            say(f"    {plural(number, 'text')} as {model} wrote {'it' if number == 1 else 'them'}")
         show_unit_issues(units, left)
         tell_only_read(units, done.names)
         next_step(*(_advice(units, left) or Advice(_tests(units, done.names))))
     else:
         say(f"{file.here}: every text is recorded as it stands")
         if stale := _stale_names(units) if names is None else ():
-            say(f"  {shorten(stale)}: STALE; to say that one is right as it is, name it:", "yellow")
-            next_step(adopt_command(file.here, stale[0]))
+            say(f"  {shorten(stale)}: STALE; to say that they are right as they are:", "yellow")
+            next_step(adopt_command(file.here, None, "--stale"))
         else:
             next_step(tests_command(file.here))
     return int(bool(left))
@@ -779,13 +789,22 @@ def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) 
     """Put recorded texts back."""
     done = rebuild_units(file, names)
     if as_json:
-        emit_json({"rebuilt": done.names, "history": done.history, "diff": done.diff})
+        emit_json(
+            {
+                "rebuilt": done.names,
+                "history": done.history,
+                "by_hand": done.by_hand,
+                "diff": done.diff,
+            }
+        )
         return
     show_diff(done.diff)
     _show_changes(file, "rebuilt", done)
+    if done.by_hand:
+        fact("left", f"{plural(done.by_hand, 'text')} by hand, which only the file has")
     if not done.diff:
-        say(f"{file.here}: every text stands as it is recorded")
-        next_step(tests_command(file.here))
+        say(f"{file.here}: every recorded text stands as it is recorded")
+        next_step(_tests(file.open(), names or ()))
 
 
 def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
@@ -795,7 +814,7 @@ def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
         fact("kept", f"{plural(len(done.history), 'text')} in .regen/history")
     for note in done.notes:
         fact("to do", note, "yellow")
-    if done.names:
+    if done.names and not file.is_lost:
         next_step(_tests(file.open(), done.names))
 
 
@@ -805,10 +824,12 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Drop what nothing asks for any more: entries of the ledger, and texts where it can be."""
-    file = Project.here().unit_file(path)
+    project = Project.here()
+    is_lost = project.is_lost(path)
+    file = project.recorded_files([path])[0] if is_lost else project.unit_file(path)
     if file is None:
         raise UsageError(
-            f"no kind claims {path}",
+            f"no kind claims {path}, and the ledger has nothing of it",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
     done = forget_units(file, units)
@@ -816,6 +837,7 @@ def forget(
         emit_json(
             {
                 "forgotten": done.names,
+                "dropped": done.dropped,
                 "history": done.history,
                 "notes": done.notes,
                 "diff": done.diff,
@@ -823,7 +845,10 @@ def forget(
         )
         return
     show_diff(done.diff)
+    for name in done.dropped:
+        fact("dropped", f"{name}, which could not be read")
     _show_changes(file, "forgotten", done)
-    if not done.names:
+    if not (done.names or done.dropped):
         say(f"{shlex.quote(file.here)}: everything in it is asked for")
-        next_step(tests_command(file.here))
+    if not done.names or is_lost:
+        next_step("pytest" if is_lost else tests_command(file.here))

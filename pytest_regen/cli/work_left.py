@@ -36,13 +36,22 @@ _SORTS: Final = (
     "stale",
     "with_errors",
     "edited",
+    "by_hand",
     "not_mended",
     "unrecorded",
     "orphans",
 )
 """Sorts of work, as they are counted."""
 
-_ORDER: Final = ("not_mended", "missing", "with_errors", "edited", "unrecorded", "orphans")
+_ORDER: Final = (
+    "not_mended",
+    "missing",
+    "with_errors",
+    "edited",
+    "by_hand",
+    "unrecorded",
+    "orphans",
+)
 """What is to be done first. The command for what is missing is the one for what is stale."""
 
 
@@ -109,18 +118,23 @@ class WorkLeft:
         missing = [name for name in chosen if "MISSING_UNIT" in codes[name]]
         gone = set(missing)
         stale = [name for name in chosen if "STALE" in codes[name] and name not in gone]
+        by_hand = [name for name in stale if any(i.is_by_hand for i in view.issues(name))]
+        stale = [name for name in stale if name not in by_hand]
         rest = set(chosen) - {*missing, *stale}
         wrong = [
             name
             for name in chosen
             if name in rest and "DRIFT" not in codes[name] and _has_mendable(view, name)
         ]
-        orphans = [issue for issue in view.orphans if names is None or issue.type_name in names]
+        strays = [issue for issue in view.orphans if names is None or issue.type_name in names]
+        orphans = [issue for issue in strays if issue.code == "ORPHAN"]
         self._counts["files"] += 1
         self._counts["units"] += len(chosen)
         not_mended = sum(bool(found & _NOT_MENDED) for found in codes.values())
+        not_mended += len(strays) - len(orphans)
         self._note("missing", len(missing), lambda: generate_command(here))
         self._note("stale", len(stale), lambda: generate_command(here))
+        self._note("by_hand", len(by_hand), lambda: adopt_command(here, None, "--stale"))
         again = command("regenerate", here, None, "--from-errors")
         self._note("with_errors", len(wrong), lambda: again)
         edited = sum("DRIFT" in found for found in codes.values())
@@ -170,6 +184,7 @@ class WorkLeft:
             ("edited", piece, "edited by hand"),
             ("not_mended", piece, "that asking does not mend"),
             ("unrecorded", "unit", "not recorded"),
+            ("by_hand", "unit", "by hand for what has changed since"),
             ("orphans", "unit", "that nothing asks for"),
         ):
             if number := self._counts[sort]:

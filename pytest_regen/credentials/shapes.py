@@ -81,9 +81,10 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         "private-key",
         ("-----BEGIN ",),
         # Line ends may be real or escaped. A missing end marker does not hide the key; an end
-        # marker after another key's beginning belongs to that one.
+        # marker after another key's beginning belongs to that one. Atomic, not a possessive group:
+        # Python 3.11.2, which Debian 12 has, matches less by those.
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[^-]*+(?:-(?!----(?:BEGIN|END) )[^-]*+)*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY"
+        r"(?:(?>[^-]*(?:-(?!----(?:BEGIN|END) )[^-]*)*)-----END [A-Z0-9 ]{0,40}PRIVATE KEY"
         r"(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s]|\\+[rn])*)",
         has_blanks=True,
     ),

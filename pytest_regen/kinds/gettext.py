@@ -234,10 +234,12 @@ class Gettext(Catalogues):
             )
         return tuple(self._read(file).entries)
 
-    def inputs(self, unit: Unit) -> Iterable[str | Path]:
+    def inputs(self, unit: Unit) -> Mapping[str, str]:
         """Return what a translation was made from: the text, and what is said about it."""
         entry = self._read(unit.path).entries.get(unit.name)
-        return [entry.msgid, entry.plural, entry.note] if entry else [unit.name]
+        if entry is None:
+            return {"its name": unit.name}
+        return {"the msgid": entry.msgid, "the plural": entry.plural, "its note": entry.note}
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""

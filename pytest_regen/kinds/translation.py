@@ -109,10 +109,11 @@ class Translation(Catalogues):
         """Return the names of the source, in its order."""
         return tuple(self.read_source().texts)
 
-    def inputs(self, unit: Unit) -> Iterable[str | Path]:
+    def inputs(self, unit: Unit) -> Mapping[str, str]:
         """Return what a translation was made from: the text, and what is said about it."""
         source = self.read_source()
-        return [source.texts.get(unit.name, ""), source.notes.get(unit.name, "")]
+        text, note = (texts.get(unit.name, "") for texts in (source.texts, source.notes))
+        return {"the source text": text, "its note": note}
 
     def languages(self, file: Path) -> tuple[str, str]:
         """Return the tags that the names of both files have."""

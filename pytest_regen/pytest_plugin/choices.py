@@ -33,21 +33,6 @@ if TYPE_CHECKING:
     from pytest_regen.validation.issues import Issue, ValidationResult
 
 
-__all__ = [
-    "DEFAULT_ATTEMPTS",
-    "CassetteMark",
-    "Choices",
-    "RegenMark",
-    "cassette_arguments",
-    "cassette_mark",
-    "choices_of",
-    "hosts_argument",
-    "ini_choice",
-    "is_reported",
-    "regen_mark",
-]
-
-
 T = TypeVar("T", bound=str)
 
 _RECORD = ("--regen-record", "--record-mode")
@@ -126,8 +111,13 @@ class Choices:
         Where the project has not chosen, a warning of staleness says what CI makes of it.
         """
         outcome = stale_outcome(self.stale)
-        stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
-        others = tuple(issue for issue in result.warnings if issue.code != "STALE")
+        stale, others = (
+            tuple(one for one in result.warnings if (one.code == "STALE") is is_stale)
+            for is_stale in (True, False)
+        )
+        if outcome != "ignore":  # What a person wrote fails nowhere for what it was written for.
+            others += tuple(one for one in stale if one.is_by_hand)
+            stale = tuple(one for one in stale if not one.is_by_hand)
         if outcome == "fail":
             return (*result.errors, *stale), others
         if outcome == "ignore":

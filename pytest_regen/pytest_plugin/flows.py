@@ -16,8 +16,6 @@ from pytest_regen.testing.agents import AgentFactory
 from pytest_regen.testing.transcripts import ClarificationFlow, Transcript, read_transcript
 from pytest_regen.turns.values import Provider
 
-__all__ = ["Flows", "flows_of", "transcript_of"]
-
 
 class Flows:
     """Makes the flow of a test: ``clarification_flow(agent)``."""

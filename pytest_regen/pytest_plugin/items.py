@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
 
 
-__all__ = [
-    "DAMAGED",
-    "StoreNode",
-    "TypeItem",
-    "UnitError",
-    "failure_repr",
-    "findings_json",
-    "issue_place",
-    "store_nodes",
-]
-
-
 _SHOWN_ISSUES = 12
 
 
@@ -51,8 +39,8 @@ class UnitError(AssertionError):
         self.check = check
         self.type_name = type_name
         self.issues = tuple(issues)
-        self.healing = ""
-        """What came of regenerating, where that was tried."""
+        self.healing = self.next = ""
+        """What came of regenerating, where that was tried, and the command that follows."""
 
     def __str__(self) -> str:
         parts = [f"{self.check.here}::{self.type_name}: {plural(len(self.issues), 'error')}"]
@@ -99,6 +87,8 @@ class UnitError(AssertionError):
             if command:
                 word = "rebuild:" if " rebuild " in command else "update: "
                 yield f"  {word}       {command}"
+        elif self.next:
+            yield f"  next:          {self.next}"
         else:
             yield f"  regenerate:    {command}"
             yield f"  or:            {regenerate_command(self.check, name, page)}"

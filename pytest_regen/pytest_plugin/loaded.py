@@ -10,8 +10,6 @@ import pytest
 from pytest_regen.canonical import file_hash
 from pytest_regen.pytest_plugin.summary import note_old_module
 
-__all__ = ["LoadedModules", "loaded_modules", "watch_modules"]
-
 _LOADED: "pytest.StashKey[LoadedModules]" = pytest.StashKey()
 
 
@@ -50,7 +48,8 @@ class LoadedModules:
 
     def note_passed(self, item: pytest.Item) -> None:
         """Note that a test failed on an old module, and passed in a process of its own."""
-        for path in self.changed():
+        changed = self.changed()
+        for path in [path for path in self._uses(item) if path in changed] or changed:
             note_old_module(item, self._place(path), passed_apart=True)
 
     def note(self, item: pytest.Item) -> bool:

@@ -25,8 +25,6 @@ from pytest_regen.pytest_plugin.selection import (
 )
 from pytest_regen.pytest_plugin.stash import our_marks
 
-__all__ = ["check_late_marks", "wrong_marks"]
-
 _CHECKED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
 """Our marks of a test, as they were when they were checked."""
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_regen.canonical import text_hash
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.files import safe_file_name
-from pytest_regen.modes import TEMPLATE
+from pytest_regen.modes import TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.selection import id_from_here
@@ -20,31 +20,6 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.stores import StoreCheck
-
-
-__all__ = [
-    "adopt_command",
-    "cassette_of_test",
-    "cassette_of_type",
-    "cassette_of_unit",
-    "heal_command",
-    "is_adoptable",
-    "is_edited",
-    "is_stale",
-    "keeps_template",
-    "mode_to_record",
-    "node_command",
-    "own_cassette",
-    "plain_cassette_name",
-    "rebuild_command",
-    "recording_command",
-    "regenerate_command",
-    "repair_command",
-    "rerun_command",
-    "template_writes",
-    "vcr_cassettes",
-    "vcr_file_name",
-]
 
 
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
@@ -204,7 +179,7 @@ def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = 
 def keeps_template(config: pytest.Config) -> bool:
     """Return whether the template writes again what it wrote: nothing says who is to answer."""
     choices = choices_of(config)
-    named = choices.provider_option, choices.provider_default, _model(config)
+    named = choices.provider_option, choices.provider_default, config.option.regen_model
     return not any(named) and config.hook.pytest_regen_provider(config=config) is None
 
 
@@ -234,13 +209,10 @@ def heal_command(
         cassette: where its turns are recorded.
         by_template: whether the template writes what is to be healed.
     """
-    choices = choices_of(config)
-    more = () if cassette.exists() else ("--regen-record", "once")
     if by_template:
-        more = ("--regen-provider", TEMPLATE) if choices.provider_option else ()
-    elif choices.provider_option and choices.provider_option != TEMPLATE:
-        more = (*more, "--regen-provider", choices.provider_option)
-    return node_command(config, nodeid, options=(*_regen(config), *more))
+        return _heal_again(config, nodeid, "none", provider=choices_of(config).provider_option)
+    mode = "none" if cassette.exists() else "once"
+    return _heal_again(config, nodeid, mode, provider=_asked_provider(config))
 
 
 def rerun_command(
@@ -259,47 +231,74 @@ def rerun_command(
     chosen = choices.record_mode()
     # What this run recorded is there now, and `once` adds nothing to a file.
     mode = mode_to_record(cassette) if chosen == "once" else chosen
-    repeated = [*_regen(config)]
-    if mode != "none":
-        repeated += ["--regen-record", mode]
-    if choices.ignore_stale:
-        repeated += ["--regen-ignore-stale"]
-    limit = budget or choices.budget
-    if limit is not None:
-        repeated += ["--regen-budget", str(limit)]
-    named = {
-        "--regen-attempts": config.option.regen_attempts,
-        "--regen-model": _model(config),
-        "--regen-provider": choices.provider_option,
-    }
-    for name, value in named.items():
-        if value is not None and name not in options:
-            repeated += [name, str(value)]
-    return node_command(config, nodeid, options=(*repeated, *options))
+    provider = choices.provider_option
+    return _heal_again(config, nodeid, mode, *options, provider=provider, budget=budget)
 
 
 def recording_command(config: pytest.Config, nodeid: str, cassette: Path, *options: str) -> str:
     """Return the command that heals one node with answers that were not recorded so far."""
-    budget = choices_of(config).budget
-    limit = () if budget is None else ("--regen-budget", str(budget))
-    record: tuple[str, ...] = (*_regen(config), "--regen-record", mode_to_record(cassette))
-    provider = choices_of(config).provider_option
-    if provider and provider != TEMPLATE:
-        record = (*record, "--regen-provider", provider)
-    return node_command(config, nodeid, options=(*record, *limit, *options))
+    mode = mode_to_record(cassette)
+    return _heal_again(config, nodeid, mode, *options, provider=_asked_provider(config))
 
 
-def _regen(config: pytest.Config) -> tuple[str, ...]:
-    """Return what lets a run heal; one that puts candidates aside never leads to one that does not.
+def other_model_command(config: pytest.Config, nodeid: str, cassette: Path) -> str:
+    """Return the command that asks another model, of the service that is asked now."""
+    mode, provider = mode_to_record(cassette), _asked_provider(config)
+    if service := split_provider(provider):
+        return _heal_again(config, nodeid, mode, provider=f"{service[0]}:MODEL")
+    return _heal_again(config, nodeid, mode, "--regen-model", "MODEL", provider=provider)
 
-    Whoever pastes the command would have files replaced that were to be reviewed.
+
+def replay_command(config: pytest.Config, nodeid: str, provider: str) -> str:
+    """Return the command that replays what was recorded with a provider."""
+    return _heal_again(config, nodeid, "none", provider=provider)
+
+
+def _heal_again(
+    config: pytest.Config,
+    nodeid: str,
+    mode: str,
+    *options: str,
+    provider: str | None,
+    budget: int | None = None,
+) -> str:
+    """Return the command that heals one node with what was typed for this run.
+
+    Args:
+        config: pytest's configuration.
+        nodeid: the item.
+        mode: in which turns are recorded.
+        options: what is to be different.
+        provider: who answers.
+        budget: tokens, where those of this run were too few.
     """
-    return ("--regen", "--regen-pending") if choices_of(config).pending else ("--regen",)
+    choices, typed = choices_of(config), config.option
+    words = ["--regen"]
+    if choices.pending:
+        # Whoever pastes the command would have files replaced that were to be reviewed.
+        words.append("--regen-pending")
+    if mode != "none":
+        words += ["--regen-record", mode]
+    if choices.ignore_stale:
+        words.append("--regen-ignore-stale")
+    # The name of a service's model, or of the template, leaves no room for another one.
+    is_model_named = provider == TEMPLATE or split_provider(provider) is not None
+    named = {
+        "--regen-budget": budget or choices.budget,
+        "--regen-attempts": typed.regen_attempts,
+        "--regen-model": None if is_model_named else typed.regen_model,
+        "--regen-provider": provider,
+    }
+    for name, value in named.items():
+        if value is not None and name not in options:
+            words += [name, str(value)]
+    return node_command(config, nodeid, options=(*words, *options))
 
 
-def _model(config: pytest.Config) -> str | None:
-    model: str | None = config.option.regen_model
-    return model
+def _asked_provider(config: pytest.Config) -> str | None:
+    """Return the provider that was typed, if it asks a model."""
+    provider = choices_of(config).provider_option
+    return None if provider == TEMPLATE else provider
 
 
 def regenerate_command(

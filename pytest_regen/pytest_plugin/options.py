@@ -237,13 +237,18 @@ def is_used(config: pytest.Config) -> bool:
 
 
 def has_kinds(config: pytest.Config) -> bool:
-    """Return whether the project may have kinds of units, at the price of reading a few files."""
+    """Return whether the project may have units, at the price of reading a few files.
+
+    A ledger is enough: without settings nothing of what it holds would be tested.
+    """
     try:
         table = (config.rootpath / "pyproject.toml").read_bytes()
     except OSError:
         table = b""
-    return (b"pytest-regen" in table and any(key in table for key in _KIND_KEYS)) or any(
-        map(_has_kind_packages, sys.path)
+    return (
+        (b"pytest-regen" in table and any(key in table for key in _KIND_KEYS))
+        or any((config.rootpath / ".regen" / name).is_dir() for name in ("units", "hand"))
+        or any(map(_has_kind_packages, sys.path))
     )
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
-from pytest_regen.errors import ProviderError, RefusedError
-from pytest_regen.modes import TEMPLATE, split_provider
+from pytest_regen.errors import MissingExtraError, MissingKeyError, ProviderError, RefusedError
+from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import keeps_template, recording_command
 from pytest_regen.pytest_plugin.options import usage_error
@@ -23,20 +23,6 @@ from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, cost_of,
 from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
 from pytest_regen.turns.providers import TemplateProvider, no_template, reference_of
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
-
-__all__ = [
-    "RegenerationTurns",
-    "budget_of",
-    "cost_in",
-    "default_provider",
-    "hooks_of",
-    "journal_of",
-    "pending_of",
-    "provider_of",
-    "record_turns",
-    "settings_of_run",
-    "turn_settings",
-]
 
 
 @contextmanager
@@ -150,15 +136,15 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
         hooked: Provider | None = config.hook.pytest_regen_provider(config=config)
         if hooked is not None:
             return hooked
-    name = option or default
+    name, where = option or default, "--regen-provider" if option else TABLE_PROVIDER
     if name is not None and split_provider(name) is None:
-        return load_provider(name, folder=config.rootpath)
+        return load_provider(name, folder=config.rootpath, option=where)
     # One for all items: its connections are kept. A test may have put the address elsewhere.
     known = config.stash.setdefault(_OF_SERVICES, {})
     addresses = (os.environ.get(variable, "") for variable in _ADDRESSES)
     key = " ".join((name or "", *addresses))
     if key not in known:
-        known[key] = load_provider(name) if name else AnthropicProvider(choices.model)
+        known[key] = load_provider(name, option=where) if name else AnthropicProvider(choices.model)
     return known[key]
 
 
@@ -287,6 +273,26 @@ def _cassette_provider(
         provider, path, mode, record_command=command, scrub=scrub, is_apart=is_apart
     ) as recorded:
         yield recorded
+
+
+def may_get_answer(item: pytest.Item, cassette: Path) -> bool:
+    """Return whether a turn of an item may be answered, as far as can be seen without taking it.
+
+    Args:
+        item: the item.
+        cassette: where its turns are recorded.
+    """
+    require_key = getattr(provider_of(item, of_types=False), "require_key", None)
+    mode = choices_of(item.config).record_mode(cassette_mark(item).record)
+    if require_key is None or (cassette.exists() and mode not in {"all", "rewrite"}):
+        return True  # A function of the user's needs neither; a recording may have the answer.
+    if mode == "none":
+        return False
+    try:
+        require_key()
+    except (MissingKeyError, MissingExtraError):
+        return False
+    return True
 
 
 def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:

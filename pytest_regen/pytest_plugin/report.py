@@ -9,20 +9,6 @@ from typing import Any, Final
 from pytest_regen.pytest_plugin.summary import HealReport
 from pytest_regen.text import plural
 
-__all__ = [
-    "FORMAT",
-    "OUTCOMES",
-    "Json",
-    "ReportEntry",
-    "clean_report",
-    "headline",
-    "in_short",
-    "is_empty",
-    "report_of",
-    "spent",
-]
-
-
 FORMAT: Final = 1
 """Raised when a reader of the old format would misread the new one; keys may be added."""
 
@@ -111,7 +97,7 @@ def report_of(
     failed = [item for item in items if item["outcome"] == "failed"]
     # What was tried and failed first, as in the terminal.
     tried = [item for item in failed if any(heal["next"] for heal in item["heals"])]
-    failing = next((item["next"] for item in (*tried, *failed)), "")
+    failing = run["next"] if tried else next((item["next"] for item in failed), "")
     changed = sorted({path for heal in heals for path in heal["changed"]})
     return {
         "format": "pytest-regen/report",

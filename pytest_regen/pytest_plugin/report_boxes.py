@@ -9,17 +9,6 @@ from pytest_regen.html import Child, Html, element
 from pytest_regen.pytest_plugin.report import Json
 from pytest_regen.text import plural
 
-__all__ = [
-    "Boxes",
-    "cassette_boxes",
-    "cause_boxes",
-    "command_line",
-    "error_box",
-    "name_of",
-    "visible",
-]
-
-
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )

@@ -8,8 +8,6 @@ from pytest_regen.github import Annotation, code_span, details, table
 from pytest_regen.pytest_plugin.report import OUTCOMES, Json, headline, is_empty, spent
 from pytest_regen.text import plural
 
-__all__ = ["annotations_of", "summary_blocks"]
-
 Link = Callable[[str], str | None]
 """Returns the address of the article on an issue code, if there is one."""
 
@@ -77,7 +75,9 @@ def summary_blocks(report: Json, link: Link = lambda _: None) -> Iterator[str]:
     run, totals = report["run"], report["totals"]
     counts = [f"{totals[outcome]} {outcome}" for outcome in OUTCOMES if totals[outcome]]
     yield f"### pytest-regen: {', '.join(counts) or 'nothing ran'}"
-    yield f"**{headline(report)}.** pytest exits with {run['exit_code']}{_because(run)}."
+    counted = ", ".join(f"{kind['items']:,} {kind['kind']}" for kind in report["kinds"])
+    of = f" Counted: {counted}; unmarked tests are not." if totals["failed"] else ""
+    yield f"**{headline(report)}.**{of} pytest exits with {run['exit_code']}{_because(run)}."
     failing = [item for item in report["items"] if item["outcome"] == "failed"]
     rows = [
         (
@@ -123,7 +123,7 @@ def _work(heals: Sequence[Json]) -> list[tuple[str, ...]]:
         (
             code_span(heal["unit"]),
             heal["outcome"],
-            code_span(heal["stop_reason"]),
+            code_span(heal["why"].partition("\n")[0] or heal["stop_reason"]),
             f"{heal['calls']:,}",
             f"{heal['tokens_in'] + heal['tokens_out'] + heal['cache_read']:,}",
         )

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.summary import RunLog
 
 
-__all__ = ["SUFFIXES", "describe", "description_on", "report_path", "report_to", "write_report"]
-
-
 _KEY = "regen_item"
 
 _OTHER_ANNOTATOR = "pytest_github_actions_annotate_failures"
@@ -232,6 +229,8 @@ class _ReportLog:
             )
             entry.command = description["next"] or entry.command
         record = record_on(report)
+        if record is not None:
+            entry.command = entry.command or record.next
         entry.heals = record.heals if record is not None else entry.heals
         entry.add_phase(self._category(report), _text_of(report))
 

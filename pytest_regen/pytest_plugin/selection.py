@@ -19,21 +19,6 @@ import pytest
 from pytest_regen.pytest_plugin.choices import regen_mark
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 
-__all__ = [
-    "Selection",
-    "from_here",
-    "from_rootdir",
-    "id_from_here",
-    "is_store",
-    "refuse_unmatched",
-    "select",
-    "store_path",
-    "stores_in_config",
-    "text_from_here",
-    "type_names_of",
-]
-
-
 _SHOWN = 30
 """Names that a message lists before it counts the rest."""
 

@@ -130,10 +130,11 @@ SESSION_MAKERS: pytest.StashKey[list[Any]] = pytest.StashKey()
 """Makers of the sessions of an item, which take their next turn when the item fails."""
 
 
-def used_sandbox() -> str:
-    """Return the level of the sandbox at which this run has had code run; empty: none."""
+def used_sandbox() -> tuple[str, bool]:
+    """Return the level of the sandbox that verdicts of this run came from, and whether code ran."""
     processes = sys.modules.get("pytest_regen.sandbox.processes")
-    return (processes and processes.used_level()) or ""
+    level = processes.used_level() if processes else None
+    return (level, processes.has_run()) if processes and level else ("", False)
 
 
 def forget_sandbox() -> None:

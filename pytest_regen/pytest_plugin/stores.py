@@ -21,17 +21,6 @@ from pytest_regen.validation.issues import Issue, ValidationResult, without_igno
 from pytest_regen.validation.store_cache import StoreCache, StoreFacts, StoreFindings, lines_of
 from pytest_regen.validation.stores import runs_any
 
-__all__ = [
-    "StoreCheck",
-    "StoreHandle",
-    "StoreOpener",
-    "TypeHandle",
-    "check_of",
-    "forget",
-    "look_at",
-]
-
-
 _CHECKS: pytest.StashKey[dict[Path, "StoreCheck"]] = pytest.StashKey()
 
 

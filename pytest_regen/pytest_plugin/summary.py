@@ -5,7 +5,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue
-
-
-__all__ = [
-    "REVIEW",
-    "HealReport",
-    "Outcome",
-    "Record",
-    "RunLog",
-    "add_heal",
-    "add_warnings",
-    "attach",
-    "note_old_module",
-    "note_only_read",
-    "record_on",
-    "tokens_in",
-]
 
 
 Outcome = Literal["regenerated", "pending", "failed", "skipped", "planned"]
@@ -111,7 +95,8 @@ class Record:
     """Everything the summary needs to know about one item."""
 
     heals: list[HealReport] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[list[str]] = field(default_factory=list)
+    """Each with the id that it is about, where that is not the item's, and its text."""
     notes: list[str] = field(default_factory=list)
     """Shown once per run, however many items have it."""
     not_run: list[str] = field(default_factory=list)
@@ -123,7 +108,9 @@ class Record:
     outdated: str = ""
     """The place of the store that this command makes anew."""
     sandbox: str = ""
-    """The level at which code was run, if any was."""
+    """The level of the sandbox that verdicts came from, if any did."""
+    has_run: bool = False
+    """Whether code was run at it, here and now."""
     old_modules: list[str] = field(default_factory=list)
     """Files that were healed after this process had imported them: the test ran on what was."""
     passed_apart: bool = False
@@ -157,6 +144,7 @@ def add_warnings(
     not_run: tuple[str, str] | None = None,
     command: str = "",
     outdated: str = "",
+    id_of: "Callable[[Issue], str]" = lambda _: "",
 ) -> None:
     """Remember the warnings of a type; a later validation of it replaces them.
 
@@ -167,8 +155,9 @@ def add_warnings(
         not_run: the place of its store and why its code was not run, where it was not.
         command: what ends the warnings, or the failure.
         outdated: the place of its store, where the command makes that anew.
+        id_of: returns what a warning is about, "" where that is the item.
     """
-    warnings = [f"{issue.code}: {issue.message}" for issue in issues]
+    warnings = [[id_of(issue), f"{issue.code}: {issue.message}"] for issue in issues]
     # Most items have none.
     if warnings or note or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
@@ -184,6 +173,12 @@ def note_only_read(item: pytest.Item, id_: str) -> None:
         id_: as marks name it.
     """
     _record_of(item).only_read = id_
+
+
+def note_command(item: pytest.Item, command: str, *notes: str) -> None:
+    """Remember what heals a failing item, and what is to be said of it once per run."""
+    record = _record_of(item)
+    record.next, record.notes = command or record.next, [*record.notes, *notes]
 
 
 def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
@@ -233,8 +228,10 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
     if report.when != "call":
         return
-    if level := used_sandbox():
+    level, has_run = used_sandbox()
+    if level:
         _record_of(item).sandbox = level
+        _record_of(item).has_run = has_run
     record = item.stash.get(_RECORD, None)
     if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()
@@ -248,6 +245,9 @@ def record_on(report: pytest.TestReport) -> Record | None:
 
 _ALIKE = 5
 """Warnings in the same words that are printed of one file before the rest is counted."""
+
+_MOST_PATHS = 3
+"""Paths that stand in a command before it is about all."""
 
 _DIFF_LINES = 60
 """Lines of a diff that are printed; the whole is in a file."""
@@ -265,8 +265,8 @@ class RunLog:
         """Node ids as they are seen from where pytest was called, and what is reported of them."""
         self._has_failed = False
         """Whether a unit or a type fails."""
-        self._commands: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-        """What mends those that fail, and what ends warnings; and of how many items each does."""
+        self._commands: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+        """Node ids, and what mends those that fail; and what ends the warnings of the others."""
         self._outdated: dict[str, str] = {}
         """Commands that make a store anew, and the place of the store."""
         self._old_modules: dict[tuple[str, bool], list[str]] = {}
@@ -276,7 +276,10 @@ class RunLog:
         """What was asked for and is not done, and the like; one line each."""
         self._started = time.time()
         self.sandbox = ""
-        """The level at which code was run, if any was."""
+        """The weakest level that verdicts came from, if any did."""
+        self._has_run = False
+        self.fallen = ""
+        """In what way that is not enough."""
         self._not_run: dict[str, set[str]] = {}
         """Why code was not run, and the stores it is of."""
         self._only_read: list[str] = []
@@ -296,13 +299,17 @@ class RunLog:
             return
         self._by_item += [(report.nodeid, heal) for heal in record.heals]
         here = id_from_here(report.nodeid, self._config)
-        self._warnings += [(here, warning) for warning in record.warnings]
+        self._warnings += [
+            (id_from_here(other, self._config) if other else here, warning)
+            for other, warning in record.warnings
+        ]
         if record.next:
-            self._commands[report.failed][record.next] += 1
+            self._commands[report.failed].append((report.nodeid, record.next))
         if record.outdated:
             self._outdated[record.next] = record.outdated
         self.notes += [note for note in record.notes if note not in self.notes]
-        self.sandbox = record.sandbox or self.sandbox
+        self._note_level(record.sandbox)
+        self._has_run = self._has_run or record.has_run
         if record.not_run:
             place, reason = record.not_run
             self._not_run.setdefault(reason, set()).add(place)
@@ -310,6 +317,18 @@ class RunLog:
             self._only_read.append(record.only_read)
         for place in record.old_modules:
             self._old_modules.setdefault((place, record.passed_apart), []).append(here)
+
+    def _note_level(self, level: str) -> None:
+        """Keep the weakest level that code was run at, and in what way that is not enough."""
+        if not level or level == self.sandbox:
+            return
+        from pytest_regen.sandbox.levels import is_weaker
+        from pytest_regen.sandbox.verdicts import fallen_level
+
+        if not self.sandbox or is_weaker(level, self.sandbox):
+            self.sandbox = level
+        settings = self._choices.settings
+        self.fallen = fallen_level(self._config.rootpath, self.sandbox, settings.sandbox)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -325,8 +344,9 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        parts = self._heals, self._warnings, self._command, self.all_notes, self._old_modules
-        if not (any(parts) or self.sandbox or self.report):
+        commands = self._commands[self._has_failed]
+        parts = self._heals, self._warnings, commands, self.all_notes, self._old_modules
+        if not (any(parts) or self._has_run or self.gate or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -340,7 +360,8 @@ class RunLog:
             f"behaviour: not run for {plural(len(stores), 'store')}: {reason}"
             for reason, stores in sorted(self._not_run.items())
         ]
-        return [*self.notes, *not_run, *self._only_read_note()]
+        fallen = [f"note: {self.fallen}"] if self.fallen and not self._choices.in_ci else []
+        return [*self.notes, *fallen, *not_run, *self._only_read_note()]
 
     def _only_read_note(self) -> Iterable[str]:
         if not self._only_read:
@@ -348,11 +369,10 @@ class RunLog:
         ids = sorted(dict.fromkeys(self._only_read))
         is_one = len(ids) == 1
         verb, they, them = ("was", "it has", "it") if is_one else ("were", "they have", "them")
-        more = f" and {len(ids) - _ALIKE:,} more" if len(ids) > _ALIKE else ""
         yield (
             f"{plural(len(ids), 'function')} {verb} only read, not run: {they} no example in the "
-            f"docstring, and no test of this run is marked for {them}: {', '.join(ids[:_ALIKE])}"
-            f"{more}; add an example (>>>), or mark a test with "
+            f"docstring, and no test of this run is marked for {them}: {_some(ids)}; "
+            f"add an example (>>>), or mark a test with "
             f'@pytest.mark.regen(unit="{ids[0]}")'
         )
 
@@ -404,6 +424,8 @@ class RunLog:
     def gate(self) -> str:
         """Why a green run exits with 1; empty where it does not."""
         fail_on, changed = self._choices.fail_on, bool(self._changed_paths)
+        if self.fallen and self._choices.in_ci:
+            return self.fallen
         if fail_on == "regenerated" and any(heal.outcome == "regenerated" for heal in self._heals):
             what = self._what_changed or "a test passed only after another turn"
             return f"{what} and regen_fail_on = regenerated"
@@ -422,9 +444,13 @@ class RunLog:
             yield note, ("yellow",)
         for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)
-        for heal in self._heals:
-            if not heal.is_ordered:
-                yield from self._heal_lines(heal)
+        alike: dict[tuple[object, ...], list[HealReport]] = {}
+        for number, heal in enumerate(self._heals):
+            is_alone = heal.calls or not heal.why
+            key = (number,) if is_alone else (heal.outcome, heal.stop_reason, heal.why)
+            alike.setdefault(key, []).extend([heal] if not heal.is_ordered else [])
+        for heals in filter(None, alike.values()):
+            yield from self._heal_lines(heals)
         for fault in self.prompt_faults:
             yield f"unfixable: {fault}", ("red",)
         if any(heal.emulated for heal in self._heals):
@@ -443,7 +469,7 @@ class RunLog:
         if self.gate:
             todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
-        if self.sandbox:
+        if self._has_run:
             from pytest_regen.sandbox.levels import level_line
 
             yield level_line(self.sandbox), ()
@@ -454,9 +480,7 @@ class RunLog:
             yield f"next: {text_from_here(following, self._config)}", ("bold",)
 
     def _old_module_line(self, place: str, tests: list[str], *, passed_apart: bool) -> str:
-        shown = ", ".join(tests[:_ALIKE])
-        if len(tests) > _ALIKE:
-            shown += f" and {len(tests) - _ALIKE:,} more"
+        shown = _some(tests)
         if passed_apart:
             return f"passed in a process of its own, with the new {self._here(place)}: {shown}"
         return f"ran on {self._here(place)} as it was before, run again: {shown}"
@@ -473,8 +497,10 @@ class RunLog:
             elif seen[place, text] == counts[place, text]:
                 yield f"{place}: {counts[place, text] - _ALIKE:,} more: {text}"
 
-    def _heal_lines(self, heal: HealReport) -> Iterable[tuple[str, tuple[str, ...]]]:
-        unit = id_from_here(heal.unit, self._config)
+    def _heal_lines(self, heals: list[HealReport]) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Yield what came of one unit, or of several that were left alone for the same reason."""
+        heal = heals[0]
+        unit = _some(list(dict.fromkeys(id_from_here(each.unit, self._config) for each in heals)))
         pages = f"page {heal.pages[0]}" if len(heal.pages) == 1 else f"pages {heal.pages}"
         match heal.outcome:
             case "planned":
@@ -531,32 +557,45 @@ class RunLog:
             return REVIEW
         commands = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
         if commands:
-            # The same one in every run, and the one that the report names.
-            return min(commands, key=lambda entry: entry[0])[1]
+            return self._leading(commands)
         if self._changed_paths and not self._is_in_git:
             return "pytest"
         if self._changed_paths:
-            paths = [Path(self._here(path)) for path in self._written_paths]
+            sources = [path for path in self._changed_paths if Path(path).name != ".regen"]
+            paths = [Path(self._here(path)) for path in sources]
             stores = {path.parent for path in paths if path.name == "pages.json"}
             shown = dict.fromkeys(
                 str(path.parent if path.parent in stores else path) for path in paths
             )
-            # Not git diff, which leaves out files that are new.
-            return f"git status {' '.join(map(shlex.quote, shown))}"
-        return self._command
-
-    @property
-    def _command(self) -> str:
-        """The command that does the most: about what fails, if anything does."""
+            return shlex.join(["git", "diff", *(shown if len(shown) <= _MOST_PATHS else ())])
+        # Beside what fails, warnings have no say.
         commands = self._commands[self._has_failed]
-        best = min(commands, key=lambda command: (-commands[command], command), default="")
-        outdated = [self._outdated[each] for each in commands if each in self._outdated]
+        best = self._leading(commands)
+        outdated = {self._outdated[each] for _, each in commands if each in self._outdated}
         if best in self._outdated and len(outdated) > 1:
             from pytest_regen.regeneration.document_stores import command_for_all
 
-            folders = [self._config.rootpath / place for place in (self._outdated[best], *outdated)]
-            return command_for_all(folders) or best
+            places = (self._outdated[best], *sorted(outdated))
+            return command_for_all([self._config.rootpath / each for each in places]) or best
         return best
+
+    def _leading(self, commands: list[tuple[str, str]]) -> str:
+        """Return the command that helps most items: what several need alike is run for all.
+
+        It is the same one in every run: of equals, that of the first item.
+        """
+        alike: dict[str, list[str]] = {}
+        for nodeid, command in sorted(commands):
+            own = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
+            alike.setdefault(command.replace(own, "pytest", 1), []).append(command)
+        common = max(alike, key=lambda each: len(alike[each]), default="")
+        if len(set(alike.get(common, ()))) < 2:
+            return min(alike.get(common, ()), default="")
+        option = self._config.option
+        chosen = [*option.file_or_dir]
+        chosen += ["-k", option.keyword] if option.keyword else []
+        chosen += ["-m", option.markexpr] if option.markexpr else []
+        return common.replace("pytest", shlex.join(["pytest", *map(str, chosen)]), 1)
 
     @property
     def _is_in_git(self) -> bool:
@@ -566,6 +605,12 @@ class RunLog:
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""
         return from_here(self._config.rootpath / path, self._config)
+
+
+def _some(names: list[str]) -> str:
+    """Return names in a line; of many the first, and a count."""
+    more = f" and {len(names) - _ALIKE:,} more" if len(names) > _ALIKE else ""
+    return f"{', '.join(names[:_ALIKE])}{more}"
 
 
 def _tokens(heal: HealReport) -> str:

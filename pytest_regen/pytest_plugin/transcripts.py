@@ -17,8 +17,6 @@ from pytest_regen.validation.issues import Issue
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.sessions import Conversation
 
-__all__ = ["MAX_MESSAGE", "MAX_MESSAGES", "Json", "conversation_of", "transcript_of"]
-
 Json = dict[str, Any]
 
 MAX_MESSAGE: Final = 12_000

@@ -3,7 +3,7 @@
 import gc
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.text import excerpt, plural
+from pytest_regen.units.inventory import is_lost, lost_files, unmarked_kinds
 from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
 from pytest_regen.units.naming import (
     adopt_command,
@@ -48,6 +49,7 @@ __all__ = [
     "UnitSelection",
     "WrongUnitError",
     "describe_unit",
+    "first_unit",
     "forget_units",
     "ids_of",
     "issues_json",
@@ -114,7 +116,7 @@ def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelect
     kinds = kinds_of(config)
     try:
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
-            for path in kinds.files:
+            for path in (*kinds.files, *lost_files(kinds)):
                 selection.add(path, None)
             return selection, list(args)
         return selection, [arg for arg in args if not _take(arg, config, kinds, selection)]
@@ -124,11 +126,8 @@ def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelect
 
 def notes_on_kinds(config: pytest.Config) -> Iterator[str]:
     """Yield what is to be said of kinds without a unit, as their tests are not there either."""
-    for one in kinds_of(config).unmarked():
-        yield (
-            f"note: {one.origin}: no function of {', '.join(one.globs)} has markers yet; "
-            "next: pytest-regen init"
-        )
+    for what in unmarked_kinds(kinds_of(config)):
+        yield f"note: {what}; next: pytest-regen init"
 
 
 def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitSelection) -> bool:
@@ -140,8 +139,7 @@ def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitS
             for below in kinds.below(path):
                 selection.add(below, None)
         return False
-    kind = kinds.kind_of(path)
-    if kind is None:
+    if kinds.kind_of(path) is None and not is_lost(kinds, path):
         return False
     selection.add(path, _known_name(config, path, text) if separator else None)
     return True
@@ -149,16 +147,14 @@ def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitS
 
 def _known_name(config: pytest.Config, path: Path, text: str) -> str:
     check = units_of(config, path)
-    names = check.names
-    name = decode_name(text)
-    if name in names or (not names and name == DAMAGED):
-        return name
-    if text in names:
-        return text
+    names = check.item_names
+    for name in (decode_name(text), text):
+        if name in names:
+            return name
     shown = ", ".join(names[:_SHOWN_NAMES]) + ("" if len(names) <= _SHOWN_NAMES else ", …")
     raise usage_error(
         f"not found: {check.here}::{text}",
-        why=f"the file has no unit {name!r}; it has {shown or 'none'}",
+        why=f"the file has no unit {decode_name(text)!r}; it has {shown or 'none'}",
         hint=f"pytest --collect-only {shlex.quote(check.here)}",
     )
 
@@ -189,8 +185,12 @@ class FileCheck:
     def file(self) -> UnitFile:
         """The file and its kind."""
         kinds = kinds_of(self.config)
-        settings = choices_of(self.config).settings
-        return open_units(kinds, self.path, ignore=settings.ignored_codes)
+        return open_units(
+            kinds,
+            self.path,
+            ignore=choices_of(self.config).settings.ignored_codes,
+            is_lost=is_lost(kinds, self.path),
+        )
 
     @cached_property
     def units(self) -> "FileUnits":
@@ -204,12 +204,14 @@ class FileCheck:
 
     def command_for(self, name: str) -> str:
         """Return the first of the commands that may be run about a unit; empty if there is none."""
+        if not self.units.issues(name):
+            return ""
         error = WrongUnitError(self, name, self.units.issues(name))
         return next((line.partition(":")[2].strip() for line in error.commands()), "")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The units that have an item; none where nobody can say which there are."""
+        """The units that are asked for; none where nobody can say which there are."""
         try:
             found = self.units.names
         except RegenError:
@@ -219,6 +221,25 @@ class FileCheck:
         gc.freeze()
         return found
 
+    @cached_property
+    def lost(self) -> "Mapping[str, Issue]":
+        """What fails of the units that the ledger has and nobody asks for, by name."""
+        try:
+            lost = self.units.lost
+        except RegenError:
+            return {}
+        return {one.type_name or "": one for one in lost if one.severity == "error"}
+
+    @cached_property
+    def item_names(self) -> tuple[str, ...]:
+        """The units that have an item, and ``DAMAGED`` where the file itself has one."""
+        names = (*self.names, *self.lost)
+        try:
+            has_own = not names or (DAMAGED not in names and self.units.file_issues)
+        except RegenError:
+            has_own = True
+        return (*names, DAMAGED) if has_own else names
+
     def gate(self, name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
         """Return the issues that fail a unit, and those that are only reported.
 
@@ -226,12 +247,20 @@ class FileCheck:
             RegenError: the file or its ledger cannot be read, or the kind cannot say which units
                 there are.
         """
-        units = self.units
-        result = ValidationResult(units.issues(name) if self.names else units.file_issues)
-        if name == (self.names or (DAMAGED,))[0] and units.orphans:
-            # What nothing asks for has no item.
-            result = ValidationResult((*result.issues, *units.orphans))
-        return choices_of(self.config).gate(result)
+        issues = self.issues(name)
+        if name == self.item_names[0]:
+            # What nobody misses has no item.
+            issues += [one for one in self.units.orphans if one.severity == "warning"]
+        return choices_of(self.config).gate(ValidationResult(tuple(issues)))
+
+    def issues(self, name: str) -> list[Issue]:
+        """Return what is wrong with what an item stands for; raises RegenError."""
+        issues = [self.lost[name]] if name in self.lost else []
+        if name in self.names:
+            issues += self.units.issues(name)
+        if name == DAMAGED:
+            issues += self.units.file_issues
+        return issues
 
 
 def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
@@ -276,7 +305,7 @@ def describe_unit(item: pytest.Item) -> tuple[list[dict[str, Any]], str]:
         return [], ""
     check = item.check
     try:
-        issues = check.units.issues(item.unit)
+        issues = check.issues(item.unit)
         command = check.command_for(item.unit) if issues else ""
     except RegenError:
         # The failure itself says what cannot be read.
@@ -302,6 +331,12 @@ def ids_of(selection: UnitSelection, config: pytest.Config) -> list[str]:
     return [unit_id(check.place, name) for check in checks for name in check.names]
 
 
+def first_unit(config: pytest.Config) -> str:
+    """Return the id of some unit of the project; empty where it has none."""
+    checks = (units_of(config, path) for path in kinds_of(config).files)
+    return next((unit_id(check.place, check.names[0]) for check in checks if check.names), "")
+
+
 def unit_nodes(
     session: pytest.Session, selection: UnitSelection
 ) -> Iterator["UnitFileNode | UnitItem"]:
@@ -317,7 +352,7 @@ def unit_nodes(
             yield node
             continue
         check = units_of(session.config, path)
-        for name in check.names or (DAMAGED,):
+        for name in check.item_names:
             if names is None or name in names:
                 item = UnitItem.from_parent(
                     session,
@@ -363,10 +398,9 @@ class UnitFileNode(pytest.File):
 
     def collect(self) -> Iterable[pytest.Item]:
         """Return an item per unit; a file whose units cannot be named is one item that fails."""
-        names = units_of(self.config, self.path).names
         return [
             UnitItem.from_parent(self, name=encode_name(name), unit=name, file=self.path)
-            for name in names or (DAMAGED,)
+            for name in units_of(self.config, self.path).item_names
             if self.asked is None or name in self.asked
         ]
 
@@ -385,6 +419,11 @@ class UnitItem(pytest.Item):
         """The file of the unit."""
         return units_of(self.config, self.file)
 
+    def _id_of(self, issue: Issue) -> str:
+        """Return the id of a unit that has no item, and whose warning this one tells."""
+        name = issue.type_name
+        return unit_id(self.check.place, name) if name and name != self.unit else ""
+
     def runtest(self) -> None:
         """Check the unit.
 
@@ -396,11 +435,19 @@ class UnitItem(pytest.Item):
         _prepare(self.session)
         failing, warned = self.check.gate(self.unit)
         # Also where there is nothing: what was said before it was regenerated is over.
-        add_warnings(self, warned, command=_ending_command(self.check, (*warned, *failing)))
+        if self.unit in self.check.lost:
+            command_ = self.check.units.mark_command(self.unit)
+        else:
+            command_ = _ending_command(self.check, (*warned, *failing))
+        add_warnings(self, warned, command=command_, id_of=self._id_of)
         if failing:
             raise WrongUnitError(self.check, self.unit, failing)
         is_marked = (self.file, self.unit) in _marked_in(self.session)
-        if not is_marked and self.check.names and self.check.units.is_only_read(self.unit):
+        if (
+            not is_marked
+            and self.unit in self.check.names
+            and self.check.units.is_only_read(self.unit)
+        ):
             note_only_read(self, unit_id(self.check.place, self.unit))
 
     def repr_failure(
@@ -441,8 +488,8 @@ class WrongUnitError(AssertionError):
         self.check = check
         self.name = name
         self.issues = tuple(issues)
-        self.healing = ""
-        """What came of regenerating, where that was tried."""
+        self.healing = self.next = ""
+        """What came of regenerating, where that was tried, and the command that follows."""
 
     def __str__(self) -> str:
         here = f"{self.check.here}::{encode_name(self.name)}"
@@ -467,7 +514,7 @@ class WrongUnitError(AssertionError):
         if "DRIFT" in codes:
             yield f"  keep:          {adopt_command(here, name)}"
             yield f"  drop:          {rebuild_command(here, name)}"
-        elif "CONFLICT" in codes:
+        elif "CONFLICT" in codes and name not in self.check.lost:
             units = self.check.units
             found = units.texts.get(name)
             if units.fault is not None:
@@ -475,8 +522,8 @@ class WrongUnitError(AssertionError):
             elif found is not None and units.entry(name) is not None:
                 yield f"  recorded:      {rebuild_command(here, name)}"
             yield f"  by hand:       correct the file, then {adopt_command(here, name)}"
-        elif not self.check.names:
-            return  # There is no unit that a command could be about.
+        elif name not in self.check.names:
+            return  # The issue says what to do.
         elif "LEDGER" in codes:
             yield f"  record:        {adopt_command(here, name)}"
         elif "MISSING_UNIT" in codes and not self.check.units.has_place(name):
@@ -485,21 +532,29 @@ class WrongUnitError(AssertionError):
             keep = f"\n  keep:          {adopt_command(here, name)}" if "STALE" in codes else ""
             yield f"  generate:      {generate_command(here, name)}{keep}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
-            config, place = self.check.config, self.check.place
-            cassette = cassette_of_unit(config, place, name)
-            yield f"  regenerate:    {heal_command(config, node_id(place, name), cassette)}"
-            yield f"  or:            {command('regenerate', here, name)}"
+            cassette = cassette_of_unit(self.check.config, self.check.place, name)
+            heal = heal_command(self.check.config, node_id(self.check.place, name), cassette)
+            asking = (
+                f"  regenerate:    {heal}",
+                f"  or:            {command('regenerate', here, name)}",
+            )
+            # What was tried in vain is not told once more.
+            yield from (f"  next:          {self.next}",) if self.next else asking
 
 
-def _ending_command(check: FileCheck, issues: Sequence[Issue]) -> str:
+def _ending_command(check: FileCheck, issues: Iterable[Issue]) -> str:
     """Return the command that mends the most of what is wrong, for the whole file."""
+    issues = tuple(issues)
     codes = {issue.code for issue in issues}
     if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"} or not check.names:
         return ""  # Somebody has to choose first; the failure says between what.
-    if any(issue.code not in {"STALE", "MISSING_UNIT"} for issue in fixable_issues(issues)):
+    others = (issue for issue in issues if issue.code not in {"STALE", "MISSING_UNIT"})
+    if fixable_issues(others):
         return command("regenerate", check.here, None, "--from-errors")
-    if codes & {"STALE", "MISSING_UNIT"}:
+    if {"STALE", "MISSING_UNIT"} & {issue.code for issue in issues if not issue.is_by_hand}:
         return generate_command(check.here)
+    if "STALE" in codes:
+        return adopt_command(check.here, None, "--stale")
     if "UNRECORDED" in codes:
         return adopt_command(check.here)
     return forget_command(check.here) if "ORPHAN" in codes else ""

@@ -108,7 +108,8 @@ def work_steps(
     held = HeldPlace(place, settings.pending, feedback) if settings.pending else None
     if held is not None:
         view = held.open() if view is None else held.with_waiting(view)
-    task = Work(held or place, place.open() if view is None else view, names, feedback, held)
+    view = place.open() if view is None else view
+    task = Work(held or place, view, names, feedback, held, rounds=rounds)
     for _ in range(rounds):
         batches = task.batches(policy, settings)
         if policy.is_draft or jobs_of(settings) > 1:
@@ -160,6 +161,8 @@ class Work(Generic[V]):
         names: Iterable[str],
         feedback: Sequence[Feedback],
         held: HeldPlace[V] | None = None,
+        *,
+        rounds: int = 1,
     ) -> None:
         self.before = self.view = view
         """What the place held, and what it holds now."""
@@ -173,7 +176,8 @@ class Work(Generic[V]):
         self._drafted: V | None = None
         """What the place held when errors were found in it first."""
         self._pieces = {
-            name: _Piece(HealResult(name, None), tuple(feedback)) for name in dict.fromkeys(names)
+            name: _Piece(HealResult(name, None, allowed=rounds), tuple(feedback))
+            for name in dict.fromkeys(names)
         }
         self._round = 0
         self._drafts = self._drafts_done = 0

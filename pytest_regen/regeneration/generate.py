@@ -610,6 +610,7 @@ def _result(
         prompt_faults=prompt_faults(
             (result.name, issue) for result in results for issue in result.ordered
         ),
+        results=tuple(results),
     )
 
 

@@ -390,6 +390,7 @@ def result_of(before: RegenStore, place: StorePlace, done: Work[StoreView]) -> P
         if done.pending
         else source_diff(before.source, store.source, store.source_path.name),
         pending=dict(done.pending),
+        results=tuple(results),
     )
 
 

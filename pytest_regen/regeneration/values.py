@@ -333,6 +333,8 @@ class HealResult:
     """``None`` where nothing was tried, see ``skipped``."""
     attempts: int = 0
     """Rounds of regeneration made."""
+    allowed: int = 0
+    """Rounds that there could have been: answers for each page."""
     calls: int = 0
     """Requests made, truncated ones and continuations included."""
     regenerated: tuple[tuple[str, int], ...] = ()
@@ -410,6 +412,8 @@ class PartialRegenResult:
     """Unified diff of the source, or of what it would be with the candidates that wait."""
     pending: Mapping[str, str] = field(default_factory=dict)
     """Type name to the id of the candidate that waits for review."""
+    results: tuple[HealResult, ...] = ()
+    """How the work on each type ended."""
 
     @property
     def cs_code(self) -> str:
@@ -465,3 +469,5 @@ class GenerateResult:
     diff: str = ""
     is_stored: bool = True
     """Whether the folder follows the document now; not in a dry run, or without any answer."""
+    results: tuple[HealResult, ...] = ()
+    """How the work on each type ended."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_regen.sandbox.levels import (
         LEVELS,
         Level,
-        describe_level,
         missing,
         strongest_level,
     )
@@ -36,7 +35,6 @@ __all__ = [
     "Raised",
     "Result",
     "ask",
-    "describe_level",
     "forget_used_level",
     "missing",
     "run",

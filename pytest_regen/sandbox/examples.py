@@ -151,7 +151,10 @@ def _judged(
 ) -> ExamplesResult:
     failures = []
     reached = None
-    pairs = zip(examples, result.answers, strict=True)
+    answers = result.answers
+    if result.stopped and answers and None not in answers:
+        answers = (*answers[:-1], None)  # Whoever ends the process may answer before it has ended.
+    pairs = zip(examples, answers, strict=True)
     for (number, place, example), answer in pairs if result.raised is None else ():
         if answer is None:
             reached = reached or (number, place)

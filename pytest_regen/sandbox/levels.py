@@ -13,10 +13,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pytest_regen.errors import SandboxError, UsageError
-from pytest_regen.sandbox.mounts import Mounts, bwrap_options
+from pytest_regen.modes import SandboxLevel
+from pytest_regen.sandbox.mounts import Mounts, bwrap_options, plain_path
 from pytest_regen.strict_json import json_or_none
 
 __all__ = [
@@ -24,13 +25,13 @@ __all__ = [
     "VARIABLE",
     "Level",
     "command",
-    "describe_level",
+    "is_weaker",
     "level_line",
     "missing",
     "strongest_level",
 ]
 
-Level = Literal["bwrap", "namespace", "process"]
+Level = SandboxLevel
 
 LEVELS: Final[Mapping[Level, str]] = {
     "bwrap": "files read-only and only those it needs, no network, no other processes",
@@ -58,21 +59,16 @@ def missing() -> str | None:
     return None
 
 
-def describe_level() -> str:
-    """Return one line for header and report: the level in force here, and what it means.
-
-    Raises:
-        UsageError: a level is asked for that does not work here, or that there is not.
-    """
-    if reason := missing():
-        return f"sandbox: none ({reason})"
-    return level_line(strongest_level())
-
-
 def level_line(level: str) -> str:
     """Return the line that names a level and what it means."""
     meaning = next((text for name, text in LEVELS.items() if name == level), "")
     return f"sandbox: {level} ({meaning})"
+
+
+def is_weaker(level: str, other: str) -> bool:
+    """Return whether a level keeps code less apart than another."""
+    names: list[str] = [*LEVELS]
+    return names.index(level) > names.index(other)
 
 
 def strongest_level() -> Level:
@@ -128,7 +124,7 @@ def _works(level: Level) -> bool:
         mounts = Mounts(Path(folder).resolve())
         mounts.work.mkdir()
         mounts.empty.touch()
-        trial = [sys.executable, "-I", "-S", "-c", _TRIAL, str(mounts.holder)]
+        trial = [plain_path(sys.executable), "-I", "-S", "-c", _TRIAL, str(mounts.holder)]
         argv = command(level, trial, mounts)
         done = _run_quietly(argv, mounts.work) if argv else None
         writes = (mounts.holder / "written").exists()

@@ -16,7 +16,7 @@ from typing import Final
 
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["Mounts", "bwrap_options"]
+__all__ = ["Mounts", "bwrap_options", "plain_path"]
 
 _SYSTEM: Final = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
 _ELSEWHERE: Final = ("/usr", "/nix/store", "/gnu/store")
@@ -59,6 +59,15 @@ class Mounts:
     def empty(self) -> Path:
         """An empty file."""
         return self.holder / "empty"
+
+
+def plain_path(program: str) -> str:
+    """Return a program by a path that leads there from anywhere, and by no folder but its own.
+
+    Its own link stays, because a virtual environment is found beside it.
+    """
+    folder, name = os.path.split(program)
+    return os.path.join(os.path.realpath(folder), name) if folder else program  # noqa: PTH118
 
 
 def bwrap_options(program: str, mounts: Mounts) -> list[str]:

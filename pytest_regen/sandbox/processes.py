@@ -15,10 +15,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import SandboxError
-from pytest_regen.sandbox.levels import Level, command, strongest_level
-from pytest_regen.sandbox.mounts import Mounts
+from pytest_regen.sandbox.levels import Level, command, is_weaker, strongest_level
+from pytest_regen.sandbox.mounts import Mounts, plain_path
 
-__all__ = ["Limits", "Outcome", "forget_used_level", "run", "used_level"]
+__all__ = [
+    "Limits",
+    "Outcome",
+    "forget_used_level",
+    "has_run",
+    "note_used_level",
+    "run",
+    "used_level",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,8 @@ class Limits:
     folder_size: int = 64 << 20
     """Of all that is written (``bwrap`` only)."""
     processes: int = 32
-    """At one time, threads included. Without a namespace, and for root, it is only watched."""
+    """At one time, threads included. Without a namespace, and for root, whom the kernel does not
+    limit, they are counted from outside, and who starts more is ended."""
     output: int = 1 << 20
     """Kept of standard output, and of standard error; what comes after is thrown away."""
     report: int = 64 << 20
@@ -66,16 +75,29 @@ class Outcome:
 
 
 _used: list[Level] = []
+_ran: list[Level] = []
 
 
 def used_level() -> Level | None:
-    """Return the level that children of this process ran at; ``None``: there was no child."""
+    """Return the weakest level that verdicts of this process came from; ``None``: no code ran."""
     return _used[-1] if _used else None
+
+
+def has_run() -> bool:
+    """Return whether code was run in this process: else all verdicts were kept ones."""
+    return bool(_ran)
+
+
+def note_used_level(level: Level) -> None:
+    """Note that code was run at a level, here or in the run whose verdict is used."""
+    if not _used or is_weaker(level, _used[-1]):
+        _used[:] = [level]
 
 
 def forget_used_level() -> None:
     """Begin anew, for a run of pytest within a process that has had children before."""
     _used.clear()
+    _ran.clear()
 
 
 def run(
@@ -118,10 +140,16 @@ def run(
     holder = Path(tempfile.mkdtemp(prefix="regen-")).resolve()
     try:
         mounts = Mounts(
-            holder, tuple(import_path), tuple(readable), tuple(hidden), limits.folder_size, python
+            holder,
+            tuple(import_path),
+            tuple(readable),
+            tuple(hidden),
+            limits.folder_size,
+            plain_path(python),
         )
         _lay_out(mounts, files or {})
-        limited = ["/bin/sh", "-c", _LIMITED, "sh", *_limits(limits, level), *argv]
+        program = [plain_path(argv[0]), *argv[1:]]
+        limited = ["/bin/sh", "-c", _LIMITED, "sh", *_limits(limits, level), *program]
         line = command(level, limited, mounts)
         if line is None:
             raise SandboxError(f"the program of level {level} is gone", hint="install it again")
@@ -134,7 +162,8 @@ def run(
         ) from None
     finally:
         shutil.rmtree(holder, ignore_errors=True)
-    _used[:] = [level]
+    note_used_level(level)
+    _ran[:] = [level]
     return outcome
 
 
@@ -192,7 +221,7 @@ _PIECE: Final = 1 << 16
 _GRACE: Final = 0.5
 """Seconds that a killed child gets until its pipes must be closed."""
 _LOOK: Final = 0.05
-"""Seconds between two counts of the processes of a child."""
+"""Seconds between two counts of the threads of a child."""
 _OURS: Final = 8
 """Processes of the programs that set up the level."""
 _OTHERS: Final = 256
@@ -302,7 +331,7 @@ class _Child:
                 break
             if now >= look:
                 look = now + _LOOK
-                if _descendants(self._process.pid) > self._limits.processes + _OURS:
+                if _tasks(self._process.pid) > self._limits.processes + _OURS:
                     self._stopped = "processes"
                     break
             # A child that closes its pipes and goes on is only seen to end by asking again.
@@ -371,14 +400,17 @@ class _Child:
         return os.waitid(os.P_PID, self._process.pid, options) is not None
 
 
-def _descendants(pid: int) -> int:
-    """Return how many processes a process has started, and those have, as far as Linux tells."""
+def _tasks(pid: int) -> int:
+    """Return how many threads a process and all that it started have, as far as Linux tells."""
     count = 0
     waiting = [pid]
     while waiting:
-        for children in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            with suppress(OSError):
-                found = children.read_text("ascii").split()
-                count += len(found)
-                waiting += map(int, found)
+        folder = f"/proc/{waiting.pop()}/task"
+        # A process may end while it is looked at: then it has no threads, or fewer.
+        with suppress(OSError):
+            for thread in os.listdir(folder):  # noqa: PTH208 - names alone, hundreds of times
+                count += 1
+                with suppress(OSError):
+                    children = Path(folder, thread, "children").read_text("ascii")
+                    waiting += map(int, children.split())
     return count

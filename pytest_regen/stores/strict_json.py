@@ -227,6 +227,9 @@ class Node:
     def __contains__(self, key: str) -> bool:
         return key in self._data
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
     def text(self, key: str, default: str | None = None) -> str:
         """Return the string at ``key``; without a default it must be there."""
         value = self._data.get(key, _MISSING if default is None else default)

@@ -395,7 +395,7 @@ class KindConformance:
 
     def test_a_changed_input_makes_it_stale(self, lab: _Project) -> None:
         """It is a warning until it is generated again."""
-        _change_entry(lab, inputs_sha256="sha256:" + "0" * 64)
+        _change_entry(lab, inputs_sha256="sha256:" + "0" * 64, inputs={})
         assert lab.codes() == ["STALE"]
 
         lab.ask(Regenerate({lab.name: {1: ()}}), lab.learn(1))
@@ -416,12 +416,19 @@ class KindConformance:
         assert same_text(lab.file().kind, lab.text() or "", lab.texts[0])
 
     def test_text_from_before_the_ledger_is_unrecorded(self, lab: _Project) -> None:
-        """It is checked, a warning says so, and ``adopt`` records it as written by hand."""
+        """It is checked, and ``adopt`` records it as written by hand.
+
+        A warning says so unless the kind knows from elsewhere which units there are.
+        """
         shutil.rmtree(lab.root / ".regen" / "units")
-        assert lab.codes() == ["UNRECORDED"]
+        has_names = lab.file().open().has_named_units
+        assert lab.codes() == ([] if has_names else ["UNRECORDED"])
 
         adopt_units(lab.file())
 
+        entry = lab.file().open().entry(lab.name)
+        assert entry is not None
+        assert entry.is_by_hand
         assert lab.codes() == []
 
     def test_what_nothing_names_is_an_orphan(self, lab: _Project) -> None:
@@ -584,9 +591,10 @@ def _make_template(root: Path, examples: Sequence[Example] | None) -> _Project:
         pytest.fail(f"no file has a unit of the examples: {there}; {_EXAMPLES}", pytrace=False)
     for name, good, _ in project.examples:
         project.put(good, name)
+    names = [name for name, *_ in project.examples]
     adopt_units(project.file())
-    for name, *_ in project.examples:
-        (root / entry_name(project.place, name)).unlink()
+    forget_units(project.file(), names)
+    for name in names:
         project.take_out(name)
     model = project.learn(1)
     for name, *_ in project.examples:

@@ -328,6 +328,14 @@ class AnthropicProvider:
     def _key(self) -> str | None:
         return self._api_key or os.environ.get("ANTHROPIC_API_KEY") or None
 
+    def require_key(self) -> None:
+        """Check that a turn can be taken.
+
+        Raises:
+            MissingKeyError: no key is set, and no cassette in use replays without one.
+        """
+        self._key_for(current_interceptor())
+
     def _key_for(self, interceptor: TurnInterceptor | None) -> str:
         key = self._key
         if key:

@@ -175,7 +175,7 @@ class _ChatProvider:
     def _no_key(self, names: list[str]) -> MissingKeyError:
         error = MissingKeyError(
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not set",
-            why=f"a live turn with {self._address} needs a credential",
+            why=f"{self._address} answers only with a key",
             hint=f"export {names[0]}=..., or replay from a cassette",
         )
         error.variable = names[0]
@@ -239,7 +239,12 @@ class _ChatProvider:
                 )
             hints = self._hints()
             return status_failure(
-                status, _error_body(error), model=model, address=address, hints=hints
+                status,
+                _error_body(error),
+                model=model,
+                address=address,
+                hints=hints,
+                address_variable=self.address_variable,
             )
         if "TransportError" in kinds:  # of httpx, after the answer has begun
             cut = cut_stream(_in_brief(f"{type(error).__name__}: {error}"))
@@ -254,7 +259,8 @@ class _ChatProvider:
     def _hints(self) -> dict[int, str]:
         return {
             401: f"check the key: set {self.key_variable} to one that is valid for this address",
-            404: f"check the model's name: --provider {self.reference}:MODEL",
+            404: f"check the model's name (--provider {self.reference}:MODEL, in pytest "
+            f"--regen-provider {self.reference}:MODEL)",
         }
 
     def _hint_unreached(self) -> str:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -284,13 +285,15 @@ def require_api_key() -> None:
     if not replays and not os.environ.get("ANTHROPIC_API_KEY"):
         raise MissingKeyError(
             "ANTHROPIC_API_KEY is not set",
-            why="a live turn needs a credential",
+            why="the API answers only with a key",
             hint="export ANTHROPIC_API_KEY=..., name another provider with --provider "
             "openai:MODEL, ollama:MODEL or module:attribute, or replay from a cassette",
         )
 
 
-def load_provider(reference: str, *, folder: Path | None = None) -> Provider:
+def load_provider(
+    reference: str, *, folder: Path | None = None, option: str = "--provider"
+) -> Provider:
     """Return the provider that ``openai:MODEL`` names, ``module:attribute``, or ``template``.
 
     The services are ``anthropic``, ``openai``, ``ollama`` and ``litellm``. The
@@ -300,6 +303,7 @@ def load_provider(reference: str, *, folder: Path | None = None) -> Provider:
     Args:
         reference: the name.
         folder: importable meanwhile; by default the working directory.
+        option: where the name stands, for messages.
 
     Raises:
         UsageError: the reference is malformed, cannot be imported, or names no provider.
@@ -308,13 +312,13 @@ def load_provider(reference: str, *, folder: Path | None = None) -> Provider:
         return TemplateProvider()
     named = split_provider(reference)
     if named is not None:
-        return _provider_of(*named)
+        return _provider_of(*named, option)
     module_name, colon, path = reference.partition(":")
     if not (module_name and colon and path):
-        raise UsageError(f"--provider {reference!r} names no provider", hint=f"write it as {_FORM}")
+        raise UsageError(f"{option} {reference!r} names no provider", hint=f"write it as {_FORM}")
     with _importable(folder or Path.cwd()):
-        found = _attribute(reference, module_name, path)
-        return _as_provider(found, reference)
+        found = _attribute(f"{option} {reference!r}", module_name, path)
+        return _as_provider(found, f"{option} {reference!r}")
 
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
@@ -329,10 +333,10 @@ def reference_of(service: str, model: str) -> str | None:
     return None if service == "anthropic" else service
 
 
-def _provider_of(service: str, model: str) -> Provider:
+def _provider_of(service: str, model: str, option: str) -> Provider:
     if not model.strip():
         raise UsageError(
-            f"--provider {service}: names no model",
+            f"{option} {service}: names no model",
             why="the model stands behind the colon",
             hint=f"write it as {service}:MODEL",
         )
@@ -348,12 +352,19 @@ def _provider_of(service: str, model: str) -> Provider:
     return classes[service](model)
 
 
-def _attribute(reference: str, module_name: str, path: str) -> object:
+def _attribute(named: str, module_name: str, path: str) -> object:
     try:
         found: object = import_module(module_name)
     except Exception as error:
+        near = get_close_matches(module_name, SERVICES, n=1)
+        if near and isinstance(error, ModuleNotFoundError) and error.name == module_name:
+            raise UsageError(
+                f"{named} names no provider",
+                why=f"did you mean {near[0]}:{path}? there is no module {module_name!r}",
+                hint=f"write it as {near[0]}:{path}",
+            ) from error
         raise UsageError(
-            f"--provider {reference!r}: {module_name!r} cannot be imported",
+            f"{named}: {module_name!r} cannot be imported",
             why=f"{type(error).__name__}: {error}",
             hint="run from the folder that holds the module, or install it",
         ) from error
@@ -361,7 +372,7 @@ def _attribute(reference: str, module_name: str, path: str) -> object:
         if not hasattr(found, name):
             known = sorted(n for n in vars(found) if not n.startswith("_"))[:8]
             raise UsageError(
-                f"--provider {reference!r}: {module_name!r} has no {path!r}",
+                f"{named}: {module_name!r} has no {path!r}",
                 why=f"it has {', '.join(known) or 'no public names'}",
                 hint=f"write it as {_FORM}",
             )
@@ -369,7 +380,7 @@ def _attribute(reference: str, module_name: str, path: str) -> object:
     return found
 
 
-def _as_provider(found: object, reference: str) -> Provider:
+def _as_provider(found: object, named: str) -> Provider:
     if not inspect.isclass(found) and isinstance(found, Provider):
         return found
     if callable(found):
@@ -381,7 +392,7 @@ def _as_provider(found: object, reference: str) -> Provider:
             if isinstance(made, Provider):
                 return made
     raise UsageError(
-        f"--provider {reference!r} is no provider: {type(found).__name__}",
+        f"{named} is no provider: {type(found).__name__}",
         why="a provider has send(request) -> Reply",
         hint="name a provider, a function without parameters that makes one, or a function from "
         "messages to text",

@@ -281,7 +281,7 @@ _NEXT: Final[Mapping[int, str]] = {
     401: "check the key: set ANTHROPIC_API_KEY to one that is valid for this address",
     402: "check the billing of the account the key belongs to",
     403: "use a key whose workspace may do this",
-    404: "check the model's name (--model, or model in [tool.pytest-regen])",
+    404: "check the model's name (--model, in pytest --regen-model, or [tool.pytest-regen])",
     413: "send less at once: lower --fields-per-page",
     429: "wait, then run the command again; what was finished before is kept",
     529: "wait a moment, then run the command again; what was finished before is kept",
@@ -309,6 +309,7 @@ _WORDS: Final[Mapping[int, str]] = {
 RATE_LIMITED: Final = 429
 """Too many requests: the status under which the API says that a spend limit is reached."""
 
+_NOT_FOUND: Final = 404
 _TRANSIENT = frozenset({408, 409, 425, RATE_LIMITED, 499})
 _RETRIED = frozenset({408, 409, RATE_LIMITED})
 _SERVER_ERROR = 500
@@ -333,6 +334,7 @@ def status_failure(
     model: str,
     address: str,
     hints: Mapping[int, str] | None = None,
+    address_variable: str = "ANTHROPIC_BASE_URL",
 ) -> ProviderError:
     """Return the error for an answer with an error status, or an error inside a stream.
 
@@ -342,6 +344,7 @@ def status_failure(
         model: model asked.
         address: host the request went to.
         hints: what to do next, by status, where that is not what the Messages API needs.
+        address_variable: the environment variable that changes the address.
     """
     kind, message = _envelope(body)
     # An error inside a stream arrives under the status 200 of the response it interrupts.
@@ -358,7 +361,11 @@ def status_failure(
     advice = {**_NEXT, **(hints or {})}
     if real in _TRANSIENT or real >= _SERVER_ERROR:
         return TransportError(what, why=why, hint=advice.get(real, _NEXT_AGAIN))
-    return RejectedRequestError(what, status=real, why=why, hint=advice.get(real, _NEXT_REJECTED))
+    hint = advice.get(real, _NEXT_REJECTED)
+    if real == _NOT_FOUND and "model" not in message.lower() and address_variable:
+        # An API that lacks a model says so; where no API is, something else answers.
+        hint = f"check the address, {address_variable}; then {hint}"
+    return RejectedRequestError(what, status=real, why=why, hint=hint)
 
 
 def timeout_failure(

@@ -72,7 +72,10 @@ class UnitsResult:
 
 def needs_answer(units: FileUnits, name: str) -> bool:
     """Return whether ``generate`` asks for a unit: it is missing, a stub, or stale."""
-    return any(issue.code in {"MISSING_UNIT", "STALE"} for issue in units.all_issues(name))
+    return any(
+        issue.code in {"MISSING_UNIT", "STALE"} and not issue.is_by_hand
+        for issue in units.all_issues(name)
+    )
 
 
 def generate_steps(

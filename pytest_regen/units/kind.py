@@ -25,6 +25,7 @@ __all__ = [
     "call_kind",
     "extract_text",
     "issues_from",
+    "named_inputs",
     "quoted",
 ]
 
@@ -100,8 +101,18 @@ class Kind:
         return tuple(self.region.find(decode(file.read_bytes(), from_here(file))))
 
     def inputs(self, unit: Unit) -> Iterable[str | Path]:
-        """Return what a unit was made from: texts, and files that are hashed."""
+        """Return what a unit was made from: texts, and files that are hashed.
+
+        A mapping names each of them, so that STALE can say which one changed.
+        """
         return [self.prompt(unit)]
+
+    def own_inputs(self, unit: Unit) -> Iterable[str | Path]:
+        """Return what a text by hand was written for; another one makes it stale.
+
+        By default the first of ``inputs``.
+        """
+        return list(named_inputs(self.inputs(unit)).values())[:1]
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for; put foreign text into it through ``quoted``."""
@@ -133,6 +144,17 @@ class Kind:
         """
         found = added_weaknesses(_directives(old.text), _directives(new.text))
         return [Issue.of(WEAKENED, one.message, detail=one.detail, line=one.line) for one in found]
+
+
+def named_inputs(found: Iterable[str | Path]) -> Mapping[str, str | Path]:
+    """Return what ``inputs`` gave, each by the name that STALE says."""
+    if isinstance(found, Mapping):
+        return found
+    named: dict[str, str | Path] = {}
+    for number, one in enumerate(found, 1):
+        name = one.name if isinstance(one, Path) else ""
+        named[name if name and name not in named else f"input {number}"] = one
+    return named
 
 
 def _directives(text: str) -> Iterable[Weakness]:

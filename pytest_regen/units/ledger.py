@@ -3,12 +3,16 @@
 ``.regen/units/<path of the file>/<slug>-<hash of the name>.json`` holds the prompt, the answer and
 where it came from; a system prompt is kept once, in ``.regen/systems/<hash>.txt``; answers that
 were replaced or rejected lie in ``.regen/history/``, which git ignores.
+
+A text that a person wrote is theirs: ``.regen/hand/<path of the file>`` has a line for it, with its
+name and a hash of what it was written for, and no text. git joins such files by taking the lines of
+both sides. A person's text that was a model's keeps a file of its own, which says whose it was.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +22,7 @@ from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.stores.strict_json import Node
 from pytest_regen.turns.values import Usage
+from pytest_regen.units.naming import decode_name, encode_name
 from pytest_regen.units.texts import sides
 from pytest_regen.validation.issues import Issue
 
@@ -34,6 +39,8 @@ __all__ = [
     "as_bytes",
     "entry_name",
     "find_moved_ledger",
+    "hand_lines",
+    "hand_name",
     "history_folder",
     "ledger_places",
     "now",
@@ -49,11 +56,13 @@ HAND: Final = "hand"
 """The model of a text that somebody wrote."""
 
 _UNITS: Final = ".regen/units"
+_BY_HAND: Final = ".regen/hand"
 _SYSTEMS: Final = ".regen/systems"
 _HISTORY: Final = ".regen/history"
 _LONGEST: Final = 60
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _MARKER = re.compile(rb"^<{7}(?: |$)", re.MULTILINE)
+_LINE = re.compile(r"([^\t]+)\t([0-9a-f]{16})")
 _LARGEST: Final = 16 * 1024 * 1024
 _USAGE: Final = tuple(field.name for field in fields(Usage))
 
@@ -88,9 +97,35 @@ class Entry:
     are known."""
     format: int = FORMAT
     """Raised when a release words prompts or reads replies differently."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """The short hash of each input, by its name; none in entries of older releases."""
+    own_inputs: tuple[str, ...] = ()
+    """Short hashes of what a person's text was written for; two where git joined two lines."""
+    after: Mapping[str, str] | None = None
+    """The ``model`` that wrote what a person edited, and its ``prompt_sha256``."""
+
+    @classmethod
+    def by_hand(
+        cls, name: str, own: tuple[str, ...], after: Mapping[str, str] | None = None
+    ) -> Self:
+        """Return what is remembered of a text that a person wrote."""
+        return cls(name, "", "", "", "", HAND, None, 1, "", own_inputs=own, after=after)
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether a person wrote the text: nothing is held against it but its checks."""
+        return self.model == HAND
+
+    @property
+    def is_line(self) -> bool:
+        """Whether a line of ``.regen/hand`` says all that is remembered."""
+        return bool(self.own_inputs) and self.after is None
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the entry's file."""
+        if self.after is not None:
+            known = {"format": self.format, "name": self.name, "by": HAND}
+            return {**known, "own_inputs": list(self.own_inputs), "after": dict(self.after)}
         tokens = {key: value for key in _USAGE if (value := getattr(self.usage, key)) is not None}
         return {
             "format": self.format,
@@ -104,12 +139,21 @@ class Entry:
             "attempt": self.attempt,
             "generated_at": self.generated_at,
             "tokens": tokens,
+            **({"inputs": dict(self.inputs)} if self.inputs else {}),
         }
 
     @classmethod
     def from_node(cls, node: Node) -> Self:
         """Return the entry that ``to_json`` wrote; raises StoreCorruptError."""
+        if "by" in node:
+            own = tuple(map(str, node.list("own_inputs", ())))
+            after = node.node("after")
+            known = {key: after.text(key) for key in ("model", "prompt_sha256")}
+            return replace(
+                cls.by_hand(node.text("name"), own, known), format=node.count("format", least=1)
+            )
         tokens = node.node("tokens") if "tokens" in node else None
+        inputs = node.node("inputs") if "inputs" in node else None
         return cls(
             node.text("name"),
             node.text("prompt"),
@@ -122,6 +166,7 @@ class Entry:
             node.text("generated_at"),
             Usage(*(tokens.optional_count(key) for key in _USAGE)) if tokens else Usage(),
             node.count("format", FORMAT, least=1),
+            {key: inputs.text(key) for key in inputs} if inputs else {},
         )
 
 
@@ -175,9 +220,20 @@ def entry_name(place: str, name: str) -> str:
     return f"{_UNITS}/{place}/{slug(name)}-{_hash_of(name)}.json"
 
 
+def hand_name(place: str) -> str:
+    """Return the file with a line for each text that a person wrote, from the project's root."""
+    return f"{_BY_HAND}/{place}"
+
+
 def system_name(digest: str) -> str:
     """Return the file that holds a system prompt, from the root of the project."""
     return f"{_SYSTEMS}/{digest.removeprefix('sha256:')}.txt"
+
+
+def hand_lines(lines: Mapping[str, tuple[str, ...]]) -> bytes:
+    """Return the content of a file of ``.regen/hand``."""
+    made = [f"{encode_name(name)}\t{own}\n" for name, owns in lines.items() for own in set(owns)]
+    return "".join(sorted(made)).encode()
 
 
 def history_folder(place: str) -> str:
@@ -193,9 +249,32 @@ class Ledger:
         self.place = place
 
     @cached_property
+    def lines(self) -> Mapping[str, tuple[str, ...]]:
+        """What ``.regen/hand`` has of each unit: the hashes of its lines, by name."""
+        return self._read_hand()[0]
+
+    def _read_hand(self) -> tuple[dict[str, tuple[str, ...]], StoreCorruptError | None]:
+        lines: dict[str, tuple[str, ...]] = {}
+        wrong = None
+        file = hand_name(self.place)
+        # What stands there may be a folder, with the lines of files below this one's path.
+        data = None if (self._view.root / file).is_dir() else self._view.read(file)
+        text = (data or b"").decode("utf-8", "replace")
+        for number, line in enumerate(text.replace("\r", "").split("\n"), 1):
+            if found := _LINE.fullmatch(line):
+                name = decode_name(found[1])
+                lines[name] = (*lines.get(name, ()), found[2])
+            elif line and wrong is None:
+                what = f"line {number} is no name with a hash: {line[:40]!r}"
+                wrong = _corrupt(self._view.root / file, what)
+        return lines, wrong
+
+    @cached_property
     def _read(self) -> tuple[dict[str, Entry], dict[str, StoreCorruptError]]:
-        entries: dict[str, Entry] = {}
-        broken: dict[str, StoreCorruptError] = {}
+        lines, wrong = self._read_hand()
+        # Where a unit has an entry, too, a branch without it added the line: the entry counts.
+        entries = {name: Entry.by_hand(name, own) for name, own in lines.items()}
+        broken = {hand_name(self.place): wrong} if wrong else {}
         prefix = f"{_UNITS}/{self.place}/"
         for file in sorted(self._view.names(prefix, ".json")):
             # Another file's units may lie below, where this one's path is its folder.
@@ -245,6 +324,7 @@ class Ledger:
         made = Ledger(self._view, place)
         # As if the cached property had read them: the files hold none at this place yet.
         made.__dict__["_read"] = self._read
+        made.__dict__["lines"] = self.lines
         return made
 
     def fault(self, name: str) -> StoreCorruptError | None:
@@ -255,24 +335,37 @@ class Ledger:
 def ledger_places(view: "View") -> list[str]:
     """Return the files of which the ledger has entries, from the root of the project."""
     prefix = f"{_UNITS}/"
-    found = view.names(prefix, ".json")
-    return sorted({file[len(prefix) :].rpartition("/")[0] for file in found})
+    entries = (file[len(prefix) :].rpartition("/")[0] for file in view.names(prefix, ".json"))
+    by_hand = (file[len(_BY_HAND) + 1 :] for file in view.names(f"{_BY_HAND}/"))
+    return sorted({*entries, *by_hand} - {""})
 
 
-def find_moved_ledger(view: "View", texts: Mapping[str, str]) -> Ledger | None:
-    """Return the ledger of a file that was moved and has these texts now.
+def find_moved_ledger(
+    view: "View",
+    names: Collection[str],
+    is_same: Callable[[Entry], bool],
+    is_left: Callable[[str, Ledger], bool],
+) -> Ledger | None:
+    """Return the ledger of a file that was moved, by most of its units; ``None`` unless one is it.
 
-    That is the one whose own file is gone and most of whose texts are these; ``None`` unless there
-    is exactly one.
+    Args:
+        view: what the project's files hold.
+        names: the units of the file that looks for its ledger.
+        is_same: whether it has the unit of an entry.
+        is_left: whether another file, if it is there at all, has none of its units any more.
     """
     found = []
+    files = {entry_name("", name).rpartition("/")[2] for name in names}
+    named = {file.rpartition("/") for file in view.names(f"{_UNITS}/", ".json")}
+    by_hand = view.names(f"{_BY_HAND}/")
+    near = {folder[len(_UNITS) + 1 :] for folder, _, file in named if file in files}
     for other in ledger_places(view):
-        # What stands there now may be a folder.
-        if (view.root / other).exists() or view.read(other) is not None:
+        # Reading all entries of all files would take seconds.
+        if other not in near and hand_name(other) not in by_hand:
             continue
         ledger = Ledger(view, other)
-        same = sum(texts.get(name) == entry.output for name, entry in ledger.entries.items())
-        if same * 2 > len(ledger.entries):
+        same = sum(map(is_same, ledger.entries.values()))
+        if same * 2 > len(ledger.entries) and is_left(other, ledger):
             found.append(ledger)
     return found[0] if len(found) == 1 else None
 

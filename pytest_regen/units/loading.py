@@ -39,6 +39,8 @@ ENTRY_POINTS: Final = "pytest_regen.kinds"
 TEST_FILES: Final = ("test_*.py", "*_test.py")
 """What pytest collects as test modules, unless ``python_files`` says otherwise."""
 
+_NOT_OURS: Final = frozenset({"build", "dist", "node_modules", "site-packages"})
+
 SHIPPED: Final[Mapping[str, str]] = {
     "functions": "pytest_regen.kinds.functions:function_kinds",
     "translations": "pytest_regen.kinds.translation:translation_kinds",
@@ -130,6 +132,7 @@ class ProjectKinds:
         self.root = root
         self.kinds = kinds
         self._test_files = test_files
+        self._texts: dict[str, dict[str, str]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.kinds)
@@ -196,6 +199,34 @@ class ProjectKinds:
             files = (path for path, kind in self.files.items() if kind is one.kind)
             if not any(b"[REGEN:BEGIN" in path.read_bytes() for path in files if path.is_file()):
                 yield one
+
+    def kind_to_read(self, path: Path) -> Kind:
+        """Return a kind that can tell which units stand in a file that none claims."""
+        globs = ((one.kind, pattern) for one in self.kinds for pattern in one.globs)
+        return next((kind for kind, glob_ in globs if Path(glob_).suffix == path.suffix), Kind())
+
+    def texts_like(self, path: Path) -> Mapping[str, str]:
+        """Return the texts of the project's files with the suffix of another, by their places.
+
+        They are read where a unit is looked for that is not where it was, and only once.
+        """
+        if path.suffix not in self._texts:
+            found: dict[str, str] = {}
+            for folder, folders, names in os.walk(self.root):
+                here = Path(folder)
+                folders[:] = sorted(
+                    name
+                    for name in folders
+                    if not name.startswith((".", "__")) and name not in _NOT_OURS
+                    if not (here / name / "pyvenv.cfg").exists()
+                )
+                for file in (here / name for name in sorted(names)):
+                    place = PurePosixPath(file.relative_to(self.root).as_posix())
+                    if file.suffix == path.suffix and not self._is_collected(place):
+                        with suppress(OSError, UnicodeDecodeError):
+                            found[str(place)] = file.read_text("utf-8")
+            self._texts[path.suffix] = found
+        return self._texts[path.suffix]
 
     def absolute(self, path: Path | str) -> Path:
         """Return a path seen from the root, links left as they are."""

@@ -77,9 +77,9 @@ def generate_command(place: str, name: str | None = None) -> str:
     return command("generate", place, name)
 
 
-def adopt_command(place: str, name: str | None = None) -> str:
+def adopt_command(place: str, name: str | None = None, *options: str) -> str:
     """Return the command that records a text as it stands."""
-    return command("adopt", place, name)
+    return command("adopt", place, name, *options)
 
 
 def rebuild_command(place: str, name: str | None = None) -> str:

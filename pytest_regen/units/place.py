@@ -25,10 +25,10 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind, quoted
-from pytest_regen.units.ledger import HAND, as_bytes, entry_name
+from pytest_regen.units.ledger import HAND, as_bytes, entry_name, hand_name
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
-from pytest_regen.units.texts import call_region, find_texts
+from pytest_regen.units.texts import call_region, find_texts, texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
 from pytest_regen.validation.issues import WEAKENED, Issue
@@ -57,7 +57,11 @@ def project_files(root: Path) -> AtomicFiles:
 
 
 def open_units(
-    kinds: ProjectKinds, path: Path | str, *, ignore: Ignored = lambda _: ()
+    kinds: ProjectKinds,
+    path: Path | str,
+    *,
+    ignore: Ignored = lambda _: (),
+    is_lost: bool = False,
 ) -> "UnitFile":
     """Return the file at ``path`` with its units.
 
@@ -65,12 +69,18 @@ def open_units(
         kinds: of the project.
         path: from the root of the project, or absolute.
         ignore: the codes that are not reported, by id of a unit.
+        is_lost: whether it is opened for the sake of its ledger: no kind need claim it.
 
     Raises:
         UsageError: no kind claims it.
     """
     path = kinds.absolute(path)
     kind, place = kinds.kind_of(path), kinds.place(path)
+    if is_lost and place is not None:
+        # A module without marker lines is still one of its kind's.
+        able = kinds.kind_to_enclose(path)
+        reader = able or kind or kinds.kind_to_read(path)
+        return UnitFile(kinds, place, reader, ignore, is_lost=able is None)
     if kind is None or place is None:
         raise UsageError(
             f"no kind claims {path}",
@@ -88,15 +98,23 @@ class UnitFile:
         place: the file, from the root, with forward slashes.
         kind: claims the file.
         ignore: the codes that are not reported, by id of a unit.
+        is_lost: whether the kind does not claim the file, or the file is gone.
     """
 
     def __init__(
-        self, kinds: ProjectKinds, place: str, kind: Kind, ignore: Ignored = lambda _: ()
+        self,
+        kinds: ProjectKinds,
+        place: str,
+        kind: Kind,
+        ignore: Ignored = lambda _: (),
+        *,
+        is_lost: bool = False,
     ) -> None:
         self.root = kinds.root
         self.place = place
         self.kind = kind
         self.ignore = ignore
+        self.is_lost = is_lost
         self.files = project_files(kinds.root)
         self._kinds = kinds
         self._last: FileUnits | None = None
@@ -127,13 +145,32 @@ class UnitFile:
 
     def _read(self, view: FilesView) -> FileUnits:
         try:
-            return FileUnits(self.kind, self.place, view, self.ignore).load()
+            return FileUnits(
+                self.kind,
+                self.place,
+                view,
+                self.ignore,
+                is_lost=self.is_lost,
+                elsewhere=self._elsewhere,
+            ).load()
         except OSError as error:
             place = Path(error.filename or self.path)
             raise StoreCorruptError(
                 f"{from_here(place)} cannot be read: {error.strerror or error}",
                 hint="put a file there that can be read, then run the same command again",
             ) from error
+
+    def _elsewhere(self, name: str) -> str:
+        """Return another file that has a unit, or had it but for its marks, and tests it not."""
+        is_code = hasattr(self.kind.region, "defined")
+        word = name.rpartition(".")[2]
+        for place, text in self._kinds.texts_like(self.path).items():
+            is_near = place != self.place and (is_code or Path(place).name == self.path.name)
+            if is_near and word in text and name in units_in(self.kind, text):
+                kind = self._kinds.kind_of(self.root / place)
+                if kind is None or name not in texts_or_none(kind, text):
+                    return place
+        return ""
 
     @contextmanager
     def writing(self) -> Iterator[tuple[FileUnits, UnitWrite]]:
@@ -158,7 +195,7 @@ class UnitFile:
         """
         folder = (self.root / entry_name(self.place, "-")).parent
         found: list[object] = []
-        for path in (self.path, folder):
+        for path in (self.path, folder, self.root / hand_name(self.place)):
             try:
                 facts = path.stat()
             except OSError:
@@ -217,7 +254,8 @@ class UnitFile:
             names: of the units.
             model: asked in place of the one that wrote each.
         """
-        known = [estimate_tokens(entry.output) for entry in view.ledger.entries.values()]
+        entries = view.ledger.entries.values()
+        known = [estimate_tokens(entry.output) for entry in entries if entry.output]
         usual = sum(known) // len(known) if known else 0
         other = model or _model_of(view, "")
         for name in names:

@@ -22,6 +22,7 @@ __all__ = [
     "same_text",
     "sides",
     "texts_or_none",
+    "units_in",
 ]
 
 T = TypeVar("T")
@@ -136,6 +137,15 @@ def sides(text: str) -> tuple[str, str]:
             for side in taking:
                 side.append(line)
     return "".join(ours), "".join(theirs)
+
+
+def units_in(kind: Kind, text: str) -> set[str]:
+    """Return the names that stand in a text, as units or, where a region can tell, without marks.
+
+    A function is there whether it has its marker lines or not.
+    """
+    defined = getattr(kind.region, "defined", None)
+    return {*texts_or_none(kind, text), *(defined(text) if defined else ())}
 
 
 def texts_or_none(kind: Kind, text: str) -> Mapping[str, UnitText]:

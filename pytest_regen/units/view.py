@@ -1,7 +1,9 @@
 """What a claimed file holds at one moment, and what is wrong with each of its units."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,11 +11,21 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.errors import KindError, SourceError
+from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.values import Answer, Mark, Score
 from pytest_regen.regions.base import decode
-from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from
-from pytest_regen.units.ledger import HAND, Entry, Ledger, entry_name, find_moved_ledger, now
-from pytest_regen.units.naming import adopt_command, from_here, rebuild_command, unit_id
+from pytest_regen.text import join_names
+from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs
+from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
+from pytest_regen.units.naming import (
+    adopt_command,
+    command,
+    forget_command,
+    from_here,
+    node_id,
+    rebuild_command,
+    unit_id,
+)
 from pytest_regen.units.texts import (
     UnitText,
     difference,
@@ -23,6 +35,7 @@ from pytest_regen.units.texts import (
     same_text,
     sides,
     texts_or_none,
+    units_in,
 )
 from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
@@ -38,6 +51,8 @@ _UNREADABLE: Final = frozenset({"EMPTY_OUTPUT", "MISSING_UNIT", "SYNTAX", "TRUNC
 """Codes of a text that never replaces one without them."""
 
 _CLEAN: Final = Score()
+_TELLING: Final = 20
+"""Characters up to which a text may well stand in a file for another reason."""
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
@@ -48,6 +63,8 @@ class Inputs:
 
     system_sha256: str
     inputs_sha256: str
+    named: Mapping[str, str]
+    """The short hash of each, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +87,27 @@ class FileUnits:
         place: the file, from the root of the project, with forward slashes.
         files: what the project's files hold.
         ignore: the codes that the project does not want to hear of, by id of a unit.
+        is_lost: whether the kind does not claim the file, or the file is gone.
+        elsewhere: returns the file that a unit may have been moved to, or "".
     """
 
     def __init__(
-        self, kind: Kind, place: str, files: "FilesView", ignore: Ignored = lambda _: ()
+        self,
+        kind: Kind,
+        place: str,
+        files: "FilesView",
+        ignore: Ignored = lambda _: (),
+        *,
+        is_lost: bool = False,
+        elsewhere: Callable[[str], str] = lambda _: "",
     ) -> None:
         self.kind = kind
         self.place = place
         self.files = files
         self.path: Path = files.root / place
         self._ignore = ignore
+        self._is_lost = is_lost
+        self._elsewhere = elsewhere
         self._found: dict[str, tuple[Issue, ...]] = {}
         """What is wrong with each unit that was looked at."""
         self._base: FileUnits | None = None
@@ -153,6 +181,8 @@ class FileUnits:
         Raises:
             KindError: the kind cannot say.
         """
+        if self._is_lost:
+            return ()
         try:
             found = call_kind(
                 self.kind, "units", lambda: list(self.kind.units(self.path)), where=self.place
@@ -177,8 +207,27 @@ class FileUnits:
         own = Ledger(self.files, self.place)
         if own.entries or own.broken or self.data is None:
             return own
-        texts = {name: one.text for name, one in self.texts.items()}
-        return find_moved_ledger(self.files, texts) or own
+
+        def is_same(entry: Entry) -> bool:
+            stands = self.texts.get(entry.name)
+            if stands is None or not entry.own_inputs:
+                return stands is not None and stands.text == entry.output
+            with suppress(KindError):
+                return self.own_hash(entry.name) in entry.own_inputs
+            return False
+
+        def is_left(place: str, ledger: Ledger) -> bool:
+            if (self.files.root / place).is_dir():
+                return True
+            text = (self.files.read(place) or b"").decode("utf-8", "replace")
+            return not ledger.entries.keys() & units_in(self.kind, text)
+
+        return find_moved_ledger(self.files, self.texts, is_same, is_left) or own
+
+    @property
+    def has_named_units(self) -> bool:
+        """Whether the kind knows from elsewhere which units there are, whatever the file holds."""
+        return type(self.kind).units is not Kind.units
 
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
@@ -207,20 +256,66 @@ class FileUnits:
 
     def inputs(self, name: str) -> Inputs:
         """Return the hashes of what a unit would be made from now; raises KindError."""
-        given = call_kind(
-            self.kind, "inputs", lambda: list(self.kind.inputs(self.bare_unit(name))), where=name
-        )
+        found = self._named_inputs(name)
+        parts = dict(zip(found, self._parts("inputs", name, found.values()), strict=True))
+        part = self.kind.system_inputs
+        system = self.system_sha256 if part is None else text_hash(part)
+        inputs_sha256 = canonical_hash([list(parts.values()), system, self._settings_sha256])
+        parts |= {"the system prompt": system, "the settings": self._settings_sha256}
+        named = {key: _short(value) for key, value in parts.items()}
+        return Inputs(self.system_sha256, inputs_sha256, named)
+
+    def _named_inputs(self, name: str) -> dict[str, str | Path]:
+        kind, unit = self.kind, self.bare_unit(name)
+        return call_kind(kind, "inputs", lambda: dict(named_inputs(kind.inputs(unit))), where=name)
+
+    def _own_inputs(self, name: str) -> list[str | Path]:
+        kind, unit = self.kind, self.bare_unit(name)
+        return call_kind(kind, "own_inputs", lambda: list(kind.own_inputs(unit)), where=name)
+
+    def own_hash(self, name: str) -> str:
+        """Return the short hash of what a text by hand would be written for; raises KindError."""
+        return _short(self._parts("own_inputs", name, self._own_inputs(name)))
+
+    def _parts(self, method: str, name: str, found: Iterable[object]) -> list[object]:
+        """Return inputs as they are hashed."""
         parts: list[object] = []
-        for one in given:
+        for one in found:
             if isinstance(one, Path):
                 parts.append([self._hash(one)])
             elif isinstance(one, str):
                 parts.append(one)
             else:
-                raise self._unusable("inputs", name, one, "each is a text, or a Path to hash")
-        part = self.kind.system_inputs
-        system = self.system_sha256 if part is None else text_hash(part)
-        return Inputs(self.system_sha256, canonical_hash([parts, system, self._settings_sha256]))
+                raise self._unusable(method, name, one, "each is a text, or a Path to hash")
+        return parts
+
+    def what_changed(self, name: str) -> str:
+        """Return what is not as it was when a unit was recorded, in words; empty if nothing is.
+
+        Raises:
+            KindError: the kind cannot say what the unit is made from.
+        """
+        entry = self.entry(name)
+        if entry is None:
+            return ""
+        if entry.is_by_hand:
+            if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
+                return ""  # An entry of an older release cannot tell.
+            named = self._named_inputs(name)
+            own = [
+                next((key for key, value in named.items() if value == one), "what it is for")
+                for one in self._own_inputs(name)
+            ]
+            return f"{join_names(own, 'or')} has changed since a person wrote it"
+        inputs = self.inputs(name)
+        if inputs.inputs_sha256 == entry.inputs_sha256:
+            return ""
+        changed = [key for key, value in inputs.named.items() if entry.inputs.get(key) != value]
+        changed += [key for key in entry.inputs if key not in inputs.named]
+        if not entry.inputs or not changed:
+            return "what it was made from has changed since; its entry is too old to say what"
+        verb = "has" if len(changed) == 1 else "have"
+        return f"{join_names(changed, 'and')} {verb} changed since it was written"
 
     @cached_property
     def system_sha256(self) -> str:
@@ -264,18 +359,27 @@ class FileUnits:
 
     @cached_property
     def file_issues(self) -> tuple[Issue, ...]:
-        """What is wrong with a file of which no unit can be looked at; nothing in any other.
+        """What is wrong with the file itself, or its ledger, and not with one of its units.
 
         Raises:
             KindError: the kind cannot say which units there are.
         """
-        if self.names:
-            return ()
-        if self.fault is not None:
-            return (self._conflict("") if self.has_conflict else self.fault,)
-        what = f"{self.kind.title} names no unit of {self.place}"
-        why = "a gate that checks nothing must not pass"
-        return (Issue.of("MISSING_UNIT", what, detail=why),)
+        found = []
+        if self._is_lost:
+            pass  # Nobody asks for what it holds.
+        elif not self.names and self.fault is not None:
+            found.append(self._conflict("") if self.has_conflict else self.fault)
+        elif self._has_conflict_beside_units:
+            found.append(self._conflict(""))
+        for file in self.unasked_files:
+            what = self._without_root(self.ledger.broken[file].what)
+            drop = f"put it right, or drop it: {forget_command(self.here)}"
+            found.append(Issue.of("LEDGER", what, detail=drop))
+        if not (found or self.names or self.lost):
+            what = f"{self.kind.title} names no unit of {self.place}"
+            why = "a gate that checks nothing must not pass"
+            found.append(Issue.of("MISSING_UNIT", what, detail=why))
+        return tuple(found)
 
     def all_issues(self, name: str) -> tuple[Issue, ...]:
         """Return everything that is wrong with a unit; checked once."""
@@ -333,15 +437,20 @@ class FileUnits:
             return
         fault = self.ledger.fault(name)
         if fault is not None:
-            yield Issue.of("LEDGER", fault.what, type_name=name, line=line)
-        elif entry is None:
+            what = self._without_root(fault.what)
+            yield Issue.of("LEDGER", what, type_name=name, line=line)
+        elif entry is None and not self.has_named_units:
             yield Issue.of(
                 "UNRECORDED",
                 "no entry of the ledger says where this text came from",
                 type_name=name,
                 line=line,
             )
-        elif not same_text(self.kind, entry.output, unit.text):
+        elif (
+            entry is not None
+            and not entry.is_by_hand
+            and not same_text(self.kind, entry.output, unit.text)
+        ):
             number, detail = difference(("recorded", entry.output), ("stands", unit.text))
             yield Issue.of(
                 "DRIFT",
@@ -354,13 +463,10 @@ class FileUnits:
             yield Issue.of("TRUNCATED", "the model ran out of room", type_name=name, line=line)
         yield from self._weigh(name, self._check(unit, found.line))
         yield from self._weakened(unit, found.line)
-        if entry is not None and self.inputs(name).inputs_sha256 != entry.inputs_sha256:
-            yield Issue.of(
-                "STALE",
-                "what it was made from has changed since",
-                type_name=name,
-                line=line,
-            )
+        if changed := self.what_changed(name):
+            is_by_hand = entry is not None and entry.is_by_hand
+            stale = Issue.of("STALE", changed, type_name=name, line=line)
+            yield replace(stale, is_by_hand=is_by_hand)
 
     def _missing(self, name: str, found: UnitText | None, entry: Entry | None) -> Issue:
         if found is not None:
@@ -375,7 +481,7 @@ class FileUnits:
         if found is None and not self._can_insert:
             describe = getattr(self.kind.region, "describe", None)
             details = [str(describe(name)) if describe else "write its place into the file by hand"]
-        if entry is not None:
+        if entry is not None and not entry.is_by_hand:
             words = "then its recorded text" if details else "its recorded text"
             details.append(f"{words} is put back by: {rebuild_command(self.here, name)}")
         detail = "\n".join(details) or None
@@ -416,7 +522,7 @@ class FileUnits:
         entry, old = self.entry(name), {}
         if name in self._texts and self._base is not None:
             old = {one.message: one for one in self._base.all_issues(name) if one.code == WEAKENED}
-        is_written = entry is not None and entry.model != HAND
+        is_written = entry is not None and not entry.is_by_hand
         for issue in found:
             if issue.code != WEAKENED or (is_written and issue.message not in old):
                 yield issue
@@ -429,10 +535,10 @@ class FileUnits:
         name, base = new.name, self._base
         if base is None or name not in self._texts or name not in base.texts:
             return ()
-        old, entry = base.unit(name), base.entry(name)
+        old = base.unit(name)
         if _is_blank(self.kind, old):
             return ()
-        if entry is not None and entry.inputs_sha256 != self.inputs(name).inputs_sha256:
+        if base.what_changed(name):
             return ()  # Another text was asked for: what it need not do, it may leave out.
         if asked := self._asked.get(name):
             new = replace(new, tests=asked.tests, failures=asked.failures)
@@ -462,6 +568,17 @@ class FileUnits:
         """Whether the file holds conflict markers of git."""
         return bool(_CONFLICT.search(self.text))
 
+    @property
+    def _has_conflict_beside_units(self) -> bool:
+        """Whether conflict markers stand where no unit that is asked for fails for them."""
+        if not self.has_conflict or not self.conflicting.isdisjoint(self.names):
+            return False
+        within = (len(_CONFLICT.findall(one.text)) for one in self.texts.values())
+        return len(_CONFLICT.findall(self.text)) > sum(within)
+
+    def _without_root(self, message: str) -> str:
+        return message.replace(f"{self.files.root}{os.sep}", "")
+
     def _is_torn(self, name: str) -> bool:
         """Return whether git could not join two versions of a unit in a file that can be read.
 
@@ -479,10 +596,13 @@ class FileUnits:
         marker = _CONFLICT.search(self.text)
         assert marker is not None  # `has_conflict` says so
         line = self.text.count("\n", 0, marker.start()) + 1
-        if name not in self.conflicting:
+        if not name and not self.conflicting:
+            return Issue.of("CONFLICT", f"{self.place} holds conflict markers of git", line=line)
+        if name and name not in self.conflicting:
             message = f"{self.place} holds conflict markers of git; both sides have this unit alike"
             return Issue.of("CONFLICT", message, type_name=name, line=line)
         ours, theirs = self._sides
+        name = name or min(self.conflicting)
         return Issue.of(
             "CONFLICT",
             f"git could not join two versions of {self.place}",
@@ -509,26 +629,77 @@ class FileUnits:
     # What the kind does not name
 
     @cached_property
-    def orphans(self) -> tuple[Issue, ...]:
-        """Texts and entries of the ledger whose names the kind does not give."""
-        if self.fault is not None and not self.names:
+    def lost(self) -> tuple[Issue, ...]:
+        """What became of each unit that the ledger has and nobody asks for."""
+        if self.fault is not None and not (self.names or self._is_lost):
             return ()  # What the ledger has may well be named in what cannot be read.
         named = set(self.names)
-        in_file = [name for name in self.texts if name not in named]
-        recorded = [name for name in self.ledger.entries if name not in named]
-        found = [
+        return tuple(self._lost(name) for name in self.ledger.entries if name not in named)
+
+    def mark_command(self, name: str) -> str:
+        """Return what puts marks around a unit that stands there without; empty elsewhere."""
+        is_bare = name in self._in_text and name not in self.texts and not self._is_lost
+        return command("init", node_id(self.here, name)) if is_bare else ""
+
+    def _stands_unmarked(self, text: str) -> bool:
+        """Return whether the lines of a text stand in the file, as no unit's of another name."""
+        wanted, lines = (
+            [line.strip() for line in one.splitlines() if line.strip()] for one in (text, self.text)
+        )
+        return (
+            len(text.strip()) > _TELLING
+            and all(one.text != text for one in self.texts.values())
+            and any(
+                lines[at : at + len(wanted)] == wanted for at in range(len(lines) - len(wanted) + 1)
+            )
+        )
+
+    @cached_property
+    def _in_text(self) -> set[str]:
+        return units_in(self.kind, self.text)
+
+    def _lost(self, name: str) -> Issue:
+        entry, forget = self.ledger.entries[name], forget_command(self.here, name)
+        stands, in_code = name in self.texts, name in self._in_text
+        code, message, todo = "MISSING_UNIT", "", "let its kind claim that file, or let it go"
+        if self._is_lost and in_code:
+            message = f"it stands in {self.place}, which no kind claims"
+            todo = "let a kind claim the file, or let it go"
+        elif self.has_conflict and not stands:
+            code = "CONFLICT"
+            message = f"{self.place} holds conflict markers of git, and it is not found there"
+            todo = "correct the file in an editor; or let it go"
+        elif in_code and not stands:
+            message = "its function still stands in the file, without its marker lines"
+            todo = f"put them back: {self.mark_command(name)}; or let it go"
+        elif not stands and self._stands_unmarked(entry.output):
+            message = "its text still stands in the file, where its kind does not find it"
+            todo = "put its marks back, or let it go"
+        elif not stands and (other := self._elsewhere(name)):
+            message = f"it is not tested any more; was it moved to {other}?"
+        if message:
+            return Issue.of(code, message, type_name=name, detail=f"{todo}: {forget}")
+        where = "in the file and in the ledger" if stands else "in the ledger"
+        gone = Issue.of("ORPHAN", f"it is {where}, and nothing asks for it", type_name=name)
+        # Somebody deleted it, and says so by ``forget`` before others stop testing it.
+        return replace(gone, severity="error", detail=f"let it go: {forget}") if is_ci() else gone
+
+    @cached_property
+    def orphans(self) -> tuple[Issue, ...]:
+        """What the file or the ledger has, and nothing asks for."""
+        if self.fault is not None and not self.names:
+            return self.lost
+        named = {*self.names, *self.ledger.entries}
+        return self.lost + tuple(
             Issue.of(
                 "ORPHAN",
-                _orphan_words(
-                    name, is_in_file=name in self.texts, is_recorded=name in self.ledger.entries
-                ),
+                "it is in the file, and nothing asks for it",
                 type_name=name,
-                line=(self.texts[name].line or None) if name in self.texts else None,
+                line=found.line or None,
             )
-            for name in dict.fromkeys((*in_file, *recorded))
-        ]
-        found += [Issue.of("ORPHAN", self.ledger.broken[file].what) for file in self.unasked_files]
-        return tuple(found)
+            for name, found in self.texts.items()
+            if name not in named and not self._is_lost
+        )
 
     @property
     def unasked_files(self) -> tuple[str, ...]:
@@ -607,6 +778,7 @@ class FileUnits:
             old.attempt + 1 if old else 1,
             now(),
             answer.usage,
+            inputs=asked.inputs.named,
         )
 
     def _with_texts(
@@ -670,18 +842,13 @@ class FileUnits:
         return self._placed
 
 
+def _short(value: object) -> str:
+    return canonical_hash(value).removeprefix("sha256:")[:16]
+
+
 def _is_blank(kind: Kind, unit: Unit) -> bool:
     return bool(call_kind(kind, "is_empty", lambda: kind.is_empty(unit), where=unit.name))
 
 
 def _text_in(found: Mapping[str, UnitText], name: str) -> str:
     return found[name].text if name in found else ""
-
-
-def _orphan_words(name: str, *, is_in_file: bool, is_recorded: bool) -> str:
-    where = " and ".join(
-        word
-        for word, there in (("in the file", is_in_file), ("in the ledger", is_recorded))
-        if there
-    )
-    return f"{name!r:.80} is {where}, and nothing asks for it"

@@ -8,12 +8,13 @@ from typing import Any
 
 from pytest_regen.errors import HandEditError, SourceError, UsageError
 from pytest_regen.regeneration.flow import source_diff
-from pytest_regen.units.ledger import Entry, PastText, read_history
+from pytest_regen.units.kind import Kind
+from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
 from pytest_regen.units.naming import adopt_command, command, rebuild_command
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.texts import call_region, same_text, sides
 from pytest_regen.units.view import FileUnits
-from pytest_regen.units.writing import hand_entry, put_texts
+from pytest_regen.units.writing import hand_entry, put_texts, renewed_entry
 
 __all__ = [
     "UnitChanges",
@@ -39,15 +40,22 @@ class UnitChanges:
     """Unified diff of the file."""
     notes: tuple[str, ...] = ()
     """What is left to do by hand."""
+    dropped: tuple[str, ...] = ()
+    """Files of the ledger that could not be read, and are gone."""
+    by_hand: int = 0
+    """Texts that a person wrote, which stay as they are."""
 
 
-def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChanges:
-    """Record texts as they stand, as written by hand.
+def adopt_units(
+    file: UnitFile, names: Sequence[str] | None = None, *, with_stale: bool = False
+) -> UnitChanges:
+    """Record texts as they stand: as a person's, but for those that are as a model wrote them.
 
     Args:
         file: the file.
         names: the units, whatever their state; by default those that are not recorded, or are not
             as they were recorded.
+        with_stale: also those that were made from something else than there is now.
 
     Raises:
         UsageError: the file has no such unit, or no text of it.
@@ -58,7 +66,9 @@ def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChang
         _refuse_unreadable(units)
         for name in names or ():
             refuse_unknown(units, name, units.texts)
-        chosen = names or [name for name in units.names if _is_unadopted(units, name)]
+        chosen = names or [
+            name for name in units.names if _is_unadopted(units, name, with_stale=with_stale)
+        ]
         history = []
         for name in chosen:
             text = units.texts[name].text
@@ -70,10 +80,18 @@ def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChang
                     why="only a stub stands there",
                     hint=command("generate", file.here, name),
                 )
-            old = units.entry(name)
-            write.record(hand_entry(units, name, text))
-            if old is not None and old.output != text:
-                history.append(write.keep_entry(old, "adopted"))
+            # What git could not join was written by one of the two.
+            sides = units.ledger.conflicts().get(name, ())
+            entries = [one for one in (units.entry(name), *sides) if one is not None]
+            written = next((one for one in entries if _wrote(one, file.kind, text)), None)
+            new = renewed_entry(units, written) if written else hand_entry(units, name)
+            write.record(new)
+            history += [
+                write.keep_entry(one, "adopted") for one in entries if one.output not in {"", text}
+            ]
+        for broken in units.ledger.broken:
+            if broken == hand_name(file.place):
+                write.settle_file(broken)
         write.commit()
         return UnitChanges(tuple(chosen), tuple(history))
 
@@ -108,6 +126,8 @@ def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
 def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChanges:
     """Put recorded texts back into the file; what stands there goes to the history.
 
+    Texts that a person wrote stay as they are.
+
     A file with conflict markers of git is written as our side has it, with every recorded text;
     as it was, it goes to the history.
 
@@ -134,7 +154,16 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
             before = {}
         else:
             _refuse_unreadable(units)
-        chosen = names or [name for name in units.names if name in entries]
+        for name in names or ():
+            if entries[name].is_by_hand and not entries[name].output:
+                raise UsageError(
+                    f"nothing is recorded that {name!r:.80} could be rebuilt from",
+                    why="a person wrote it, and only the file has a person's text",
+                    hint=command("history", file.here, name),
+                )
+        recorded = [name for name in units.names if name in entries]
+        by_hand = [name for name in recorded if entries[name].is_by_hand]
+        chosen = names or [name for name in recorded if not entries[name].is_by_hand]
         texts: dict[str, str] = {}
         for name in chosen:
             if name in conflicts:
@@ -150,7 +179,7 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
         write.text = put_texts(units, base, texts)
         write.commit()
         diff = source_diff(units.text, write.text, file.place)
-        return UnitChanges(tuple(texts), tuple(history), diff)
+        return UnitChanges(tuple(texts), tuple(history), diff, by_hand=len(by_hand))
 
 
 def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChanges:
@@ -180,6 +209,7 @@ def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChan
             stands = units.texts.get(name)
             if entry is not None:
                 write.drop(name)
+            if entry is not None and entry.output:
                 history.append(write.keep_entry(entry, "forgotten"))
             is_other = entry is None or (stands is not None and stands.text != entry.output)
             if stands is not None and name not in asked and is_other:
@@ -188,12 +218,12 @@ def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChan
         notes = []
         if not write.remove(unasked):
             notes = [f"take {name!r} out of {file.place} by hand" for name in unasked]
-        if names is None:
-            for broken in units.unasked_files:
-                write.drop_file(broken)
+        dropped = units.unasked_files if names is None else ()
+        for broken in dropped:
+            write.settle_file(broken)
         write.commit()
         diff = source_diff(units.text, write.text_now, file.place)
-        return UnitChanges(tuple(chosen), tuple(history), diff, tuple(notes))
+        return UnitChanges(tuple(chosen), tuple(history), diff, tuple(notes), dropped=dropped)
 
 
 def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[PastText, UnitChanges]:
@@ -243,9 +273,7 @@ def unit_history(file: UnitFile, name: str | None = None) -> tuple[PastText, ...
 
 def _restored_entry(units: FileUnits, entry: Entry) -> Entry:
     """Return a past entry as the present one; one that was never recorded is made from now."""
-    if entry.inputs_sha256:
-        return entry
-    return hand_entry(units, entry.name, entry.output)
+    return hand_entry(units, entry.name) if entry.is_by_hand else entry
 
 
 def _past_text(file: UnitFile, units: FileUnits, name: str, to: str | None) -> PastText:
@@ -271,9 +299,16 @@ def _codes(units: FileUnits, name: str) -> set[str]:
     return {issue.code for issue in units.all_issues(name)}
 
 
-def _is_unadopted(units: FileUnits, name: str) -> bool:
+def _wrote(entry: Entry, kind: Kind, text: str) -> bool:
+    """Return whether a text is the one that an entry has of a model."""
+    return not entry.is_by_hand and same_text(kind, entry.output, text)
+
+
+def _is_unadopted(units: FileUnits, name: str, *, with_stale: bool) -> bool:
     codes = _codes(units, name)
-    return bool(codes & {"UNRECORDED", "DRIFT", "LEDGER"}) and "MISSING_UNIT" not in codes
+    is_new = units.entry(name) is None or bool(codes & {"DRIFT", "LEDGER"})
+    is_new = is_new or (with_stale and "STALE" in codes)
+    return is_new and "MISSING_UNIT" not in codes
 
 
 def _refuse_unreadable(units: FileUnits) -> None:

@@ -1,8 +1,10 @@
 """Writing units: the file, the ledger and the history change together, or none of them does."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pytest_regen.canonical import text_hash
 from pytest_regen.commit import AtomicFiles, new_id
 from pytest_regen.errors import RegionError, SourceError, StoreWriteError
 from pytest_regen.units.ledger import (
@@ -12,6 +14,8 @@ from pytest_regen.units.ledger import (
     PastText,
     as_bytes,
     entry_name,
+    hand_lines,
+    hand_name,
     history_folder,
     now,
     slug,
@@ -21,29 +25,39 @@ from pytest_regen.units.texts import call_region, find_texts
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["UnitWrite", "hand_entry", "put_texts"]
+__all__ = ["UnitWrite", "hand_entry", "put_texts", "renewed_entry"]
 
 _HISTORY = ".regen/history"
 _IGNORED = b"*"
 
 
-def hand_entry(units: FileUnits, name: str, text: str) -> Entry:
-    """Return the entry of a text that somebody wrote, for the inputs of this moment.
+def hand_entry(units: FileUnits, name: str) -> Entry:
+    """Return the entry of a text that a person wrote, for what it is for at this moment.
+
+    Where the person edited a model's text, it says whose that was.
 
     Raises:
         KindError: the kind cannot say what the unit is made from.
     """
-    old, inputs = units.entry(name), units.inputs(name)
-    return Entry(
-        name,
-        units.prompt(name),
-        inputs.system_sha256,
-        inputs.inputs_sha256,
-        text,
-        HAND,
-        None,
-        old.attempt + 1 if old else 1,
-        now(),
+    old = units.entry(name)
+    after = old.after if old else None
+    if old is not None and not old.is_by_hand:
+        after = {"model": old.model, "prompt_sha256": text_hash(old.prompt)}
+    return Entry.by_hand(name, (units.own_hash(name),), after)
+
+
+def renewed_entry(units: FileUnits, old: Entry) -> Entry:
+    """Return the entry of a model's text that is right as it is, for the inputs of now.
+
+    Raises:
+        KindError: the kind cannot say what the unit is made from.
+    """
+    inputs = units.inputs(old.name)
+    return replace(
+        old,
+        system_sha256=inputs.system_sha256,
+        inputs_sha256=inputs.inputs_sha256,
+        inputs=inputs.named,
     )
 
 
@@ -64,6 +78,7 @@ class UnitWrite:
     _past: list[PastText] = field(default_factory=list)
     _kept_file: tuple[str, bytes] | None = None
     _dropped_files: list[str] = field(default_factory=list)
+    _settles_lines: bool = False
 
     def record(self, entry: Entry) -> None:
         """Make an entry the unit's."""
@@ -73,9 +88,12 @@ class UnitWrite:
         """Remove the entry of a unit."""
         self._entries[name] = None
 
-    def drop_file(self, name: str) -> None:
-        """Remove a file of the ledger that cannot be read."""
-        self._dropped_files.append(name)
+    def settle_file(self, name: str) -> None:
+        """Remove a file of the ledger that cannot be read, or lines that say nothing."""
+        if name == hand_name(self.units.ledger.place):
+            self._settles_lines = True
+        else:
+            self._dropped_files.append(name)
 
     def keep_text(
         self, name: str, text: str, reason: PastReason, issues: Iterable[Issue] = ()
@@ -145,14 +163,40 @@ class UnitWrite:
         contents |= self._moves()
         contents |= dict.fromkeys(self._dropped_files, None)
         for name, entry in self._entries.items():
-            contents[entry_name(place, name)] = None if entry is None else as_bytes(entry.to_json())
+            data = None if entry is None or entry.is_line else as_bytes(entry.to_json())
+            contents[entry_name(place, name)] = data
+        contents |= self._by_hand()
         recorded = [entry for entry in self._entries.values() if entry is not None]
         if any(entry.system_sha256 == units.system_sha256 for entry in recorded):
             system = units.kind.system.encode("utf-8", "surrogatepass")
             contents[system_name(units.system_sha256)] = system
         if self.text is not None and self.text != units.text:
             contents[place] = self._encode(self.text)
-        return {**contents, **self._show_to_git()} if contents else {}
+        return {**contents, **self._level(), **self._show_to_git()} if contents else {}
+
+    def _level(self) -> dict[str, bytes | None]:
+        """Return the file that remembers the level of the sandbox, where it is to say more."""
+        if not (self.units.kind.is_imported or "pytest_regen.sandbox.processes" in sys.modules):
+            return {}  # Nothing is run of what is not code, and nothing is imported for that.
+        from pytest_regen.sandbox.verdicts import level_to_remember
+
+        return level_to_remember(self.files.root, is_code=self.units.kind.is_imported)
+
+    def _by_hand(self) -> dict[str, bytes | None]:
+        """Return the lines about texts by hand, where they change or move."""
+        ledger, place = self.units.ledger, self.units.place
+        lines = dict(ledger.lines)
+        for name, entry in self._entries.items():
+            lines.pop(name, None)
+            if entry is not None and entry.is_line:
+                lines[name] = entry.own_inputs
+        made = hand_lines(lines)
+        contents: dict[str, bytes | None] = {}
+        if ledger.place != place:
+            contents[hand_name(ledger.place)] = None
+        elif lines == ledger.lines and not self._settles_lines:
+            return {}
+        return {**contents, hand_name(place): made or None}
 
     def _encode(self, text: str) -> bytes:
         try:
@@ -184,8 +228,13 @@ class UnitWrite:
             return {}
         contents: dict[str, bytes | None] = {}
         for entry in ledger.entries.values():
-            contents[entry_name(ledger.place, entry.name)] = None
-            contents[entry_name(place, entry.name)] = as_bytes(entry.to_json())
+            if not entry.is_line:
+                contents[entry_name(ledger.place, entry.name)] = None
+                contents[entry_name(place, entry.name)] = as_bytes(entry.to_json())
+        for file in ledger.broken:
+            if file != hand_name(ledger.place):
+                contents[file.replace(ledger.place, place, 1)] = self.units.files.read(file)
+                contents[file] = None
         old = f"{history_folder(ledger.place)}/"
         for name in sorted(self.units.files.names(old)):
             contents[f"{history_folder(place)}/{name[len(old) :]}"] = self.units.files.read(name)

@@ -10,11 +10,11 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from pytest_regen.behaviour import Behaviour, Block, Known, Subject, check
-from pytest_regen.cache import Cache
 from pytest_regen.errors import MissingExtraError, SandboxError
 from pytest_regen.files import lock_file, make_lock_folder
 from pytest_regen.languages import find_language, find_runner
 from pytest_regen.languages.runner import Runner
+from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResult
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split
@@ -147,7 +147,7 @@ def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> Sto
         return StoreBehaviour(unasked=frozenset(subject.types))
     from pytest_regen.strategies.instances import Source, instances_key, instances_of_store
 
-    cache = Cache(lock_file(store.path).parents[1] / "cache")
+    cache = VerdictCache(lock_file(store.path).parents[1] / "cache")
     if _KNOWN not in store.memo:
         store.memo[_KNOWN] = Known(
             partial(cache.get, _SECTION),

@@ -123,6 +123,8 @@ class Issue:
     finding: str | None = dataclasses.field(default=None, compare=False)
     """The message in the plural, without the field: ``these values are missing``. Issues of one
     code and finding are reported as one to a model; no part of ``to_json``."""
+    is_by_hand: bool = False
+    """Whether it is STALE about a person's text: that fails nowhere, and no model is asked."""
 
     @classmethod
     def of(
@@ -167,11 +169,14 @@ class Issue:
             field=data.get("field"),
             severity=data.get("severity", "error"),
             file=data.get("file"),
+            is_by_hand=data.get("is_by_hand", False),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the issue as ``--json`` and ``ir.json`` hold it; ``file`` only where it is set."""
-        file = {} if self.file is None else {"file": self.file}
+        """Return the issue as ``--json`` and ``ir.json`` hold it; the rest only where it is set."""
+        more: dict[str, Any] = {} if self.file is None else {"file": self.file}
+        if self.is_by_hand:
+            more["is_by_hand"] = True
         return {
             "code": self.code,
             "severity": self.severity,
@@ -181,7 +186,7 @@ class Issue:
             "page": self.page,
             "line": self.line,
             "field": self.field,
-            **file,
+            **more,
         }
 
 

@@ -15,12 +15,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pytest_regen.cache import Cache
 from pytest_regen.canonical import canonical_hash, file_hash
 from pytest_regen.commit import View
 from pytest_regen.errors import BoundaryError, RegenError
 from pytest_regen.files import content_hash, project_root
 from pytest_regen.languages import find_language, find_runner
+from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.sources import blocks
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
@@ -178,7 +178,7 @@ class StoreCache:
     def __init__(self, run: str = "") -> None:
         self._run = run
         self._is_shared = bool(run)
-        self._caches: dict[Path, Cache] = {}
+        self._caches: dict[Path, VerdictCache] = {}
 
     def facts(self, path: Path, open_store: Open) -> StoreFacts:
         """Return the facts of the store at ``path``; it is opened only where they are not known.
@@ -268,10 +268,10 @@ class StoreCache:
         if not self._cache(path).put(_FINDINGS, key, found.to_json()):
             self._is_shared = False  # Whoever waits for this process waits in vain.
 
-    def _cache(self, path: Path) -> Cache:
+    def _cache(self, path: Path) -> VerdictCache:
         root = project_root(path)
         if root not in self._caches:
-            self._caches[root] = Cache(root / ".regen" / "cache")
+            self._caches[root] = VerdictCache(root / ".regen" / "cache")
         return self._caches[root]
 
     @contextmanager

@@ -21,8 +21,8 @@ def refused(ran: Ran, code: int = 2) -> str:
     """Return the message of a command that was refused as it should be."""
     assert (ran.code, ran.out) == (code, ""), ran
     assert ran.err.startswith("error: ")
-    assert "  next: " in ran.err
-    assert "Traceback" not in ran.err
+    assert "  next: " in ran.told
+    assert "Traceback" not in ran.told
     return ran.err
 
 
@@ -140,7 +140,7 @@ def test_a_missing_source_is_drift(good: Path) -> None:
     ran = command("validate", good)
 
     assert ran.code == 1
-    assert "[DRIFT]" in ran.err
+    assert "[DRIFT]" in ran.told
 
 
 def test_settings_that_are_wrong_are_told(good: Path, here: Path) -> None:
@@ -162,7 +162,9 @@ def as_nobody(store: Path, *words: object) -> Ran:
         "import plugin_answers, filelock\n"
         "from pytest_regen.cli.app import main\n"
         "for first in (['validate', '--no-write'], ['regenerate', '--from-errors', '--dry-run']):\n"
-        "    with contextlib.suppress(SystemExit), contextlib.redirect_stderr(io.StringIO()):\n"
+        "    with contextlib.suppress(SystemExit), \\\n"
+        "         contextlib.redirect_stdout(io.StringIO()), \\\n"
+        "         contextlib.redirect_stderr(io.StringIO()):\n"
         "        main([*first, sys.argv[1]])\n"
         "os.setgroups([])\n"
         "os.setgid(65534)\n"
@@ -205,8 +207,8 @@ def test_a_folder_that_cannot_be_written(readable: Path) -> None:
 
     verdict = as_nobody(broken, "validate", broken)
     assert verdict.code == 1
-    assert verdict.err.startswith(f"note: the summary in {broken / 'ir.json'} was not updated: ")
-    assert as_nobody(broken, "validate", "--no-write", broken).err.startswith(str(broken))
+    assert verdict.told.startswith(f"note: the summary in {broken / 'ir.json'} was not updated: ")
+    assert as_nobody(broken, "validate", "--no-write", broken).told.startswith(str(broken))
 
     words = ("--from-errors", "--provider", "plugin_answers:Good")
     message = refused(as_nobody(broken, "regenerate", broken, *words))

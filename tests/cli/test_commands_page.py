@@ -25,7 +25,7 @@ def test_what_asking_costs_is_shown_as_it_is(document: Path) -> None:
         ran = command(*shlex.split(words)[1:])
 
         assert ran.code == 0
-        assert [masked(line) for line in ran.err.splitlines()] == [masked(line) for line in shown]
+        assert [masked(line) for line in ran.told.splitlines()] == [masked(line) for line in shown]
 
 
 def masked(line: str) -> str:

@@ -92,7 +92,7 @@ def test_a_page_that_fails_in_its_batch_ends_no_other(document: Path, batches: E
     done = command("generate", document, "--all", "--engine", "batch")
 
     assert done.code == 3
-    assert "Too long." in done.err
+    assert "Too long." in done.told
     assert command("validate", "generated/GET_kites").code == 0
     assert sizes(batches) == [3, 1]
 
@@ -115,7 +115,7 @@ def test_ctrl_c_cancels_no_batch_and_the_same_command_picks_it_up(
     assert running.returncode == 130
     assert "none is cancelled, and the same command picks them up" in told
     assert again.code == 0, again.err
-    assert "picked up" in again.err
+    assert "picked up" in again.told
     assert sizes(batches) == [3]
     assert not noted(FOLDER)
 
@@ -133,8 +133,8 @@ def test_what_cannot_be_asked_in_a_batch_is_refused(document: Path, words: list[
     done = command("generate", document, "--all", "--engine", "batch", *words)
 
     assert done.code == 2
-    assert "--engine batch and" in done.err
-    assert "contradict each other" in done.err
+    assert "--engine batch and" in done.told
+    assert "contradict each other" in done.told
 
 
 def test_another_provider_in_the_table_is_refused(here: Path, document: Path) -> None:
@@ -145,7 +145,7 @@ def test_another_provider_in_the_table_is_refused(here: Path, document: Path) ->
     done = command("generate", document, "--all", "--engine", "batch")
 
     assert done.code == 2
-    assert "provider = 'here:answers' in [tool.pytest-regen]" in done.err
+    assert "provider = 'here:answers' in [tool.pytest-regen]" in done.told
 
 
 def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator) -> None:
@@ -170,4 +170,4 @@ def test_an_estimate_has_the_price_of_a_batch(document: Path) -> None:
     assert float(estimate["batch_cost_usd"]) * 2 == pytest.approx(
         float(estimate["cost_usd"]), abs=2e-4
     )
-    assert "as a batch" in shown.err + shown.out
+    assert "as a batch" in shown.told + shown.out

@@ -25,9 +25,9 @@ def test_a_store_is_made(document: Path, api: Emulator) -> None:
     ran = command("generate", document, KITES)
 
     assert (ran.code, ran.out) == (0, "")
-    assert "1/2 KiteDataObject page 1 of 1: asked" in ran.err
-    assert "  added       2 types: KiteDataObject, Maker\n" in ran.err
-    assert f"{STORE / 'KiteDataObject.cs'}: 2 calls, " in ran.err
+    assert "1/2 KiteDataObject page 1 of 1: asked" in ran.told
+    assert "  added       2 types: KiteDataObject, Maker\n" in ran.told
+    assert f"{STORE / 'KiteDataObject.cs'}: 2 calls, " in ran.told
     assert len(api.requests) == 2
     assert command("validate", STORE).code == 0
 
@@ -42,7 +42,7 @@ def test_json_tells_the_same(document: Path, api: Emulator) -> None:
     assert told["asked"][0] == {"type_name": "KiteDataObject", "page": 1, "total_pages": 1}
     assert told["calls"] == len(api.requests) == 2
     assert told["failures"] == told["errors"] == told["defects"] == []
-    assert "asked" in ran.err
+    assert "asked" in ran.told
 
 
 def test_a_dry_run_tells_ir_prompts_and_defects(document: Path, here: Path) -> None:
@@ -66,9 +66,9 @@ def test_a_dry_run_for_people(document: Path) -> None:
     ran = command("generate", document, KITES, "--dry-run")
 
     assert ran.code == 0
-    assert "  KiteDataObject  page 1 of 1    3 fields, about " in ran.err
-    assert "  Maker           page 1 of 1     1 field, about " in ran.err
-    assert "2 pages to ask, about " in ran.err
+    assert "  KiteDataObject  page 1 of 1    3 fields, about " in ran.told
+    assert "  Maker           page 1 of 1     1 field, about " in ran.told
+    assert "2 pages to ask, about " in ran.told
 
     options = ("--fields-per-page", "1", "--force", "--model", "claude-haiku-4-5")
     for asks in ("--dry-run", "--check"):
@@ -92,7 +92,7 @@ def test_an_update_asks_for_what_changed(document: Path, api: Emulator) -> None:
 
     ran = command("generate", document, KITES)
 
-    assert "  changed     1 type: KiteDataObject\n  kept        1 type: Maker\n" in ran.err
+    assert "  changed     1 type: KiteDataObject\n  kept        1 type: Maker\n" in ran.told
     assert len(api.requests) == 1
 
     api.requests.clear()
@@ -119,7 +119,7 @@ def test_a_tag_makes_its_stores(document: Path, api: Emulator) -> None:
 
     assert ran.code == 0
     assert not STORE.exists()
-    assert "1 store generated\n" in ran.err
+    assert "1 store generated\n" in ran.told
     assert len(api.requests) == 1
 
 
@@ -143,8 +143,8 @@ def test_one_impossible_operation_leaves_the_others(document: Path, api: Emulato
     assert ran.code == 2
     assert [store["path"] for store in ran.json["stores"]] == ["generated/GET_kites"]
     assert ran.json["failures"][0]["operation"] == "GET /makers"
-    assert "error: the document is broken where GET /makers needs it, in 1 place" in ran.err
-    assert "1 store generated, 1 failed, 1 skipped\n" in ran.err
+    assert "error: the document is broken where GET /makers needs it, in 1 place" in ran.told
+    assert "1 store generated, 1 failed, 1 skipped\n" in ran.told
     assert len(api.requests) == 2
 
 
@@ -176,7 +176,7 @@ def test_plain_values_named_alone_are_refused(document: Path) -> None:
     ran = command("generate", document, "GET /makers", "--dry-run")
 
     assert ran.code == 2
-    assert "error: response 200 of GET /makers is an array of strings" in ran.err
+    assert "error: response 200 of GET /makers is an array of strings" in ran.told
 
 
 def test_a_default_for_errors_is_no_answer(document: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_default_for_errors_is_no_answer(document: Path) -> None:
     ran = command("generate", document, "--all", "--dry-run")
 
     assert ran.code == 0
-    assert "2 stores planned, 1 skipped\n" in ran.err
+    assert "2 stores planned, 1 skipped\n" in ran.told
 
 
 def test_nothing_left_to_generate_is_refused(document: Path) -> None:
@@ -197,13 +197,13 @@ def test_nothing_left_to_generate_is_refused(document: Path) -> None:
     ran = command("generate", document, "--tag", "none", "--dry-run")
 
     assert ran.code == 2
-    assert "1 operation with the tag 'none': 1 without a JSON response, 0 excluded" in ran.err
+    assert "1 operation with the tag 'none': 1 without a JSON response, 0 excluded" in ran.told
 
     makers_answer(document, {"type": "string"})
     ran = command("generate", document, "--tag", "makers", "--dry-run")
 
     assert ran.code == 2
-    assert "none of the operations is answered with a type" in ran.err
+    assert "none of the operations is answered with a type" in ran.told
 
 
 def test_exclude_leaves_operations_out(document: Path) -> None:
@@ -231,8 +231,8 @@ def test_what_is_excluded_is_told(document: Path, api: Emulator) -> None:
     ran = command("generate", document, "--all", "--exclude", "GET /m*", "--json")
 
     assert (ran.code, ran.json["excluded"], len(ran.json["stores"])) == (0, ["GET /makers"], 1)
-    assert "  excluded    1 operation: GET /makers\n" in ran.err
-    assert "1 store generated, 1 skipped, 1 excluded\n" in ran.err
+    assert "  excluded    1 operation: GET /makers\n" in ran.told
+    assert "1 store generated, 1 skipped, 1 excluded\n" in ran.told
     assert len(api.requests) == 2
 
 
@@ -257,7 +257,7 @@ def test_what_is_there_already_is_counted_as_kept(document: Path, api: Emulator)
     ran = command("generate", document, "--all")
 
     assert ran.code == 0
-    assert "0 stores generated, 2 kept, 1 skipped\n" in ran.err
+    assert "0 stores generated, 2 kept, 1 skipped\n" in ran.told
     assert not api.requests
 
 
@@ -271,8 +271,8 @@ def test_a_reference_to_nothing_stops_the_operation(document: Path, here: Path) 
     where = "#/paths/~1makers/get/responses/200/content/application~1json/schema/properties/maker"
     assert (
         f"  why:  {where}: $ref '#/components/schemas/Makr' points at nothing; near names: Maker\n"
-    ) in ran.err
-    assert "--allow-defects" in ran.err
+    ) in ran.told
+    assert "--allow-defects" in ran.told
     assert not list(here.glob("generated/*"))
 
 
@@ -335,8 +335,8 @@ def test_no_connection_stops_the_rest(document: Path) -> None:
 
     assert ran.code == 3
     assert ran.err.count("error: no answer from") == 1
-    assert "0 stores generated, 1 with errors, 1 skipped, 1 not started\n" in ran.err
-    assert "nothing was written to generated/GET_kites" in ran.err
+    assert "0 stores generated, 1 with errors, 1 skipped, 1 not started\n" in ran.told
+    assert "nothing was written to generated/GET_kites" in ran.told
 
 
 def test_options_reach_the_plan(document: Path, api: Emulator) -> None:
@@ -357,7 +357,7 @@ def test_a_budget_ends_the_work_with_1(document: Path, api: Emulator) -> None:
     ran = command("generate", document, KITES, "--budget", 2500)
 
     assert ran.code == 1
-    assert "the token budget of 2,500 does not cover the next call" in ran.err
+    assert "the token budget of 2,500 does not cover the next call" in ran.told
     assert len(api.requests) == 1
     assert len(RegenStore.open(STORE).pages) == 1
 
@@ -378,7 +378,7 @@ def test_recorded_and_replayed(
     assert STORE.joinpath("KiteDataObject.cs").read_bytes() == source
     missed = command("generate", document, "GET /makers", "--cassette", "c.yaml")
     assert missed.code == 3
-    assert "the same command with --record new_episodes and ANTHROPIC_API_KEY set" in missed.err
+    assert "the same command with --record new_episodes and ANTHROPIC_API_KEY set" in missed.told
 
 
 @pytest.mark.parametrize(
@@ -407,7 +407,7 @@ def test_wrong_usage_lists_what_there_is(
 
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("error: ")
-    assert says in ran.err
+    assert says in ran.told
     assert not list(here.glob("generated/*"))
 
 
@@ -424,7 +424,7 @@ def test_long_lists_are_counted() -> None:
 
     ran = command("generate", "many.json", "GET /things")
 
-    line = next(line for line in ran.err.splitlines() if line.startswith("  added"))
+    line = next(line for line in ran.told.splitlines() if line.startswith("  added"))
     assert "41 types: " in line
     assert line.endswith("and 35 more")
 
@@ -437,7 +437,7 @@ def test_a_header_that_is_there_is_the_users(document: Path) -> None:
     again = command("generate", document, KITES, "--namespace", "Second")
 
     assert again.code == 0
-    assert "change the namespace to Second there" in again.err
+    assert "change the namespace to Second there" in again.told
     source = Path(STORE, "KiteDataObject.cs").read_text("utf-8")
     assert "namespace First" in source
     assert "Second" not in source
@@ -471,14 +471,14 @@ def test_the_lines_that_pytest_lacks_are_said(
     again = command(*shlex.split(following)[1:])
     second = command("generate", document, "GET /makers")
 
-    assert f"pytest does not collect it yet; {name} lacks\n" in first.err
-    assert told in first.err
+    assert f"pytest does not collect it yet; {name} lacks\n" in first.told
+    assert told in first.told
     assert following == "pytest-regen generate api.json 'GET /kites' --out generated --register"
     assert (first.code, again.code, second.code) == (0, 0, 0)
     assert again.err.endswith(
         f"registered  in {name}, so that pytest collects it\n  next: pytest\n"
     )
-    assert "does not collect" not in second.err
+    assert "does not collect" not in second.told
 
 
 def test_a_check_says_what_moved_on(document: Path, api: Emulator, here: Path) -> None:
@@ -501,8 +501,8 @@ def test_a_check_says_what_moved_on(document: Path, api: Emulator, here: Path) -
     assert (fresh.code, fresh.err) == (0, f"{STORE}: up to date\n  next: pytest\n")
     assert reworded.code == 0
     assert moved.code == as_json.code == 1
-    assert "  changed     1 type: KiteDataObject\n" in moved.err
-    assert "  KiteDataObject  page 1 of 1    3 fields, about " in moved.err
+    assert "  changed     1 type: KiteDataObject\n" in moved.told
+    assert "  KiteDataObject  page 1 of 1    3 fields, about " in moved.told
     assert moved.err.endswith(
         f"{STORE}: older than the document, 1 page to ask; nothing written\n"
         f"  next: pytest-regen generate {document} '{KITES}' --out generated\n"
@@ -524,11 +524,11 @@ def test_a_check_of_all_names_operations_without_a_store(
     tagged = command("generate", document, "--tag", "makers", "--check")
 
     assert every.code == tagged.code == 1
-    assert f"{STORE}: up to date\n" in every.err
-    assert "generated/GET_makers: there is no store yet, 1 page to ask" in every.err
-    assert "1 store up to date, 1 operation without a store\n" in every.err
+    assert f"{STORE}: up to date\n" in every.told
+    assert "generated/GET_makers: there is no store yet, 1 page to ask" in every.told
+    assert "1 store up to date, 1 operation without a store\n" in every.told
     assert every.err.endswith("  next: pytest-regen generate api.json --all --out generated\n")
-    assert "--tag makers" in tagged.err
+    assert "--tag makers" in tagged.told
     assert not Path("generated", "GET_makers").exists()
 
 
@@ -566,11 +566,11 @@ def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
     command("generate", document, KITES)
 
     assert checked.code == 0
-    assert "note: another version of pytest-regen made GET_kites" in checked.err
-    assert "STALE" not in validated.err
-    assert "note: another version of pytest-regen made GET_kites" in validated.err
+    assert "note: another version of pytest-regen made GET_kites" in checked.told
+    assert "STALE" not in validated.told
+    assert "note: another version of pytest-regen made GET_kites" in validated.told
     after = command("validate", STORE)
-    assert (after.code, after.err) == (0, f"{STORE}: 2 types, no errors\n  next: pytest\n")
+    assert (after.code, after.out) == (0, f"{STORE}: 2 types, no errors\n  next: pytest\n")
 
 
 def test_the_language_is_that_of_the_store_then_of_the_project(document: Path, here: Path) -> None:
@@ -589,4 +589,4 @@ def test_the_language_is_that_of_the_store_then_of_the_project(document: Path, h
         ".cs",
         ".py",
     }
-    assert "is written in csharp, not in typescript" in other.err
+    assert "is written in csharp, not in typescript" in other.told

@@ -111,7 +111,7 @@ def test_pytest_tests_the_first_store(here: Path) -> None:
         "[pytest]\ntestpaths = tests\nregen_stores = generated/*\n"
     )
     assert (again.code, contents(here)) == (0, before)
-    assert "nothing to do: all of it is there\n  next: pytest\n" in again.err
+    assert "nothing to do: all of it is there\n  next: pytest\n" in again.told
     code, out = run_pytest(here)
     assert code == 0
     assert "3 passed" in out
@@ -138,7 +138,7 @@ def test_nothing_is_written_without_a_yes(here: Path) -> None:
 
     assert (plan.code, dry.code, as_json.code) == (2, 0, 2)
     assert contents(here) == before
-    assert "".join(f"  + {line}".rstrip() + "\n" for line in SETTINGS.splitlines()) in dry.err
+    assert "".join(f"  + {line}".rstrip() + "\n" for line in SETTINGS.splitlines()) in dry.told
     assert plan.err.endswith("  next: pytest-regen init api.yaml --language typescript --yes\n")
     assert as_json.json["files"][0]["lines"] == [f"+{line}" for line in SETTINGS.splitlines()]
     assert as_json.json["written"] is False
@@ -152,7 +152,7 @@ def test_a_terminal_is_asked(here: Path) -> None:
 
     done = at_terminal("init", "api.yaml", cwd=here, typed="2\n\n")
 
-    assert "  1  GET /kites/latest" in no.err
+    assert "  1  GET /kites/latest" in no.told
     assert done.code == 0
     assert [path.name for path in (here / "generated").iterdir()] == ["POST_kites"]
 
@@ -162,7 +162,7 @@ def test_an_operation_is_named() -> None:
     wrong = command("init", "api.yaml", "--operation", "GET /kite", "--yes")
 
     assert wrong.code == 2
-    assert "GET /kites/latest" in wrong.err
+    assert "GET /kites/latest" in wrong.told
     assert command("init", "api.yaml", "--operation", "POST /kites", "--yes").code == 0
     assert Path("generated/POST_kites").is_dir()
 
@@ -179,8 +179,8 @@ def test_functions_with_examples_are_recorded(here: Path) -> None:
     assert (here / "pyproject.toml").read_text("utf-8") == (
         '[tool.pytest-regen]\nfunctions = ["src/acme/*.py"]\n'
     )
-    assert "2 units, no errors" in command("validate").err
-    assert "nothing to do" in command("init", "src/acme/names.py", "--yes").err
+    assert "2 units, no errors" in command("validate").told
+    assert "nothing to do" in command("init", "src/acme/names.py", "--yes").told
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str
     ran = command("init", "src/acme/names.py", "--yes")
 
     assert ran.code == 2
-    assert told in ran.err
+    assert told in ran.told
     assert contents(here) == before
 
 
@@ -213,7 +213,7 @@ def test_a_catalogue_is_set_up(here: Path) -> None:
         here / "pyproject.toml"
     ).read_text("utf-8")
     assert ran.err.endswith("  next: pytest-regen generate locales/de.json\n")
-    assert "nothing to do" in command("init", "locales/en.json", "--yes").err
+    assert "nothing to do" in command("init", "locales/en.json", "--yes").told
 
 
 def po_files(here: Path) -> Path:
@@ -297,7 +297,7 @@ def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:
 
     assert (alone.code, ran.code) == (2, 0)
     assert following == "pytest-regen init locales/en.json --out locales/de.json"
-    assert "2 texts of locales/de.json" in ran.err
+    assert "2 texts of locales/de.json" in ran.told
 
 
 def test_without_a_source_it_says_what_there_is() -> None:
@@ -305,7 +305,7 @@ def test_without_a_source_it_says_what_there_is() -> None:
     ran = command("init")
 
     assert ran.code == 2
-    assert [line.split()[2] for line in ran.err.splitlines() if line.startswith("    pytest")] == [
+    assert [line.split()[2] for line in ran.told.splitlines() if line.startswith("    pytest")] == [
         "api.yaml",
         "src/acme/names.py",
         "locales/en.json",
@@ -326,7 +326,7 @@ def test_a_source_that_is_none(source: str, told: str) -> None:
     ran = command("init", source, "--yes")
 
     assert ran.code == 2
-    assert told in ran.err
+    assert told in ran.told
 
 
 def test_what_a_person_wrote_stays(here: Path) -> None:
@@ -365,7 +365,7 @@ def test_broken_settings_stop_it(here: Path, name: str, content: bytes) -> None:
     ran = command("init", "api.yaml", "--yes")
 
     assert ran.code == 2
-    assert name in ran.err
+    assert name in ran.told
     assert contents(here) == before
 
 
@@ -373,13 +373,13 @@ def test_odd_files_are_neither_waited_for_nor_followed(here: Path) -> None:
     """Pipes are passed over; a link that leads to itself is named before anything is written."""
     os.mkfifo(here / "pipe.json")
     os.mkfifo(here / "pipe.py")
-    assert "pipe" not in command("init").err
+    assert "pipe" not in command("init").told
 
     (here / ".gitignore").symlink_to(".gitignore")
     refused = command("init", "api.yaml", "--yes")
 
     assert refused.code == 2
-    assert ".gitignore cannot be edited" in refused.err
+    assert ".gitignore cannot be edited" in refused.told
     assert refused.err.endswith("next: rm .gitignore\n")
     assert not (here / "pyproject.toml").exists()
 
@@ -389,7 +389,7 @@ def test_a_function_of_a_file_with_colons_is_named(here: Path) -> None:
     (here / "x::y.py").write_text(MODULE, "utf-8")
 
     assert (
-        "around the code of shout, recorded" in command("init", "x::y.py::shout", "--dry-run").err
+        "around the code of shout, recorded" in command("init", "x::y.py::shout", "--dry-run").told
     )
 
 
@@ -416,7 +416,7 @@ def test_a_workflow_that_runs_pytest_is_enough(here: Path) -> None:
 
     ran = command("init", "api.yaml", "--yes")
 
-    assert ".github/workflows/tests.yml runs pytest" in ran.err
+    assert ".github/workflows/tests.yml runs pytest" in ran.told
     assert [path.name for path in workflow.parent.iterdir()] == ["tests.yml"]
 
 
@@ -426,7 +426,7 @@ def test_gitlab_is_told_what_it_lacks(here: Path) -> None:
 
     ran = command("init", "api.yaml", "--yes", "--ci", "gitlab")
 
-    assert "it needs\n    pytest-regen:\n      image: python" in ran.err
+    assert "it needs\n    pytest-regen:\n      image: python" in ran.told
     assert (here / ".gitlab-ci.yml").read_text("utf-8") == "test: {script: [make]}\n"
 
 
@@ -439,7 +439,7 @@ def test_the_page_shows_what_it_does() -> None:
     ]:
         ran = command(*shlex.split(words)[1:])
 
-        said = iter(line.strip() for line in ran.err.splitlines())
+        said = iter(line.strip() for line in ran.told.splitlines())
         assert ran.code == 0
         assert not [line for line in shown if line != "…" and line not in said]
 
@@ -449,7 +449,7 @@ def test_json_has_no_next_line() -> None:
     ran = command("init", "api.yaml", "--yes", "--json")
 
     assert ran.code == 0
-    assert "next:" not in ran.err
+    assert "next:" not in ran.told
     assert ran.json["written"] is True
     assert [file["path"] for file in ran.json["files"]] == ["pyproject.toml", ".gitignore"]
     assert json.dumps(ran.json["stores"]) == f'["{STORE}"]'
@@ -463,7 +463,7 @@ def test_a_function_that_fails_is_set_up_all_the_same(here: Path) -> None:
     ran = command("init", "src/acme/names.py", "--yes")
 
     assert ran.code == 0
-    assert "shows something else" in ran.err
+    assert "shows something else" in ran.told
     assert ran.err.endswith("  next: pytest\n")
 
 
@@ -472,9 +472,9 @@ def test_a_function_that_nothing_runs_is_told() -> None:
     ran = command("init", "src/acme/names.py::shout", "--yes")
     marked = command("adopt", "src/acme/names.py::initials")
 
-    assert "shout has no example in the docstring: pytest only reads it" in ran.err
-    assert 'mark a test with @pytest.mark.regen(unit="src/acme/names.py::shout")' in ran.err
-    assert "only reads" not in marked.err
+    assert "shout has no example in the docstring: pytest only reads it" in ran.told
+    assert 'mark a test with @pytest.mark.regen(unit="src/acme/names.py::shout")' in ran.told
+    assert "only reads" not in marked.told
 
 
 def test_an_older_store_is_told_by_the_second_init(here: Path) -> None:
@@ -486,10 +486,10 @@ def test_an_older_store_is_told_by_the_second_init(here: Path) -> None:
     following = again.err.splitlines()[-1].removeprefix("  next: ")
 
     assert again.code == 0
-    assert f"all of it is there; {STORE} is older than the description" in again.err
+    assert f"all of it is there; {STORE} is older than the description" in again.told
     assert following.startswith("pytest-regen generate api.yaml 'GET /kites/latest'")
     assert command(*shlex.split(following)[1:]).code == 0
-    assert "nothing to do" in command("init", "api.yaml", "--yes").err
+    assert "nothing to do" in command("init", "api.yaml", "--yes").told
 
 
 def test_a_repository_is_set_up_within_its_border(
@@ -523,6 +523,6 @@ def test_settings_of_pytest_beyond_the_border_stop_it(
     done = command("init", "acme/names.py", "--yes")
 
     assert stopped.code == 2
-    assert "add a table [tool.pytest.ini_options] to pyproject.toml" in stopped.err
+    assert "add a table [tool.pytest.ini_options] to pyproject.toml" in stopped.told
     assert done.code == 0, done.err
     assert (here / "pytest.ini").read_text("utf-8") == "[pytest]\n"

@@ -45,11 +45,14 @@ def test_what_a_named_provider_lacks_is_said_before_anything_begins(
     by_name = ("regenerate", broken, *PAGE, "--provider", "openai:gpt-5")
 
     keyless = command(*by_name)
+    misspelt = command("regenerate", broken, *PAGE, "--provider", "openia:gpt-5")
     twice = command(*by_name, "--model", "gpt-4o")
     batch = command(*by_name, "--engine", "batch")
     unrecorded = command(*by_name, "--cassette", "talk.yaml")
 
     assert (keyless.code, keyless.err.splitlines()[0]) == (3, "error: OPENAI_API_KEY is not set")
+    assert "--provider 'openia:gpt-5' names no provider" in misspelt.err
+    assert "did you mean openai:gpt-5?" in misspelt.err
     assert "contradict each other" in twice.err
     assert "contradict each other" in batch.err
     assert "--record once and OPENAI_API_KEY set" in unrecorded.err

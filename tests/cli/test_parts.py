@@ -86,7 +86,7 @@ def test_schemas_are_not_taken_out_by_naming_others() -> None:
 
     ran = command("generate", "api.json", "--schemas", "Maker", *FREE)
     assert ran.code == 2
-    assert "generated/schemas holds schemas that are not named: Kite" in ran.err
+    assert "generated/schemas holds schemas that are not named: Kite" in ran.told
     assert command("generate", "api.json", "--schemas", *FREE).code == 0
 
 
@@ -97,8 +97,8 @@ def test_schemas_of_two_documents_are_kept_apart() -> None:
 
     ran = command("generate", "other.json", "--schemas", *FREE)
     assert ran.code == 2
-    assert "holds the schemas of api.json, not of other.json" in ran.err
-    assert "--out" in ran.err
+    assert "holds the schemas of api.json, not of other.json" in ran.told
+    assert "--out" in ran.told
 
 
 def test_a_schema_that_is_not_there_is_refused() -> None:
@@ -106,8 +106,8 @@ def test_a_schema_that_is_not_there_is_refused() -> None:
     ran = command("generate", save(), "--schemas", "Kit", *FREE)
 
     assert ran.code == 2
-    assert "api.json has no schema 'Kit'" in ran.err
-    assert "near matches: Kite" in ran.err
+    assert "api.json has no schema 'Kit'" in ran.told
+    assert "near matches: Kite" in ran.told
 
 
 def test_schemas_follow_their_document() -> None:
@@ -119,10 +119,10 @@ def test_schemas_follow_their_document() -> None:
     store = RegenStore.open(SCHEMAS)
     assert stale_types(store).keys() == {"Kite", "Maker"}
     ran = command("validate", SCHEMAS)
-    assert "next: pytest-regen generate api.json --schemas --out generated" in ran.err
+    assert "next: pytest-regen generate api.json --schemas --out generated" in ran.told
     ran = command("generate", "api.json", "--schemas", "--check")
     assert ran.code == 1
-    assert "next: pytest-regen generate api.json --schemas --out generated" in ran.err
+    assert "next: pytest-regen generate api.json --schemas --out generated" in ran.told
     assert command(*shlex.split(update_command(store))[1:], *FREE).code == 0
     assert stale_types(RegenStore.open(SCHEMAS)) == {}
     save({"Kite": KITE})
@@ -184,7 +184,7 @@ def test_requests_of_all_operations() -> None:
     ran = command("generate", save(), "--all", "--request", *FREE)
 
     assert ran.code == 0, ran.err
-    assert "skipped     1 operation without a JSON request: GET /kites" in ran.err
+    assert "skipped     1 operation without a JSON request: GET /kites" in ran.told
     assert [path.name for path in Path("generated").iterdir()] == [REQUEST.name]
 
 
@@ -192,7 +192,7 @@ def test_an_operation_without_a_request_is_refused() -> None:
     """There is nothing to generate."""
     ran = command("generate", save(), "GET /kites", "--request", *FREE)
     assert ran.code == 2
-    assert "GET /kites takes no request with a JSON schema" in ran.err
+    assert "GET /kites takes no request with a JSON schema" in ran.told
 
 
 def test_a_request_of_swagger_is_the_body() -> None:

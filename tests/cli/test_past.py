@@ -44,7 +44,7 @@ def test_history_of_one_type(broken: Path) -> None:
     assert len(command("history", broken, "--type", "Owner", "--json").json["entries"]) == 1
     unknown = command("history", broken, "--type", "Ownr")
     assert unknown.code == 2
-    assert "Owner" in unknown.err
+    assert "Owner" in unknown.told
 
 
 def test_restore_brings_it_back(broken: Path) -> None:
@@ -55,7 +55,7 @@ def test_restore_brings_it_back(broken: Path) -> None:
     ran = command("restore", broken, "--type", "Owner", "--to", entry)
 
     assert ran.code == 0
-    assert "  restored    Owner page 1, written by claude-sonnet-5-5\n" in ran.err
+    assert "  restored    Owner page 1, written by claude-sonnet-5-5\n" in ran.told
     assert RegenStore.open(broken).source == before
     assert len(command("history", broken, "--json").json["entries"]) == 2
 
@@ -85,7 +85,7 @@ def test_restore_refuses_what_is_not_there(broken: Path) -> None:
     ):
         ran = command("restore", broken, *words)
         assert (ran.code, ran.out) == (2, "")
-        assert "next: " in ran.err
+        assert "next: " in ran.told
 
 
 def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
@@ -129,8 +129,8 @@ def test_adopting_code_with_errors_says_so(good: Path) -> None:
     ran = command("adopt", good)
 
     assert ran.code == 1
-    assert "  adopted     Owner page 1\n" in ran.err
-    assert "[MISSING_FIELD] field 'state' is missing" in ran.err
+    assert "  adopted     Owner page 1\n" in ran.told
+    assert "[MISSING_FIELD] field 'state' is missing" in ran.told
     assert ran.err.endswith(f"next: pytest-regen regenerate {good} --from-errors\n")
 
 
@@ -144,13 +144,13 @@ def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
 
     assert ran.code == 0
     assert RegenStore.open(good).source == before
-    assert "  rebuilt     Owner\n" in ran.err
+    assert "  rebuilt     Owner\n" in ran.told
     assert command("validate", good).code == 0
     (entry,) = history(good)
     assert (entry.reason, entry.model) == ("dropped", "hand")
     assert command("restore", good, "--type", "Owner").code == 0
     assert RegenStore.open(good).source == edited
-    assert "the source is what its pages make" in command("rebuild", good).err
+    assert "the source is what its pages make" in command("rebuild", good).told
 
 
 def test_rebuild_of_one_type_leaves_the_other_edits(good: Path) -> None:
@@ -186,7 +186,7 @@ def test_rebuild_puts_back_what_only_pages_json_lost(good: Path) -> None:
     pages.write_text(
         pages.read_text("utf-8").replace("string? Name {", "string? FullName {"), "utf-8"
     )
-    assert "[DRIFT] page" in command("validate", good, "--no-write").err
+    assert "[DRIFT] page" in command("validate", good, "--no-write").told
 
     assert command("rebuild", good).code == 0
 
@@ -206,8 +206,8 @@ def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
 
     refused = command("rebuild", good)
     assert refused.code == 2
-    assert f"pytest-regen adopt {good} --type Owner" in refused.err
-    assert f"git checkout -- {pages}" in refused.err
+    assert f"pytest-regen adopt {good} --type Owner" in refused.told
+    assert f"git checkout -- {pages}" in refused.told
     assert (pages.read_bytes(), RegenStore.open(good).source) == before
 
     assert command("adopt", good).code == 0
@@ -240,7 +240,7 @@ def test_rebuild_ends_a_conflict(good: Path) -> None:
     store.source_path.write_text(conflict, "utf-8")
     told = command("validate", good)
     assert told.code == 1
-    assert f"next: pytest-regen rebuild {good}" in told.err
+    assert f"next: pytest-regen rebuild {good}" in told.told
 
     ran = command("rebuild", good, "--json")
 

@@ -61,8 +61,8 @@ def test_the_list_and_what_one_changes(waiting: list[Candidate]) -> None:
 
     listed = command("review")
     assert listed.code == 1
-    assert f"{berth.id}  {FILE}::berth  errors: 1 now, 0 with it" in listed.err
-    assert "2 candidates wait for review" in listed.err
+    assert f"{berth.id}  {FILE}::berth  errors: 1 now, 0 with it" in listed.told
+    assert "2 candidates wait for review" in listed.told
     assert listed.err.endswith(f"  next: pytest-regen review show {berth.id}\n")
     assert command("review", "list").code == 0
     assert command("review", "--check").code == 1
@@ -70,9 +70,9 @@ def test_the_list_and_what_one_changes(waiting: list[Candidate]) -> None:
         each.id for each in waiting
     ]
     shown = command("review", "show", berth.id[:4])
-    assert "was wrong   [PLACEHOLDER] has []" in shown.err
-    assert '+  "berth": "Liegeplatz {number}",' in shown.err
-    assert "with it     nothing is wrong" in shown.err
+    assert "was wrong   [PLACEHOLDER] has []" in shown.told
+    assert '+  "berth": "Liegeplatz {number}",' in shown.told
+    assert "with it     nothing is wrong" in shown.told
     assert command("review", "show", "--all", "--json").json["candidates"][0]["obstacle"] is None
 
 
@@ -98,14 +98,14 @@ def test_accepted_ones_are_stored_and_rejected_ones_are_kept(
 def test_a_filter_that_matches_nothing_says_so(waiting: list[Candidate]) -> None:
     """A path without candidates has none waiting; what is no path must be a candidate."""
     assert command("review", "locales/en.json").err.startswith("nothing waits for review\n")
-    assert FILE in command("review", "locales").err
+    assert FILE in command("review", "locales").told
     unknown = command("review", "accept", "zzzz")
     assert unknown.code == 2
-    assert "'zzzz' names no candidate" in unknown.err
-    assert waiting[0].id in unknown.err
+    assert "'zzzz' names no candidate" in unknown.told
+    assert waiting[0].id in unknown.told
     both = command("review", "accept")
     assert both.code == 2
-    assert "review accept takes ids, or --all" in both.err
+    assert "review accept takes ids, or --all" in both.told
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_no_longer_fits_is_refused(
     done = command("review", "accept", berth.id)
 
     assert done.code == 2
-    assert why in done.err
+    assert why in done.told
     assert done.err.endswith(f"next: pytest-regen review reject {berth.id}\n")
     assert berth.id in {each.id for each in read(here)}
     assert (here / FILE).read_bytes() == before
@@ -154,8 +154,8 @@ def test_errors_must_not_rise(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
     done = command("review", "accept", worse.id)
 
     assert done.code == 2
-    assert "0 errors there now, 1 with it; the first is PLACEHOLDER" in done.err
-    assert f"pytest-regen review accept {worse.id} --accept-any" in done.err
+    assert "0 errors there now, 1 with it; the first is PLACEHOLDER" in done.told
+    assert f"pytest-regen review accept {worse.id} --accept-any" in done.told
     assert german(here) == WRONG
     assert command("review", "accept", worse.id, "--accept-any").code == 0
     assert german(here)["mooring"] == "Liegen {x}"
@@ -166,7 +166,7 @@ def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
     done = command("regenerate", FILE, "--unit", "berth", "--pending", "--discard-edits")
 
     assert done.code == 2
-    assert "--pending and --discard-edits contradict each other" in done.err
+    assert "--pending and --discard-edits contradict each other" in done.told
     assert german(here) == WRONG
 
 
@@ -177,7 +177,7 @@ def test_what_nobody_could_read_does_not_wait(here: Path, monkeypatch: pytest.Mo
     done = command("regenerate", FILE, "--unit", "berth", "--pending", *TRANSLATOR)
 
     assert done.code == 2
-    assert f"the candidate for {FILE}::berth cannot wait" in done.err
+    assert f"the candidate for {FILE}::berth cannot wait" in done.told
     assert german(here) == WRONG
     assert read(here) == ()
 
@@ -207,7 +207,7 @@ def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candi
     listed = command("review", "list", "--from", "artifact")
     assert listed.err.endswith(f"next: pytest-regen review show {first} --from artifact\n")
     shown = command("review", "show", first, "--from", "artifact")
-    assert f"note: or pytest-regen review reject {first} --from artifact\n" in shown.err
+    assert f"note: or pytest-regen review reject {first} --from artifact\n" in shown.told
     assert shown.err.endswith(f"next: pytest-regen review accept {first} --from artifact\n")
     write_json(here / FILE, {**WRONG, "berth": "Platz {number}"})
     outdated = command("review", "accept", first, "--from", "artifact")
@@ -220,7 +220,7 @@ def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candi
     assert len(waiting) == 2
     assert not list((here / "artifact").glob("*.json"))
     missing = command("review", "--from", "nowhere")
-    assert (missing.code, "there is no such folder" in missing.err) == (2, True)
+    assert (missing.code, "there is no such folder" in missing.told) == (2, True)
 
 
 def test_a_store_is_reviewed_alike(broken: Path, here: Path) -> None:
@@ -249,10 +249,10 @@ def test_what_a_candidate_weakens_is_shown(good: Path, here: Path) -> None:
         patch.syspath_prepend(str(here))
         command("regenerate", good, *options)
 
-    assert "[WEAKENED]" in command("review", "show", "--all").err
+    assert "[WEAKENED]" in command("review", "show", "--all").told
     refused = command("review", "accept", "--all")
     assert refused.code == 2
-    assert "would be worse than what stands there" in refused.err
+    assert "would be worse than what stands there" in refused.told
     assert refused.err.splitlines()[-1].endswith(" --accept-any")
     assert command("review", "accept", "--all", "--accept-any").code == 0
 
@@ -262,7 +262,7 @@ def test_an_api_description_has_no_candidates(document: Path) -> None:
     done = command("generate", document, "GET /kites", "--pending")
 
     assert done.code == 2
-    assert "pytest-regen regenerate STORE --pending" in done.err
+    assert "pytest-regen regenerate STORE --pending" in done.told
 
 
 def forge(candidate: Candidate, folder: Path, **changes: Any) -> None:
@@ -293,12 +293,12 @@ def test_hostile_files_do_no_harm(here: Path, waiting: list[Candidate]) -> None:
 
     listed = command("review", "list")
     assert listed.code == 0
-    assert "\x1b" not in listed.err
+    assert "\x1b" not in listed.told
     assert listed.err.count("is no candidate") == 8
     done: Ran = command("review", "accept", "--all")
 
     assert done.code == 2
-    assert "Traceback" not in done.err
+    assert "Traceback" not in done.told
     assert not outside.exists()
     assert german(here) == GERMAN
     assert (here / "locales/en.json").read_bytes() == before[here / "locales/en.json"]

@@ -50,14 +50,14 @@ def test_the_sum_says_what_there_is_to_ask(project: Path) -> None:
     ran = command("status", "generated")
 
     assert ran.code == 0
-    *_, total, following = ran.err.splitlines()
+    *_, total, following = ran.told.splitlines()
     assert total.startswith(
         "1 page missing, 1 stale, 1 with errors, 1 type edited by hand: 3 to ask"
     )
     assert ", about $0.0" in total
     assert total.endswith(" as a batch")
     assert following.startswith("  next: pytest-regen generate SPEC ")
-    assert project.joinpath("generated", "GET_b").as_posix() not in ran.err
+    assert project.joinpath("generated", "GET_b").as_posix() not in ran.told
 
 
 @pytest.mark.usefixtures("project")
@@ -81,20 +81,20 @@ def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
     for name in ("GET_a", "GET_b", "GET_c"):
         (fine if name == "GET_b" else wrong)(here / "generated" / name)
 
-    total, following = command("status", "generated").err.splitlines()[-2:]
+    total, following = command("status", "generated").told.splitlines()[-2:]
 
     assert total.startswith("2 pages with errors: 2 to ask, about ")
     assert following == "  next: pytest-regen regenerate generated --from-errors"
     ran = command(*following.split()[2:], "--provider", "plugin_answers:Good")
-    assert ran.code == 0, ran.err
-    assert "nothing to do" in command("status", "generated").err
+    assert ran.code == 0, ran.told
+    assert "nothing to do" in command("status", "generated").told
 
 
 def test_nothing_to_do_leaves_the_tests(good: Path) -> None:
     """The sum counts what was looked at."""
     ran = command("status", good)
 
-    assert ran.err.endswith("3 types in 1 store: nothing to do\n  next: pytest\n")
+    assert ran.told.endswith("3 types in 1 store: nothing to do\n  next: pytest\n")
 
 
 def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> None:
@@ -105,9 +105,9 @@ def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> 
     told = command("status", "generated", "--json")
 
     assert (ran.code, told.code) == (2, 2)
-    assert "error: generated/GET_0/prompts.json" in ran.err
-    assert "1 that asking does not mend" in ran.err
-    assert ran.err.endswith("next: pytest-regen validate generated/GET_0\n")
+    assert "error: generated/GET_0/prompts.json" in ran.told
+    assert "1 that asking does not mend" in ran.told
+    assert ran.out.endswith("next: pytest-regen validate generated/GET_0\n")
     assert [row["path"] for row in told.json["stores"]][-1] == "generated/GET_e"
     assert told.json["stores"][0]["failure"]["error"] == "StoreCorruptError"
 
@@ -121,10 +121,10 @@ def test_only_tokens_without_a_price(project: Path) -> None:
     project.joinpath("pyproject.toml").write_text(settings + PRICES, "utf-8")
     priced = command("status", "generated")
 
-    assert "3 to ask, about " in ran.err
-    assert "$" not in ran.err
+    assert "3 to ask, about " in ran.told
+    assert "$" not in ran.told
     assert (told["cost_usd"], told["batch_cost_usd"]) == (None, None)
-    assert ", about $0.0" in priced.err
+    assert ", about $0.0" in priced.told
 
 
 def test_what_the_template_wrote_it_writes_again_for_nothing(document: Path) -> None:
@@ -134,13 +134,13 @@ def test_what_the_template_wrote_it_writes_again_for_nothing(document: Path) -> 
 
     ran = command("status", "generated/GET_kites")
 
-    *_, total, following = ran.err.splitlines()
+    *_, total, following = ran.told.splitlines()
     assert total == "1 page stale: 1 for the template to write"
     assert following == (
         "  next: pytest-regen generate api.json 'GET /kites' --out generated --provider template"
     )
     assert command("generate", document, "GET /kites", *FREE).code == 0
-    assert "nothing to do" in command("status", "generated/GET_kites").err
+    assert "nothing to do" in command("status", "generated/GET_kites").told
 
 
 def test_operations_without_a_store_are_named(document: Path) -> None:
@@ -151,13 +151,13 @@ def test_operations_without_a_store_are_named(document: Path) -> None:
     told = command("status", "generated", "--json").json["sum"]
     alone = command("status", "generated/GET_kites")
 
-    assert "1 operation of api.json has no store in generated: GET /makers\n" in ran.err
+    assert "1 operation of api.json has no store in generated: GET /makers\n" in ran.told
     following = "pytest-regen generate api.json --all --out generated --provider template --dry-run"
-    assert ran.err.endswith(f"  next: {following}\n")
+    assert ran.told.endswith(f"  next: {following}\n")
     assert told["without_store"] == [
         {"document": "api.json", "out": "generated", "operations": ["GET /makers"]}
     ]
-    assert "no store" not in alone.err
+    assert "no store" not in alone.told
 
 
 def test_one_command_for_all_stores_of_a_document(document: Path) -> None:
@@ -166,11 +166,11 @@ def test_one_command_for_all_stores_of_a_document(document: Path) -> None:
     text = document.read_text("utf-8")
     document.write_text(text.replace('"name"', '"title"'), "utf-8")
 
-    whole = command("status", "generated").err.splitlines()[-1]
+    whole = command("status", "generated").told.splitlines()[-1]
     extra = json.loads(document.read_text("utf-8"))
     extra["paths"]["/more"] = {"get": extra["paths"]["/makers"]["get"]}
     document.write_text(json.dumps(extra), "utf-8")
-    partly = command("status", "generated").err.splitlines()[-1]
+    partly = command("status", "generated").told.splitlines()[-1]
 
     assert (
         whole == "  next: pytest-regen generate api.json --all --out generated --provider template"
@@ -217,8 +217,8 @@ def test_stores_that_git_did_not_merge_have_one_next(document: Path, here: Path)
     merge = project_in(here).merge(lambda: add("Maker"), partial(rename, document))
     assert sum(name.endswith("ir.json") for name in merge.conflicts) == 2
 
-    alone = command("validate", "generated/GET_kites").err
-    status = command("status").err
+    alone = command("validate", "generated/GET_kites").told
+    status = command("status").out
     told = gate()
     mended = command(*shlex.split(told)[2:])
 

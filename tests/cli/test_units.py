@@ -9,7 +9,7 @@ import pytest
 from command_line import command
 from plugin_project import emulated
 from store_factory import MISSPELT, make_store
-from unit_project import ANSWERS, KIND, SETTINGS, translate
+from unit_project import ANSWERS, KIND, SETTINGS, record_file, translate
 from unit_work import ENGLISH, GERMAN, write_json
 
 from pytest_regen.emulator import Emulator
@@ -31,9 +31,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def recorded(here: Path) -> Path:
-    """The same with all strings, recorded."""
+    """The same with all strings, as a model wrote them."""
     write_json(here / FILE, GERMAN)
-    assert command("adopt", FILE).code == 0
+    record_file(here, here / FILE)
     return here
 
 
@@ -58,7 +58,7 @@ def test_generate_asks_for_what_is_missing(here: Path, model: Emulator) -> None:
     assert german(here) == GERMAN
     assert done.json["regenerated"] == list(GERMAN)
     assert len(model.requests) == len(ANSWERS)
-    assert "nothing to ask" in command("generate", FILE).err
+    assert "nothing to ask" in command("generate", FILE).told
     assert len(model.requests) == len(ANSWERS)
 
 
@@ -76,8 +76,8 @@ def test_generate_check_needs_no_key(here: Path) -> None:
     done = command("generate", FILE, "--check")
 
     assert done.code == 1
-    assert "3 units to ask for; nothing written" in done.err
-    assert "next: pytest-regen generate locales/de.json" in done.err
+    assert "3 units to ask for; nothing written" in done.told
+    assert "next: pytest-regen generate locales/de.json" in done.told
     assert not (here / FILE).exists()
 
 
@@ -87,7 +87,7 @@ def test_a_claimed_file_is_never_read_as_a_description() -> None:
     done = command("generate", FILE, "GET /ships")
 
     assert done.code == 2
-    assert "locales/de.json has units, and no operation" in done.err
+    assert "locales/de.json has units, and no operation" in done.told
 
 
 @pytest.mark.usefixtures("recorded")
@@ -105,8 +105,8 @@ def test_a_path_that_is_near_none_is_told_what_kinds_claim() -> None:
     done = command("generate", "strings.json")
 
     assert done.code == 2
-    assert "no kind claims strings.json" in done.err
-    assert "the kinds of the project claim locales/de.json" in done.err
+    assert "no kind claims strings.json" in done.told
+    assert "the kinds of the project claim locales/de.json" in done.told
 
 
 @pytest.mark.usefixtures("recorded")
@@ -137,7 +137,7 @@ def test_a_description_beside_kinds_is_told_apart(tmp_path: Path) -> None:
     done = command("generate", "api.json")
 
     assert done.code == 2
-    assert "api.json is an API description: name what to generate of it" in done.err
+    assert "api.json is an API description: name what to generate of it" in done.told
     assert done.err.endswith("  next: pytest-regen generate api.json 'GET /kites/{id}'\n")
 
 
@@ -147,7 +147,7 @@ def test_a_path_that_no_kind_claims_has_no_units() -> None:
     done = command("generate", "locales/en.json", "--unit", "berth")
 
     assert done.code == 2
-    assert "no kind claims locales/en.json" in done.err
+    assert "no kind claims locales/en.json" in done.told
 
 
 def test_validate_lists_what_is_wrong(recorded: Path) -> None:
@@ -157,11 +157,11 @@ def test_validate_lists_what_is_wrong(recorded: Path) -> None:
     done = command("validate")
 
     assert done.code == 1
-    assert "locales/de.json:2: berth [DRIFT] the text differs from the recorded one" in done.err
-    assert "locales/de.json:2: berth [PLACEHOLDER]" in done.err
-    assert "locales/de.json: leave [MISSING_UNIT] it is not in the file" in done.err
-    assert "2 of 3 units fail" in done.err
-    assert "next: pytest-regen adopt locales/de.json" in done.err
+    assert "locales/de.json:2: berth [DRIFT] the text differs from the recorded one" in done.told
+    assert "locales/de.json:2: berth [PLACEHOLDER]" in done.told
+    assert "locales/de.json: leave [MISSING_UNIT] it is not in the file" in done.told
+    assert "2 of 3 units fail" in done.told
+    assert "next: pytest-regen adopt locales/de.json" in done.told
 
 
 @pytest.mark.usefixtures("recorded")
@@ -204,7 +204,7 @@ def test_regenerate_everything_is_confirmed() -> None:
     done = command("regenerate", FILE)
 
     assert done.code == 2
-    assert "add --yes, or name units with --unit" in done.err
+    assert "add --yes, or name units with --unit" in done.told
 
 
 def test_an_edit_is_kept_or_dropped(recorded: Path, model: Emulator) -> None:
@@ -230,34 +230,36 @@ def test_restore_names_a_unit() -> None:
     done = command("restore", FILE)
 
     assert done.code == 2
-    assert "restore does not say which unit" in done.err
+    assert "restore does not say which unit" in done.told
 
 
 def test_forget_what_nothing_asks_for(recorded: Path) -> None:
     """A key that the English file has no longer."""
     write_json(recorded / "locales/en.json", {"berth": ENGLISH["berth"]})
-    del sys.modules["regen_kinds"]  # Its strings are cached; each command is a process of its own.
-    assert "[ORPHAN]" in command("validate").err
+    sys.modules.pop(
+        "regen_kinds", None
+    )  # Its strings are cached; each command is a process of its own.
+    assert "[ORPHAN]" in command("validate").told
 
     done = command("forget", FILE)
 
     assert done.code == 0, done.err
     assert german(recorded) == {"berth": GERMAN["berth"]}
-    assert "[ORPHAN]" not in command("validate").err
-    assert "everything in it is asked for" in command("forget", FILE).err
+    assert "[ORPHAN]" not in command("validate").told
+    assert "everything in it is asked for" in command("forget", FILE).told
 
 
 def test_an_exception_in_a_kind_is_exit_2(recorded: Path) -> None:
     """With the user's traceback."""
     path = recorded / "regen_kinds.py"
     path.write_text(path.read_text("utf-8").replace("if want !=", "if unknown !="), "utf-8")
-    sys.modules.pop("regen_kinds")
+    sys.modules.pop("regen_kinds", None)
 
     done = command("validate")
 
     assert done.code == 2
-    assert "[KIND_ERROR] German.check raised NameError" in done.err
-    assert "NameError: name 'unknown' is not defined" in done.err
+    assert "[KIND_ERROR] German.check raised NameError" in done.told
+    assert "NameError: name 'unknown' is not defined" in done.told
 
 
 def test_no_key_is_exit_3(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +282,7 @@ def test_commands_name_files_from_where_they_run(
     done = command("validate", "de.json")
 
     assert done.code == 1
-    assert "next: pytest-regen adopt de.json" in done.err
+    assert "next: pytest-regen adopt de.json" in done.told
 
 
 def test_conflict_markers_name_the_unit_and_the_command(recorded: Path) -> None:
@@ -293,9 +295,9 @@ def test_conflict_markers_name_the_unit_and_the_command(recorded: Path) -> None:
     done = command("validate")
 
     assert done.code == 1
-    assert "berth [CONFLICT] git could not join two versions of locales/de.json" in done.err
-    assert 'theirs: "Platz {number}"' in done.err
-    assert "pytest-regen rebuild locales/de.json" in done.err
+    assert "berth [CONFLICT] git could not join two versions of locales/de.json" in done.told
+    assert 'theirs: "Platz {number}"' in done.told
+    assert "pytest-regen rebuild locales/de.json" in done.told
     assert command("rebuild", FILE).code == 0
     assert german(recorded) == GERMAN
     assert command("validate").code == 0
@@ -308,7 +310,8 @@ def test_status_has_a_line_per_unit(recorded: Path) -> None:
     done = command("status")
 
     assert done.code == 0
-    first, *lines, total, following = done.err.splitlines()
+    first, *lines, written, total, following = done.out.splitlines()
+    assert written == "units written: 3 by claude-opus-5"
     assert first == FILE
     assert total.startswith(
         "1 unit missing, 1 edited by hand, 1 that nothing asks for: 1 to ask, about "
@@ -316,9 +319,9 @@ def test_status_has_a_line_per_unit(recorded: Path) -> None:
     assert following == f"  next: pytest-regen generate {FILE}"
     cells = [line.split() for line in lines]
     assert [cell[:3] for cell in cells] == [
-        ["berth", "DRIFT", "hand"],
-        ["mooring", "MISSING_UNIT", "hand"],
-        ["leave", "ok", "hand"],
+        ["berth", "DRIFT", "claude-opus-5"],
+        ["mooring", "MISSING_UNIT", "claude-opus-5"],
+        ["leave", "ok", "claude-opus-5"],
         ["extra", "ORPHAN", "-"],
     ]
     assert cells[0][4:] == ["text", "1"]
@@ -333,7 +336,7 @@ def test_status_as_json(recorded: Path) -> None:
     (report,) = done.json["files"]
     (unit,) = report["units"]
     assert (unit["state"], unit["codes"]) == ("DRIFT", ["DRIFT", "PLACEHOLDER"])
-    assert (unit["model"], unit["attempt"]) == ("hand", 1)
+    assert (unit["model"], unit["attempt"]) == ("claude-opus-5", 1)
 
 
 def test_status_of_a_store(here: Path) -> None:
@@ -388,7 +391,7 @@ def test_what_a_kind_prints_stays_out_of_the_json(recorded: Path) -> None:
     done = command("validate", "--json")
 
     assert done.json["files"][0]["ok"]
-    assert "loaded" in done.err
+    assert "loaded" in done.told
 
 
 @pytest.mark.parametrize("verb", ["rebuild", "forget"])
@@ -490,7 +493,7 @@ def test_a_whole_file_that_is_absent_is_generated(
     with emulated(monkeypatch, lambda _: "Dear all"):
         done = command("generate", "mails/lost.txt")
 
-    assert "file [MISSING_UNIT] mails/lost.txt is not there" in gate.err
-    assert gate.err.endswith("  next: pytest-regen generate mails/lost.txt\n")
+    assert "file [MISSING_UNIT] mails/lost.txt is not there" in gate.told
+    assert gate.told.endswith("  next: pytest-regen generate mails/lost.txt\n")
     assert done.code == 0, done.err
     assert (here / "mails/lost.txt").read_text("utf-8") == "Dear all\n"

@@ -14,8 +14,8 @@ def test_a_clean_store_is_fine(good: Path) -> None:
     """One line for people on stderr, nothing on stdout, exit code 0."""
     ran = command("validate", good)
 
-    assert (ran.code, ran.out) == (0, "")
-    assert ran.err == f"{good}: 3 types, no errors\n  next: pytest\n"
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.told == f"{good}: 3 types, no errors\n  next: pytest\n"
 
 
 def test_issues_are_listed_by_line(broken: Path) -> None:
@@ -24,9 +24,9 @@ def test_issues_are_listed_by_line(broken: Path) -> None:
 
     source = broken / "ProjectDataObject.cs"
     assert ran.code == 1
-    assert f"{source}: Owner page 1 [MISSING_FIELD] field 'name' is missing" in ran.err
-    assert f"{source}:32: Owner page 1 [PHANTOM_FIELD] 'Owner' has no field 'nmae'" in ran.err
-    assert ran.err.endswith(
+    assert f"{source}: Owner page 1 [MISSING_FIELD] field 'name' is missing" in ran.told
+    assert f"{source}:32: Owner page 1 [PHANTOM_FIELD] 'Owner' has no field 'nmae'" in ran.told
+    assert ran.told.endswith(
         f"{broken}: 1 of 3 types has errors\n"
         f"  next: pytest-regen regenerate {broken} --from-errors\n"
     )
@@ -36,9 +36,9 @@ def test_by_type_shows_only_types_with_issues(broken: Path) -> None:
     """Issues stand below their type; clean types are a number."""
     ran = command("validate", broken, "--by-type")
 
-    assert "Owner: 2 errors\n  MISSING_FIELD field 'name' is missing (page 1)\n" in ran.err
-    assert "2 types clean" in ran.err
-    assert "State" not in ran.err
+    assert "Owner: 2 errors\n  MISSING_FIELD field 'name' is missing (page 1)\n" in ran.told
+    assert "2 types clean" in ran.told
+    assert "State" not in ran.told
 
 
 def test_json_has_the_documented_shape(broken: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_damaged_store_is_told_with_its_file(good: Path) -> None:
     ran = command("validate", good)
 
     assert ran.code == 2
-    assert ran.err.startswith(f"error: {good / 'pages.json'}, at line 1")
-    assert "  next: restore the file from version control" in ran.err
+    assert ran.told.startswith(f"error: {good / 'pages.json'}, at line 1")
+    assert "  next: restore the file from version control" in ran.told
 
 
 def test_types_of_a_real_store_are_all_there(good: Path) -> None:
@@ -144,7 +144,7 @@ def test_an_edit_by_hand_is_kept_not_regenerated(good: Path) -> None:
     ran = command("validate", good)
 
     assert ran.code == 1
-    assert f"next: pytest-regen adopt {good} --type Owner" in ran.err
+    assert f"next: pytest-regen adopt {good} --type Owner" in ran.told
 
 
 def test_without_folders_the_configured_stores_are_validated(
@@ -161,8 +161,8 @@ def test_without_folders_the_configured_stores_are_validated(
     ran = command("validate", "--no-write")
 
     assert ran.code == 0
-    assert f"../{good}: 3 types, no errors" in ran.err
-    assert "../other/GET_b: 3 types, no errors" in ran.err
+    assert f"../{good}: 3 types, no errors" in ran.told
+    assert "../other/GET_b: 3 types, no errors" in ran.told
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_every_file_that_pytest_reads_can_name_them(
 
     ran = command("validate", "--no-write")
 
-    assert (ran.code, f"../{good}: 3 types, no errors" in ran.err) == (0, True)
+    assert (ran.code, f"../{good}: 3 types, no errors" in ran.told) == (0, True)
 
 
 def test_a_broken_file_of_settings_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_a_broken_file_of_settings_is_told(here: Path, monkeypatch: pytest.Monke
     ran = command("validate", "--no-write")
 
     assert ran.code == 2
-    assert "tox.ini cannot be read" in ran.err
+    assert "tox.ini cannot be read" in ran.told
 
 
 @pytest.mark.parametrize("configured", ["", "none/*"])
@@ -210,9 +210,9 @@ def test_a_gate_without_stores_is_wrong_usage(here: Path, configured: str) -> No
     ran = command("validate")
 
     assert ran.code == 2
-    assert "regen_stores" in ran.err
-    assert "pytest-regen generate" in ran.err
-    assert str(here) not in ran.err
+    assert "regen_stores" in ran.told
+    assert "pytest-regen generate" in ran.told
+    assert str(here) not in ran.told
 
 
 def test_a_folder_of_stores_is_all_of_them(here: Path, broken: Path) -> None:
@@ -231,16 +231,16 @@ def test_a_folder_without_a_store_is_told(here: Path) -> None:
 
     ran = command("validate", "empty")
 
-    assert (ran.code, ran.err.count("error: ")) == (2, 1)
-    assert "empty" in ran.err
+    assert (ran.code, ran.told.count("error: ")) == (2, 1)
+    assert "empty" in ran.told
 
 
 def test_places_are_shown_from_where_the_user_stands(here: Path, broken: Path) -> None:
     """However long the path that was given."""
     ran = command("validate", here / broken, "--no-write")
 
-    assert f"\n{broken / 'ProjectDataObject.cs'}:" in f"\n{ran.err}"
-    assert str(here) not in ran.err
+    assert f"\n{broken / 'ProjectDataObject.cs'}:" in f"\n{ran.told}"
+    assert str(here) not in ran.told
 
 
 @pytest.mark.usefixtures("api")
@@ -259,12 +259,12 @@ def test_a_store_that_is_older_than_its_document_fails_in_ci(
 
     assert warned.code == 0
     told = "KiteDataObject [STALE] api.json has changed since 'KiteDataObject' was generated: "
-    assert f"warning: {told}span is changed\n" in warned.err
-    assert warned.err.endswith(
+    assert f"warning: {told}span is changed\n" in warned.told
+    assert warned.told.endswith(
         f"2 types, no errors; 1 is older than the document, which fails in CI\n{update}"
     )
     assert failed.code == as_json.code == 1
-    assert failed.err.endswith(f"2 types, no errors, but 1 is older than the document\n{update}")
+    assert failed.told.endswith(f"2 types, no errors, but 1 is older than the document\n{update}")
     (told,) = as_json.json["stores"]
     assert (told["ok"], told["types"][0]["errors"]) == (False, [])
     assert [issue["severity"] for issue in told["types"][0]["warnings"]] == ["warning"]
@@ -281,11 +281,11 @@ def test_the_project_chooses_what_staleness_does(document: Path, here: Path) -> 
     assert command("validate", store).code == 1
     (here / "pytest.ini").write_text("[pytest]\nregen_stale = ignore\n", "utf-8")
     ignored = command("validate", store)
-    assert (ignored.code, "STALE" in ignored.err) == (0, False)
+    assert (ignored.code, "STALE" in ignored.told) == (0, False)
     (here / "pytest.ini").write_text("[pytest]\nregen_stale = maybe\n", "utf-8")
     wrong = command("validate", store)
     assert wrong.code == 2
-    assert "regen_stale = maybe: must be one of auto, fail, warn, ignore" in wrong.err
+    assert "regen_stale = maybe: must be one of auto, fail, warn, ignore" in wrong.told
 
 
 @pytest.mark.usefixtures("api")
@@ -299,13 +299,13 @@ def test_another_file_of_the_document_makes_a_store_stale(document: Path, here: 
     (here / "kite.json").write_text(json.dumps(kite), "utf-8")
     command("generate", document, "GET /kites")
     store = Path("generated", "GET_kites")
-    assert "STALE" not in command("validate", store).err
+    assert "STALE" not in command("validate", store).told
 
     change(here / "kite.json")
 
     assert (
         "[STALE] kite.json has changed since 'KiteDataObject' was generated: span"
-        in command("validate", store).err
+        in command("validate", store).told
     )
 
 
@@ -315,7 +315,7 @@ def test_staleness_says_what_changed_and_has_one_command(document: Path) -> None
     command("generate", document, "GET /kites", "--provider", "template")
     document.write_text(document.read_text("utf-8").replace('"span"', '"width"'), "utf-8")
 
-    told = command("validate", "generated/GET_kites").err
+    told = command("validate", "generated/GET_kites").told
 
     assert "was generated: span is gone, width is new\n" in told
     assert "    generate rewrites what changed; --regen does not mend this\n" in told

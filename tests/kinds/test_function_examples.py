@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sandbox_levels import use_level
 
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions import Function, function_kinds
@@ -172,6 +173,46 @@ def test_the_line_that_raised_is_named(told: dict[str, tuple[Issue, ...]]) -> No
     """It counts from the first of the code, as the model wrote it."""
     assert told["raises"][0].line == 2
     assert told["says_otherwise"][0].line == 1
+
+
+KILLERS = {
+    "kills": (">>> kills(1)\n1", "os.kill(os.getppid(), signal.SIGKILL)\nreturn x"),
+    "kills_all": (">>> kills_all(0)\n0\n>>> kills_all(1)\n1", "x and os.kill(-1, 9)\nreturn x"),
+    "forks": (
+        ">>> forks(1)\n1",
+        "for _ in range(60):\n    os.fork() or time.sleep(9)\ntime.sleep(1)\nreturn x",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "names"),
+    [
+        # Without a namespace of their own, all processes of the user would go.
+        ("process", ["kills", "forks"]),
+        # The first process of a namespace cannot be killed from within: it does no harm.
+        ("namespace", ["forks"]),
+        ("bwrap", ["kills", "kills_all", "forks"]),
+        ("bwrap", ["kills_all"]),
+        ("bwrap", ["forks"]),
+    ],
+)
+def test_who_ends_what_watches_it_is_named(
+    level: sandbox.Level, names: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its example; the units beside it are judged as ever, and the module is not blamed."""
+    use_level(level, monkeypatch)
+    units = {"first": (">>> first(1)\n1", "return x")} if len(names) > 1 else {}
+    units |= {name: KILLERS[name] for name in names}
+    units |= {"last": (">>> last(1)\n1", "return x")} if len(names) > 1 else {}
+    head = "import os\nimport signal\nimport time\n\ncalls = []\n"
+
+    found = issues(kind_of(tmp_path), write(tmp_path, units, head=head))
+
+    assert {name for name, told in found.items() if told} == {*names}
+    for name in names:
+        (issue,) = found[name]
+        assert (issue.code, f"{name}(1)" in issue.message) == ("DOCTEST", True)
 
 
 def test_what_does_not_end_is_named(told: dict[str, tuple[Issue, ...]]) -> None:

@@ -9,8 +9,11 @@ from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import FunctionRegion, read_module
 
 MODULE = '''\
+import gzip
+import os
 import re
 from datetime import date
+from pathlib import Path
 
 from acme import models
 
@@ -78,6 +81,8 @@ def found(
         "import yaml, pluggy\nreturn yaml, pluggy",
         "from os.path import join\nimport shutil\nreturn join, shutil",
         "return open(text).read() + open(text, 'rb').read()",
+        "return Path(text).open().read() or Path(text).open('rb') or gzip.open(text, 'rt')",
+        "return text.replace('a', 'b') or os.path.join(text) or os.listdir(text)",
         "match text:\n    case str() as found:\n        return found",
         "return super().tell(text), __class__",
         'return """a\nb"""',
@@ -103,12 +108,20 @@ def test_good_code(root: Path, code: str) -> None:
         ("x = 1\nreturn [hands for _ in text]", "2 UNDEFINED_NAME: hands is not defined"),
         ("import requests", "1 NOT_ALLOWED: imports requests, which is neither"),
         ("\nimport subprocess", "2 NOT_ALLOWED: imports subprocess, which starts processes"),
-        ("from os import system", "1 NOT_ALLOWED: imports os, which reaches files"),
+        ("from signal import alarm", "1 NOT_ALLOWED: imports signal, which changes the whole"),
         ("from urllib import request", "1 NOT_ALLOWED: imports urllib.request, which uses the"),
         ("return eval(text)", "1 NOT_ALLOWED: uses eval, which runs text as code"),
         ("run = exec\nrun(text)", "1 NOT_ALLOWED: uses exec"),
         ("open(text, 'w')", "1 NOT_ALLOWED: opens a file for writing"),
         ("open(text, mode=text)", "1 NOT_ALLOWED: opens a file for writing"),
+        ("Path(text).write_text('')", "1 NOT_ALLOWED: changes files by write_text"),
+        ("x = 1\nPath(text).write_bytes(b'')", "2 NOT_ALLOWED: changes files by write_bytes"),
+        ("Path(text).unlink()", "1 NOT_ALLOWED: changes files by unlink"),
+        ("return Path(text).open('w')", "1 NOT_ALLOWED: opens a file for writing"),
+        ("return Path(text).open(mode='r+b')", "1 NOT_ALLOWED: opens a file for writing"),
+        ("return gzip.open(text, 'ab')", "1 NOT_ALLOWED: opens a file for writing"),
+        ("os.replace(text, 'b')", "1 NOT_ALLOWED: changes files by replace"),
+        ("return os.makedirs(text)", "1 NOT_ALLOWED: changes files by makedirs"),
         ("return Clock.tell.__doc__", "1 NOT_ALLOWED: reads __doc__"),
         ("return " + "(" * 3000, "SYNTAX"),
         ("x = 1 \x00", "SYNTAX"),

@@ -178,7 +178,8 @@ def test_only_what_a_user_wrote_makes_a_translation_stale(tmp_path: Path) -> Non
     """The text, its description and the settings are inputs; our own wording is none."""
     kind = kind_for(tmp_path, {"a": "x"}, style="Say du.", keep=["B", "A"])
 
-    assert kind.inputs(Unit("a", tmp_path / "de.json", "", "", kind)) == ["x", ""]
+    unit = Unit("a", tmp_path / "de.json", "", "", kind)
+    assert list(kind.inputs(unit).values()) == ["x", ""]
     assert kind.settings == {"style": "Say du.", "keep": ["A", "B"]}
     assert kind.system_inputs == ""
 
@@ -221,7 +222,7 @@ def test_descriptions_of_arb_files_are_part_of_the_prompt(tmp_path: Path) -> Non
 
     assert list(kind.units(unit.path)) == ["go"]
     assert 'into Portuguese (pt-BR).\n\nKey: "go"\nNote: "a button"' in kind.prompt(unit)
-    assert kind.inputs(unit) == ["Go", "a button"]
+    assert kind.inputs(unit) == {"the source text": "Go", "its note": "a button"}
     assert list(kind.region.find('{"@@locale": "pt", "go": "Ir", "@x": {"a": "b"}}')) == ["go"]
 
 

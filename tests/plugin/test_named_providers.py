@@ -24,7 +24,7 @@ def broken(pytester: pytest.Pytester) -> UnitProject:
     """Return a project with a translation that lacks its placeholder."""
     project = UnitProject(pytester)
     project.write(german=BROKEN)
-    return project.adopted()
+    return project.recorded()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_heal_is_recorded_and_replayed(
 
     monkeypatch.delenv("OPENAI_API_KEY")
     project.write(german=BROKEN)
-    project.adopted()
+    project.recorded()
     replayed = project.run("--regen", "--regen-only", "locales/de.json::berth")
 
     replayed.stdout.fnmatch_lines(["*1 regenerated*"])
@@ -80,3 +80,54 @@ def test_what_to_do_next_names_the_provider_and_its_key(
     without_key.stdout.fnmatch_lines(["*OPENAI_API_KEY*--regen-provider openai:gpt-5*"])
     assert two.ret == pytest.ExitCode.USAGE_ERROR
     two.stderr.fnmatch_lines(["*contradict each other*"])
+
+
+def test_a_recording_of_another_service_is_replayed_with_that(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cassette names it; nobody who is paid is proposed in its place."""
+    project = broken(pytester)
+    with chat_service(Said(GERMAN["berth"])) as service:
+        monkeypatch.setenv("OLLAMA_HOST", service.address)
+        project.run(*HEAL, "--regen-provider", "ollama:qwen3:8b")
+    project.write(german=BROKEN)
+    project.recorded()
+
+    replayed = project.run("--regen")
+
+    replayed.stdout.fnmatch_lines(
+        [
+            "  nothing was sent: it is recorded with ollama:qwen3:8b",
+            "next: pytest locales/de.json::berth --regen --regen-provider ollama:qwen3:8b",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "where"),
+    [
+        (("--regen-provider", "olama:x"), "", "--regen-provider"),
+        ((), 'provider = "olama:x"\n', "?tool.pytest-regen? provider"),
+    ],
+)
+def test_a_misspelt_service_is_told_where_it_stands(
+    options: tuple[str, ...],
+    table: str,
+    where: str,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the near match, and before any key is asked for."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    project = broken(pytester)
+    project.settings(SETTINGS + table)
+
+    result = project.run(*HEAL, *options)
+
+    result.stdout.fnmatch_lines(
+        [
+            f"  {where} 'olama:x' names no provider",
+            "  did you mean ollama:x? there is no module 'olama'",
+            "next: write it as ollama:x",
+        ]
+    )

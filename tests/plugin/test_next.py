@@ -4,11 +4,13 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from plugin_project import Project, emulated
 from store_factory import GOOD, MISSPELT
 
+from pytest_regen.emulator import EmulatedReply
 from pytest_regen.stores import RegenStore
 
 STORE = "generated/GET_v1_projects"
@@ -120,7 +122,7 @@ def test_commands_and_paths_hold_where_the_user_stands(
 def test_what_a_repair_wrote_is_named_with_its_recording(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What follows shows new files too, where git can be asked."""
+    """What follows shows what changed in the source, where git can be asked."""
     project.broken()
     (project.path / ".git").mkdir()
     cassette = f"cassettes/regen/{Path(STORE).name}/Owner.yaml"
@@ -129,7 +131,7 @@ def test_what_a_repair_wrote_is_named_with_its_recording(
         healed = project.run("--regen", "--regen-record", "once")
 
     healed.stdout.fnmatch_lines([f"changed: {STORE}*pages.json*, {cassette}"])
-    assert told_next(healed) == f"git status {STORE} {cassette}"
+    assert told_next(healed) == f"git diff {STORE}"
     assert (project.path / cassette).is_file()
 
 
@@ -144,13 +146,12 @@ def test_what_was_not_sent_says_why(project: Project, monkeypatch: pytest.Monkey
     replayed.stdout.fnmatch_lines(
         [
             "*nothing was sent: --regen alone replays recordings, and there is none for this",
-            f"*to ask the model and record: pytest {STORE}::Owner --regen --regen-record once",
         ]
     )
     keyless.stdout.fnmatch_lines(
         [
             f"not regenerated: {STORE}::Owner",
-            "*no API key is set (ANTHROPIC_API_KEY), so that nothing was sent",
+            "*nothing was sent: ANTHROPIC_API_KEY is not set",
             "*to ask another model: --regen-provider openai:MODEL or ollama:MODEL",
         ]
     )
@@ -259,3 +260,72 @@ def test_a_unit_is_named_as_it_was_printed(
     result = project.run(f"../{STORE}", "--regen", "--regen-only", f"../{STORE}::Owner")
 
     assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+
+
+def test_all_that_lacks_a_recording_is_one_command(project: Project) -> None:
+    """The reason is said once, for all of them, and one run of all records them."""
+    for name in ("GET_a", "GET_b", "GET_c"):
+        project.broken(name)
+
+    result = project.run("--regen", "-k", "Owner", "--regen-model", "claude-opus-5")
+
+    of_all = "pytest -k Owner --regen --regen-record once --regen-model claude-opus-5"
+    assert told_next(result) == of_all
+    lines = [line for line in result.outlines if line.startswith(("still failing", "  nothing"))]
+    assert lines == [
+        (
+            "still failing: generated/GET_a::Owner, generated/GET_b::Owner, generated/GET_c::Owner "
+            "[cassette_miss]"
+        ),
+        "  nothing was sent: --regen alone replays recordings, and there is none for this",
+    ]
+
+
+def test_next_keeps_the_model_and_is_the_only_command(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed is not offered as a replay beside it."""
+    project.broken()
+    wrong = [GOOD["Owner", 1].replace('("name")', f'("{word}")') for word in ("nam", "na")]
+    answers = iter(wrong)
+    heal = ("--regen", "--regen-record=rewrite", "--regen-model", "claude-opus-5")
+    with emulated(monkeypatch, lambda _: next(answers)):
+        result = project.run(*heal)
+
+    again = told_next(result)
+    assert "--regen-record new_episodes --regen-model claude-opus-5" in again
+    result.stdout.fnmatch_lines([f"  next:          {again}"])
+    result.stdout.no_fnmatch_line("*regenerate:  *")
+
+
+def test_another_model_of_the_service_that_was_named(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--regen-model`` beside a service and its model would be refused."""
+    project.broken()
+    project.pytester.makeconftest("")
+    with emulated(monkeypatch, lambda _: EmulatedReply("", stop_reason="refusal")):
+        provider = ("--regen-provider", "anthropic:claude-opus-5")
+        result = project.run("--regen", "--regen-record=once", *provider)
+
+    assert told_next(result).endswith("--regen-provider anthropic:MODEL")
+
+
+def test_a_recording_of_another_model_is_replayed_with_that(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cassette knows who answered; nobody else is asked, and no key is needed."""
+    project.broken()
+    named = "anthropic:claude-opus-5"
+    with emulated(monkeypatch, owner):
+        project.run("--regen", "--regen-record=once", "--regen-provider", named)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    rmtree(project.path / "generated")
+    project.broken()
+
+    replayed = project.run("--regen")
+    healed = follow(project, told_next(replayed))
+
+    replayed.stdout.fnmatch_lines([f"  nothing was sent: it is recorded with {named}"])
+    assert told_next(replayed) == f"pytest {STORE}::Owner --regen --regen-provider {named}"
+    assert healed.parseoutcomes() == {"regenerated": 1}

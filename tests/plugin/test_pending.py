@@ -42,7 +42,7 @@ def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitPro
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     made = UnitProject(pytester)
     made.write(german={**GERMAN, "berth": "Liegeplatz"})
-    return made.adopted()
+    return made.recorded()
 
 
 def test_a_unit_that_would_be_healed_waits(

@@ -1,11 +1,15 @@
 """A run in which code was executed says how far it was kept apart."""
 
 import json
+import re
 import sys
 
 import pytest
+from command_line import command
+from function_project import FunctionProject
+from sandbox_levels import use_level
 
-from pytest_regen.sandbox.levels import LEVELS, VARIABLE
+from pytest_regen.sandbox.levels import LEVELS, VARIABLE, Level
 
 KIND = """
 from pytest_regen import Kind, regions, sandbox
@@ -71,3 +75,98 @@ def test_a_level_that_does_not_work_fails_the_unit_in_plain_words(
 
     assert result.parseoutcomes() == {"failed": 2}
     result.stdout.fnmatch_lines(["*REGEN_SANDBOX=castle is no level of the sandbox*"])
+
+
+@pytest.fixture
+def functions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FunctionProject:
+    """A project with one function, which was recorded at the weakest level."""
+    monkeypatch.setenv(VARIABLE, "process")
+    project = FunctionProject(pytester)
+    project.write("")
+    return project
+
+
+FELL = "code was run in the sandbox process, and {} says bwrap; next: install what bwrap needs (b*"
+
+
+@pytest.mark.parametrize("args", [[], ["-n", "1"]], ids=["alone", "in a worker"])
+def test_a_level_that_fell_is_no_secret(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    """CI fails and says both ways out; elsewhere it is a note."""
+    (functions.pytester.path / ".regen" / "sandbox").write_text("bwrap\n", "utf-8")
+
+    here = functions.pytester.runpytest(*args)
+    monkeypatch.setenv("CI", "true")
+    in_ci = functions.pytester.runpytest(*args)
+
+    assert (here.ret, in_ci.ret) == (0, 1)
+    line = FELL.format(".regen/sandbox")
+    here.stdout.fnmatch_lines([f"note: {line}"])
+    in_ci.stdout.fnmatch_lines([f'exit 1: {line} or accept less: sandbox = "process" in ?tool*'])
+
+
+@pytest.mark.parametrize(
+    ("remembered", "setting", "code"),
+    [
+        ("bwrap\n", "process", 0),
+        ("", "bwrap", 1),
+        ("<<<<<<< a\nprocess\n=======\nbwrap\n>>>>>>> b\n", None, 1),
+        ("castle\n", None, 0),
+    ],
+)
+def test_the_settings_say_what_is_enough(
+    functions: FunctionProject,
+    monkeypatch: pytest.MonkeyPatch,
+    remembered: str,
+    setting: str | None,
+    code: int,
+) -> None:
+    """Less than was used before, or more; without a word of theirs the strongest so far counts."""
+    (functions.pytester.path / ".regen" / "sandbox").write_text(remembered, "utf-8")
+    if setting:
+        with (functions.pytester.path / "pyproject.toml").open("a", encoding="utf-8") as file:
+            file.write(f'sandbox = "{setting}"\n')
+    monkeypatch.setenv("CI", "true")
+
+    result = functions.pytester.runpytest()
+
+    assert result.ret == code
+    assert ("says bwrap" in str(result.stdout)) == bool(code)
+
+
+def test_the_level_is_remembered_and_never_lowered(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what is recorded; the weakest level needs no word."""
+    file = functions.pytester.path / ".regen" / "sandbox"
+    before = file.exists()
+    said = []
+    changes: list[tuple[Level, str]] = [
+        ("namespace", "return 0 + int("),
+        ("process", "return 1 * int("),
+    ]
+    for level, code in changes:
+        text = functions.module.read_text("utf-8")
+        functions.module.write_text(re.sub(r"return .*?int\(", code, text), "utf-8")
+        use_level(level, monkeypatch)
+        assert "adopted" in command("adopt", functions.module).err
+        said.append(file.read_text("utf-8"))
+
+    assert not before
+    assert said == ["namespace\n", "namespace\n"]
+
+
+def test_a_verdict_that_is_kept_is_one_of_its_level(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a weaker level than works now does not count; one of a stronger level does."""
+    levels: list[Level] = ["process", "namespace", "process"]
+    told = []
+    for wanted in levels:
+        use_level(wanted, monkeypatch)
+        result = functions.pytester.runpytest("--regen-report=report.json")
+        report = json.loads((functions.pytester.path / "report.json").read_text("utf-8"))
+        told.append((report["run"]["sandbox"], "sandbox: " in str(result.stdout)))
+
+    assert told == [("process", False), ("namespace", True), ("namespace", False)]

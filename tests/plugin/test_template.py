@@ -201,4 +201,4 @@ def test_a_provider_that_is_none_is_told(project: Project) -> None:
     result = project.run("--regen", "--regen-provider", "templates")
 
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*--provider 'templates' names no provider*"])
+    result.stdout.fnmatch_lines(["*--regen-provider 'templates' names no provider*"])

@@ -98,6 +98,153 @@ def test_a_failure_of_the_process_at_hand_asks_nobody(
 
     assert result.parseoutcomes() == {"passed": 1, "failed": 1}
     result.stdout.fnmatch_lines(["*it passes in a process of its own: the unit is not at fault"])
+    result.stdout.no_fnmatch_line("next: *")
+
+
+COUNTED = """
+from pathlib import Path
+
+
+@pytest.mark.regen(unit=UNIT)
+def test_hours():
+    with Path("called").open("a") as calls:
+        calls.write("x")
+    assert minutes("2h") == 120
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--regen-record=once",), "*nothing was sent: ANTHROPIC_API_KEY is not set"),
+        ((), "*nothing was sent: --regen alone replays recordings*"),
+        (("--regen-record=once", "--regen-provider", "openai:x"), "*OPENAI_API_KEY is not set"),
+    ],
+)
+def test_nothing_is_tried_where_nobody_can_answer(
+    functions: FunctionProject,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    told: str,
+) -> None:
+    """The test is called once, and in no process of its own; with a recording it is replayed."""
+    functions.write(COUNTED)
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    result = functions.pytester.runpytest_inprocess("test_times.py", "--regen", *options)
+
+    result.stdout.fnmatch_lines([told])
+    assert (functions.pytester.path / "called").read_text("utf-8") == "x"
+
+
+def test_a_replay_needs_no_key(functions: FunctionProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever mode is asked for: what is recorded answers."""
+    functions.write(COUNTED)
+    broken = functions.module.read_text("utf-8")
+    with emulated(monkeypatch, lambda _: GOOD):
+        functions.run()
+    functions.module.write_text(broken, "utf-8")
+    functions.pytester.run(sys.executable, "-m", "pytest_regen", "adopt", "src/acme/times.py")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delitem(sys.modules, "acme.times", raising=False)
+
+    assert functions.run().parseoutcomes() == {"regenerated": 1}
+
+
+def test_only_the_module_that_a_test_uses_is_named(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one that was healed in the same run has nothing to do with it."""
+    functions.write(HOURS)
+    functions.module.with_name("other.py").write_text(MODULE, "utf-8")
+    functions.pytester.makepyfile(
+        test_other="""
+        import pytest
+        from acme import other
+
+        @pytest.mark.regen(unit="src/acme/other.py::minutes")
+        def test_other():
+            assert other.minutes("2h") == 120
+        """
+    )
+    functions.pytester.run(sys.executable, "-m", "pytest_regen", "adopt", "src/acme/other.py")
+    monkeypatch.delitem(sys.modules, "acme.other", raising=False)
+
+    with emulated(monkeypatch, lambda _: GOOD):
+        result = functions.pytester.runpytest_inprocess(
+            "test_other.py", "test_times.py", "--regen", "--regen-record=once"
+        )
+
+    named = [line for line in result.outlines if line.startswith("passed in a process")]
+    new = "passed in a process of its own, with the new src/acme/times.py"
+    assert named == [f"{new}: test_times.py::test_hours[2h]"]
+
+
+KEEPS = """
+import atexit
+import threading
+import time
+from pathlib import Path
+
+
+def keep(place: str) -> None:
+    Path(place).write_text("kept")
+"""
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "keep('test_times.py')",
+        pytest.param("keep('new.py')", marks=pytest.mark.sweep),
+        pytest.param("Path('test_times.py').replace('gone.py')", marks=pytest.mark.sweep),
+        pytest.param("atexit.register(Path('test_times.py').unlink)"),
+        pytest.param(
+            "threading.Timer(0, Path('test_times.py').unlink).start()\n    time.sleep(0.1)",
+            marks=pytest.mark.sweep,
+        ),
+    ],
+)
+def test_a_candidate_changes_nothing_of_the_project(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    """Whichever way its code takes, now or later: nothing is written, and the answer not kept."""
+    functions.write(HOURS, module=KEEPS + MODULE, addopts="-k 2h")
+    before = {path: path.read_bytes() for path in functions.pytester.path.glob("*.py")}
+
+    requests: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> str:
+        requests.append(asked(body))
+        return f"if 'PYTEST_VERSION' in os.environ:\n    {harm}\n{GOOD}"
+
+    with emulated(monkeypatch, answer):
+        result = functions.run("--regen-attempts=3")
+
+    assert result.parseoutcomes()["failed"] == 1
+    assert before == {path: path.read_bytes() for path in functions.pytester.path.glob("*.py")}
+    assert GOOD not in functions.module.read_text("utf-8")
+    assert "and no candidate may change the project" in requests[1]
+
+
+@pytest.mark.parametrize("by", ["the test", "the function"])
+def test_what_is_written_on_purpose_is_no_harm(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """By the test itself, or by the function as it was found."""
+    test = "    Path('out.txt').write_text('by the test')\n" if by == "the test" else ""
+    saving = "" if test else "keep('out.txt') if 'h' in text else None\n"
+    module = KEEPS + MODULE.replace(
+        "return int", f"{saving}    return int" if saving else "return int"
+    )
+    functions.write("from pathlib import Path\n" + HOURS + test, module=module, addopts="-k 2h")
+
+    with emulated(monkeypatch, lambda _: saving + GOOD):
+        result = functions.run()
+
+    assert result.parseoutcomes()["regenerated"] == 1
+    assert (functions.pytester.path / "out.txt").exists()
 
 
 @pytest.mark.sweep

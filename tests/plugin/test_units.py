@@ -23,7 +23,7 @@ def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitPro
 
 def test_each_unit_is_an_item(units: UnitProject) -> None:
     """With its file as the node, in the order of the kind."""
-    result = units.adopted().run("--collect-only", "-q")
+    result = units.recorded().run("--collect-only", "-q")
 
     assert result.stdout.lines[:3] == [f"locales/de.json::{name}" for name in ENGLISH]
 
@@ -32,7 +32,7 @@ def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
     """And says what to run."""
     units.write(german=WRONG)
 
-    result = units.adopted().run()
+    result = units.recorded().run()
 
     assert result.parseoutcomes() == {"passed": 2, "failed": 1}
     result.stdout.fnmatch_lines(
@@ -54,7 +54,7 @@ def test_a_recorded_unit_is_replayed_not_recorded_again(units: UnitProject) -> N
     recording.parent.mkdir(parents=True)
     recording.touch()
 
-    units.adopted().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
+    units.recorded().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_recorded_unit_is_replayed_not_recorded_again(units: UnitProject) -> N
 )
 def test_units_are_chosen_like_tests(units: UnitProject, args: list[str], passed: int) -> None:
     """By id, file, folder and word; with workers."""
-    result = units.adopted().run(*args)
+    result = units.recorded().run(*args)
 
     assert result.parseoutcomes()["passed"] == passed
 
@@ -87,7 +87,7 @@ def test_units_stand_beside_tests(units: UnitProject) -> None:
     """A test of the user's own runs as ever."""
     units.pytester.makepyfile("def test_it(): pass")
 
-    assert units.adopted().run().parseoutcomes() == {"passed": 4}
+    assert units.recorded().run().parseoutcomes() == {"passed": 4}
 
 
 def test_names_are_percent_encoded(units: UnitProject) -> None:
@@ -95,7 +95,7 @@ def test_names_are_percent_encoded(units: UnitProject) -> None:
     name = "a::b[c] 100%\n"
     units.write(english={name: "x"}, german={name: "x"})
 
-    listed = units.adopted().run("--collect-only", "-q").stdout.lines[0]
+    listed = units.recorded().run("--collect-only", "-q").stdout.lines[0]
 
     assert listed == "locales/de.json::a%3A%3Ab%5Bc%5D 100%25%0A"
     assert units.run(listed).parseoutcomes() == {"passed": 1}
@@ -167,7 +167,7 @@ def test_failing_units_heal_and_replay_offline(
     units.write(german=WRONG)
     broken = units.german_file.read_bytes()
     with emulated(monkeypatch, translate):
-        result = units.adopted().run("--regen", "--regen-record", "once")
+        result = units.recorded().run("--regen", "--regen-record", "once")
     assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
     assert units.german() == GERMAN
     result.stdout.fnmatch_lines(
@@ -181,7 +181,7 @@ def test_failing_units_heal_and_replay_offline(
     healed = units.german_file.read_bytes()
 
     units.german_file.write_bytes(broken)
-    units.adopted()
+    units.recorded()
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     result = units.run("--regen")
 
@@ -207,7 +207,7 @@ def test_workers_heal_units_of_one_file(
 
 def test_an_edit_by_hand_is_not_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told first, with what keeps and what drops it; nobody is asked."""
-    units.adopted().write(german=WRONG)
+    units.recorded().write(german=WRONG)
 
     with emulated(monkeypatch, translate) as emulator:
         result = units.run("--regen", "--regen-record", "once")
@@ -229,7 +229,7 @@ def test_a_stale_unit_fails_in_ci(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch, *, in_ci: bool, outcome: str
 ) -> None:
     """Elsewhere it is a warning that says so."""
-    units.adopted().write(english={**ENGLISH, "mooring": "Moor alongside"})
+    units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
     monkeypatch.setenv("CI", "true" if in_ci else "")
 
     result = units.run("locales/de.json::mooring")
@@ -260,7 +260,7 @@ def test_a_unit_that_fails_for_being_stale_is_asked_again(
         stale = "fail"
         """
     )
-    units.adopted().write(english={**ENGLISH, "mooring": "Moor alongside"})
+    units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
 
     with emulated(monkeypatch, lambda _: "Laengsseits anlegen"):
         result = units.run("--regen", "--regen-record", "once")
@@ -273,7 +273,7 @@ def test_a_warning_ends_with_what_it_was_about(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit that failed and was stale, too, is neither once it is regenerated."""
-    units.adopted().write(english={**ENGLISH, "mooring": "Moor at {number}"})
+    units.recorded().write(english={**ENGLISH, "mooring": "Moor at {number}"})
 
     with emulated(monkeypatch, lambda _: "Anlegen an {number}"):
         result = units.run("--regen", "--regen-record", "once")
@@ -308,7 +308,7 @@ def test_tone():
 
 def test_a_marked_test_heals_its_unit(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test passes with the candidate in the file; the ledger has it."""
-    units.adopted()
+    units.recorded()
     (units.path / "test_tone.py").write_text(MARKED, "utf-8")
 
     with emulated(monkeypatch, lambda _: "Ablegen um {time}") as emulator:
@@ -325,7 +325,7 @@ def test_a_candidate_that_does_not_help_is_taken_out(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is as it was, byte for byte."""
-    before = units.adopted().german_file.read_bytes()
+    before = units.recorded().german_file.read_bytes()
     (units.path / "test_tone.py").write_text(MARKED, "utf-8")
 
     with emulated(monkeypatch, lambda _: "Weg um {time}"):
@@ -418,7 +418,7 @@ def test_a_dry_run_says_what_would_be_asked(units: UnitProject) -> None:
     """And asks nobody."""
     units.write(german=WRONG)
 
-    result = units.adopted().run("--regen-dry-run")
+    result = units.recorded().run("--regen-dry-run")
 
     result.stdout.fnmatch_lines(["dry run: locales/de.json::berth: would ask for it, about * in"])
 
@@ -431,7 +431,7 @@ def test_a_run_that_changed_units_fails_in_ci(
     monkeypatch.setenv("CI", "true")
 
     with emulated(monkeypatch, translate):
-        result = units.adopted().run(
+        result = units.recorded().run(
             "--regen", "--regen-record", "once", "--regen-budget", "100000"
         )
 
@@ -461,7 +461,7 @@ def test_junit_has_a_case_per_unit(units: UnitProject) -> None:
     """With the place of the failure."""
     units.write(german=WRONG)
 
-    units.adopted().run("--junitxml=units.xml")
+    units.recorded().run("--junitxml=units.xml")
 
     text = (units.path / "units.xml").read_text("utf-8")
     assert 'name="berth"' in text
@@ -476,15 +476,16 @@ def test_a_project_without_kinds_is_not_asked(pytester: pytest.Pytester) -> None
 
 
 def test_what_many_units_share_is_counted(units: UnitProject) -> None:
-    """A catalogue that was there before is not a screen of warnings."""
+    """A catalogue that nobody asks for any more is not a screen of warnings."""
     strings = {f"text{n}": "Text" for n in range(40)}
-    units.write(english=strings, german=strings)
+    units.write(english={"berth": "Berth"}, german={"berth": "Platz", **strings})
 
     result = units.run("-q")
 
-    lines = [line for line in result.stdout.lines if "UNRECORDED" in line]
+    lines = [line for line in result.stdout.lines if "ORPHAN" in line]
+    assert lines[0].startswith("warning: locales/de.json::text0: ORPHAN: ")
     assert len(lines) == 6
-    assert lines[-1].startswith("warning: locales/de.json: 35 more: UNRECORDED: ")
+    assert lines[-1].startswith("warning: locales/de.json: 35 more: ORPHAN: ")
 
 
 def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,7 +507,7 @@ def test_units_stand_in_the_report(units: UnitProject) -> None:
     """With what is wrong, the place, and the next command."""
     units.write(german=WRONG)
 
-    units.adopted().run("--regen-report", "report.json")
+    units.recorded().run("--regen-report", "report.json")
 
     text = (units.path / "report.json").read_text("utf-8")
     (item,) = [one for one in json.loads(text)["items"] if one["id"].endswith("::berth")]
@@ -594,7 +595,7 @@ def test_the_next_of_a_unit_that_fails_mends_it(units: UnitProject) -> None:
 
     assert gate == "next: pytest-regen regenerate locales/de.json --from-errors"
     status = units.pytester.run(sys.executable, "-m", "pytest_regen", "status")
-    assert status.errlines[-1].strip() == gate
+    assert status.outlines[-1].strip() == gate
 
 
 def test_of_two_files_the_next_is_about_the_one_with_more_errors(units: UnitProject) -> None:
@@ -621,14 +622,12 @@ def test_of_two_files_the_next_is_about_the_one_with_more_errors(units: UnitProj
 
 
 def test_beside_an_edit_no_warning_has_the_last_word(units: UnitProject) -> None:
-    """``adopt`` of the file would record the edit as well."""
-    units.adopted()
-    units.write(german={**GERMAN, "leave": "Los um {time}"})
-    for entry in (units.path / ".regen/units/locales/de.json").glob("berth*"):
-        entry.unlink()
+    """What to do about the edit somebody has to choose first."""
+    units.recorded()
+    units.write(german={**GERMAN, "leave": "Los um {time}", "gone": "Weg"})
 
     result = units.run()
 
     assert result.parseoutcomes() == {"passed": 2, "failed": 1}
-    result.stdout.fnmatch_lines(["warning: *berth: UNRECORDED*"])
+    result.stdout.fnmatch_lines(["warning: *ORPHAN*"])
     assert not [line for line in result.outlines if line.startswith("next: ")]

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -129,7 +130,7 @@ def run_action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=folder, env=there, check=False, capture_output=True, text=True)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the shell of the action is bash")
+@pytest.mark.skipif(not shutil.which("bash"), reason="the shell of the action is bash")
 def test_the_action_fails_with_what_it_checks(tmp_path: Path) -> None:
     """Paths are words on any lines; another command is refused; the output names the report."""
     make_store(tmp_path / "generated" / "GET_v1_projects", MISSPELT)

@@ -66,6 +66,7 @@ LEVELS = {
 DRAWN = {
     ("behaviour", "strategies"),
     ("context", "turns"),
+    ("sandbox", "cache"),
     ("sources", "languages"),
     ("strategies", "stores"),
     ("units", "regeneration"),

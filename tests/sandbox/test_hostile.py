@@ -6,27 +6,14 @@ import time
 import pytest
 from hostile_modules import HOSTILE, SLOW
 
-from pytest_regen.errors import UsageError
-from pytest_regen.sandbox import Job, Level, Limits, Module, Result, ask, run_examples
+from pytest_regen.sandbox import Job, Limits, Module, Result, ask, run_examples
 from pytest_regen.sandbox import questions as questions_module
-from pytest_regen.sandbox.levels import LEVELS, VARIABLE, strongest_level
 
 HONEST = "def f(x):\n    return x * 2\n"
 DOCTEST = doctest.DocTestParser().get_doctest(">>> f(2)\n4\n>>> f(\"a\")\n'aa'\n", {}, "f", None, 0)
 HANDLER = "def answer(module, question):\n    return module.f(question)\n"
 """As types are asked: the answer is a value."""
 RIGHT = {2: 4, "a": "aa"}
-
-
-@pytest.fixture(params=LEVELS)
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
-    """Each level that works here."""
-    wanted: Level = request.param
-    monkeypatch.setenv(VARIABLE, wanted)
-    try:
-        return strongest_level()
-    except UsageError:
-        pytest.skip(f"{wanted} does not work here")
 
 
 def is_right(value: object, right: object) -> bool:

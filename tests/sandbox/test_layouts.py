@@ -88,6 +88,29 @@ def test_folders_that_are_reached_by_links(venv: Path, tmp_path: Path) -> None:
         assert says(code, python, import_path=[project]) == "acme"
 
 
+@pytest.mark.parametrize("way", ["..", "in/../..", "link/../.."])
+def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way: str) -> None:
+    """Python keeps the dots in ``sys.executable``; folders on that way need not be in there."""
+    (tmp_path / "here" / "in").mkdir(parents=True)
+    (tmp_path / "here" / "link").symlink_to("in")
+    (tmp_path / "venv").symlink_to(Path(sys.executable).parents[1])
+    code = (
+        "from pytest_regen.sandbox import Job, Module, ask, strongest_level\n"
+        "import sys\nassert '..' in sys.executable\n"
+        "[result] = ask([Job(Module('m', 'import yaml; x = 1'), (None,))],\n"
+        "    handler='def answer(module, question): return module.x')\n"
+        "print(strongest_level(), result.level, result.answers[0].value)"
+    )
+    folder = tmp_path / "here"
+    python = f"{way}/venv/bin/python"
+
+    done = subprocess.run(
+        [python, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("bwrap bwrap 1\n", "")
+
+
 @pytest.mark.skipif(not os.access("/usr/bin/python3", os.X_OK), reason="no Python of the system")
 def test_the_python_of_the_system() -> None:
     """It needs nothing beyond the system's folders."""

@@ -100,7 +100,7 @@ def _once(reader: "Reader", name: str, command: str, *folders: str) -> None:
 
 
 def function(reader: "Reader", body: str = RIGHT) -> None:
-    """Give a function whose body a model wrote."""
+    """Give a function that a person wrote, recorded."""
     _write(reader.folder / "src/acme/names.py", STUB.replace("raise NotImplementedError", body))
     _write(reader.folder / "pyproject.toml", FUNCTIONS)
     _once(
@@ -108,8 +108,7 @@ def function(reader: "Reader", body: str = RIGHT) -> None:
         body,
         "pytest-regen adopt src/acme/names.py",
         "src",
-        ".regen/units",
-        ".regen/systems",
+        ".regen/hand",
     )
 
 

@@ -11,7 +11,9 @@ What is executed of an article, so that a new one needs no test code of its own:
   A command with nothing below it may print what it likes;
 - a ``python`` block without a title is run as a program, after those before it;
 - a comment ``<!-- given: NAME … -->`` names what the reader's project already has
-  (``article_projects``); ``<!-- run: COMMAND -->`` does what the text only says in words.
+  (``article_projects``); ``<!-- run: COMMAND -->`` does what the text only says in words;
+  ``<!-- level: LEVEL -->`` names the level of the sandbox that the rest is about: where that does
+  not work, the article is followed as far as here, and the test is skipped.
 """
 
 import json
@@ -31,6 +33,7 @@ import pytest
 import yaml
 from command_line import command
 from pages import ROOT, sessions
+from sandbox_levels import use_level
 
 from pytest_regen.emulator import Emulator
 
@@ -40,7 +43,7 @@ T = TypeVar("T")
 
 _PART = re.compile(
     r'^(?P<fence>`{3,})(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^(?P=fence)$'
-    r"|^<!-- (?P<order>given|run): (?P<words>.+?) -->$",
+    r"|^<!-- (?P<order>given|run|level): (?P<words>.+?) -->$",
     re.MULTILINE | re.DOTALL,
 )
 _READ: Mapping[str, Callable[[str], object]] = {
@@ -48,7 +51,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "yaml": yaml.safe_load,
     "json": json.loads,
 }
-_AS_THEY_ARE = frozenset({"cat", "cp", "git", "ls", "mkdir", "mv", "pip", "rm", "sed", "sh"})
+_AS_THEY_ARE = frozenset({"cat", "cp", "git", "ls", "mkdir", "mv", "pip", "rm", "sh"})
 _ALONE = ("-p", "no:syrupy", "-p", "no:xdist")
 """Without plugins that the reader may not have, and that say something of themselves."""
 _AUTHOR = {
@@ -147,6 +150,9 @@ class Reader:
                 self.given[name](self)
         elif block.language == "run":
             self.run(block.text)
+        elif block.language == "level":
+            assert not self.differences, "\n\n".join(self.differences)
+            use_level(block.text, self.monkeypatch)  # type: ignore[arg-type]  # it is looked up
         elif block.language == "console":
             self._hold(block.text)
         elif block.title and block.language == "diff":
@@ -198,6 +204,8 @@ class Reader:
             return ""
         if program == "python":
             return self._process([sys.executable, *options])
+        if program == "sed":
+            return self._substitute(*options)
         assert program in _AS_THEY_ARE, f"the reader does not know {program!r}"
         return "" if program == "pip" else self._process(["sh", "-c", line])
 
@@ -208,6 +216,14 @@ class Reader:
         ran = self.pytester.runpytest_inprocess(*_ALONE, *options, plugins=[modules])
         modules.put_back()
         return f"{ran.stdout}\n{ran.stderr}"
+
+    def _substitute(self, option: str, script: str, name: str) -> str:
+        """Do what ``sed -i s/OLD/NEW/ FILE`` does, which not every machine has."""
+        assert option == "-i"
+        _, old, new, _ = script.split("/")
+        file = self.folder / name
+        file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
+        return ""
 
     def _emulate(self, options: list[str]) -> str:
         """Serve a script; the article names a port, here any free one will do."""

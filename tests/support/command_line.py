@@ -33,6 +33,11 @@ class Ran:
     err: str
 
     @property
+    def told(self) -> str:
+        """Everything that people see."""
+        return self.out + self.err
+
+    @property
     def json(self) -> Any:
         """The one JSON document on stdout; fails if there is anything else."""
         return json.loads(self.out)
@@ -96,15 +101,16 @@ def at_terminal(
 ) -> Ran:
     """Run a command as a real process at a terminal of 100 columns; ``err`` is what is seen.
 
-    The stdout of pytest, another ``module``, is a terminal as well.
+    The stdout of pytest, another ``module``, is a terminal as well, and of what answers there.
     """
+    is_seen = module == "pytest" or words[:1] in (("validate",), ("status",))
     ours, theirs = pty.openpty()
     running = subprocess.Popen(
         [sys.executable, "-m", module, *map(str, words)],
         cwd=cwd,
         env={**_environment(None), "TERM": "xterm-256color", "COLUMNS": "100", **(env or {})},
         stdin=theirs,
-        stdout=theirs if module == "pytest" else subprocess.PIPE,
+        stdout=theirs if is_seen else subprocess.PIPE,
         stderr=theirs,
     )
     os.close(theirs)

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import command
 from plugin_answers import Good
 from store_factory import MISSPELT, make_store
-from unit_project import KIND, SETTINGS
+from unit_project import KIND, SETTINGS, record_file
 from unit_work import ENGLISH, GERMAN, German, kinds_with, project, write_json
 
 from pytest_regen.errors import OutdatedCandidateError, UsageError
@@ -54,7 +53,7 @@ def write_project(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_json(root / "locales/en.json", ENGLISH)
     write_json(root / FILE, WRONG)
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
-    assert command("adopt", FILE).code == 1  # Recorded, and wrong.
+    record_file(root, root / FILE)  # As a model wrote it: wrong.
 
 
 def german(root: Path) -> dict[str, str]:

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from unit_work import ENGLISH, GERMAN, write_json
+from unit_work import ENGLISH, GERMAN, record, write_json
 
 from pytest_regen.emulator import EmulatedReply
 from pytest_regen.settings import read_settings
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import open_units
-from pytest_regen.units.work import adopt_units
 
-__all__ = ["ANSWERS", "KIND", "UnitProject", "translate"]
+__all__ = ["ANSWERS", "KIND", "UnitProject", "record_file", "translate"]
 
 KIND = '''\
 import functools
@@ -71,6 +70,13 @@ def translate(body: Mapping[str, object]) -> EmulatedReply:
     return EmulatedReply("?")
 
 
+def record_file(root: Path, file: Path) -> None:
+    """Record what stands in a file of a project as what a model wrote."""
+    record(open_units(load_kinds(root, read_settings(root)), file))
+    # Each run imports the kinds of its own project.
+    sys.modules.pop("regen_kinds", None)
+
+
 class UnitProject:
     """A project whose one kind translates ``locales/en.json``."""
 
@@ -111,9 +117,7 @@ class UnitProject:
         """Run pytest in this process, without plugins that have no part in it."""
         return self.pytester.runpytest_inprocess("-p", "no:syrupy", "-p", "no:randomly", *args)
 
-    def adopted(self) -> "UnitProject":
-        """Record what stands there."""
-        adopt_units(open_units(load_kinds(self.path, read_settings(self.path)), self.german_file))
-        # Each run imports the kinds of its own project.
-        sys.modules.pop("regen_kinds", None)
+    def recorded(self) -> "UnitProject":
+        """Record what stands there, as what a model wrote."""
+        record_file(self.path, self.german_file)
         return self

@@ -10,7 +10,6 @@ from pytest_regen.units.ledger import Entry, as_bytes, entry_name
 from pytest_regen.units.loading import KindOfFile, ProjectKinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
-from pytest_regen.units.work import adopt_units
 
 __all__ = [
     "ENGLISH",
@@ -21,6 +20,7 @@ __all__ = [
     "entry_of",
     "kinds_with",
     "project",
+    "record",
     "write_json",
 ]
 
@@ -96,7 +96,31 @@ def project(
         write_json(root / PLACE, german)
     file = open_units(kinds_with(root, kind or German()), root / PLACE)
     if is_recorded and german is not None:
-        adopt_units(file)
+        record(file)
+    return file
+
+
+def record(file: UnitFile) -> UnitFile:
+    """Record what stands in a file as what a model wrote."""
+    with file.writing() as (units, write):
+        for name in units.names:
+            if not units.missing(name):
+                inputs = units.inputs(name)
+                write.record(
+                    Entry(
+                        name,
+                        units.prompt(name),
+                        inputs.system_sha256,
+                        inputs.inputs_sha256,
+                        units.texts[name].text,
+                        "claude-opus-5",
+                        None,
+                        1,
+                        "2026-11-01T08:00:00Z",
+                        inputs=inputs.named,
+                    )
+                )
+        write.commit()
     return file
 
 

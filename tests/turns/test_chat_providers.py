@@ -238,6 +238,16 @@ def test_a_model_that_is_not_there_says_what_to_do(make: Make) -> None:
         assert error.hint.startswith(("check the model's name", "ollama pull qwen3:8b"))
 
 
+@every
+def test_where_no_api_answers_the_address_is_suspected_first(make: Make) -> None:
+    """A server that says nothing of a model is hardly one that lacks it."""
+    errors, _ = outcomes(make, Failed(404, "404 page not found"))
+
+    for error in errors:
+        assert isinstance(error, RejectedRequestError)
+        assert error.hint.startswith(("check the address, ", "check the model's name (--provi"))
+
+
 @pytest.mark.parametrize("make", RETRYING)
 def test_what_may_pass_is_retried(make: Make) -> None:
     """A rate limit and a fault of the server, as soon as the server says."""

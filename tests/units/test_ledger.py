@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unit_work import ENGLISH, GERMAN, PLACE, German, codes, entry_of, kinds_with, project
+from unit_work import GERMAN, PLACE, German, codes, entry_of, kinds_with, project
 
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
-from pytest_regen.units.ledger import Entry, as_bytes, entry_name, system_name
+from pytest_regen.units.ledger import HAND, Entry, as_bytes, entry_name, system_name
 from pytest_regen.units.place import open_units
 from pytest_regen.units.work import adopt_units, forget_units, rebuild_units, unit_history
 
@@ -40,7 +40,10 @@ def test_one_file_per_unit_and_one_per_system_prompt(tmp_path: Path) -> None:
         "attempt",
         "generated_at",
         "tokens",
+        "inputs",
     ]
+    assert list(entry["inputs"]) == ["input 1", "the system prompt", "the settings"]
+    assert all(len(digits) == 16 for digits in entry["inputs"].values())
     system = tmp_path / system_name(entry["system_sha256"])
     assert system.read_text("utf-8") == file.kind.system
 
@@ -96,11 +99,11 @@ def test_an_entry_that_is_a_folder_is_none(tmp_path: Path) -> None:
     entry_file(tmp_path, "berth").unlink()
     entry_file(tmp_path, "berth").mkdir()
 
-    assert codes(file.open()) == {"berth": ["UNRECORDED"]}
+    assert file.open().entry("berth") is None
 
 
-def test_a_stray_file_in_the_ledger_is_an_orphan(tmp_path: Path) -> None:
-    """``forget`` removes it."""
+def test_a_stray_file_in_the_ledger_is_an_error_of_the_file(tmp_path: Path) -> None:
+    """And of no unit, by its path from the root; ``forget`` names it and removes it."""
     file = project(tmp_path)
     stray = entry_file(tmp_path, "berth").with_name("stray.json")
     stray.write_text("{}", "utf-8")
@@ -108,8 +111,10 @@ def test_a_stray_file_in_the_ledger_is_an_orphan(tmp_path: Path) -> None:
     units = file.open()
 
     assert codes(units) == {}
-    assert [issue.code for issue in units.orphans] == ["ORPHAN"]
-    forget_units(file)
+    (issue,) = units.file_issues
+    assert (issue.code, issue.type_name) == ("LEDGER", None)
+    assert issue.message.startswith(".regen/units/locales/de.json/stray.json, ")
+    assert forget_units(file).dropped == (".regen/units/locales/de.json/stray.json",)
     assert not stray.exists()
 
 
@@ -140,7 +145,11 @@ def test_a_moved_file_keeps_its_ledger(tmp_path: Path) -> None:
 
     assert codes(moved.open()) == {}
     forget_units(moved, ["leave"])
-    assert codes(moved.open()) == {"leave": ["UNRECORDED"]}
+    units = moved.open()
+    assert {name: one.model for name, one in units.ledger.entries.items()} == {
+        "berth": HAND,
+        "mooring": "claude-opus-5",
+    }
     assert not list((tmp_path / ".regen/units/locales").rglob("*-*.json"))
     assert [past.reason for past in unit_history(moved)] == ["adopted", "forgotten"]
 
@@ -160,7 +169,7 @@ def test_a_copied_file_does_not_take_the_ledger_away(tmp_path: Path) -> None:
 
     copied = open_units(kinds_with(tmp_path, Copied()), "other/de.json")
 
-    assert codes(copied.open()) == {name: ["UNRECORDED"] for name in ENGLISH}
+    assert not copied.open().ledger.entries
 
 
 def test_another_format_makes_nothing_stale(tmp_path: Path) -> None:
@@ -196,7 +205,7 @@ def test_two_files_about_one_unit_do_not_hide_each_other(tmp_path: Path) -> None
     units = file.open()
 
     assert codes(units) == {}
-    assert [issue.code for issue in units.orphans] == ["ORPHAN"]
+    assert [issue.code for issue in units.file_issues] == ["LEDGER"]
     forget_units(file)
     assert not other.exists()
     assert entry.exists()
@@ -209,7 +218,7 @@ def test_an_entry_beside_a_folder_of_units_is_no_moved_file(tmp_path: Path) -> N
     stray.parent.mkdir(parents=True)
     stray.write_text("{}", "utf-8")
 
-    assert set(codes(file.open())) == set(GERMAN)
+    assert file.open().ledger.place == PLACE
 
 
 def test_an_entry_that_the_system_cannot_read_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,16 @@ from unit_work import (
     PLACE,
     German,
     codes,
-    entry_of,
     kinds_with,
     project,
+    record,
     write_json,
 )
 
 from pytest_regen import Issue, Kind, Unit, regions
 from pytest_regen.errors import KindError, SourceError
-from pytest_regen.units.ledger import as_bytes, entry_name
 from pytest_regen.units.place import UnitFile, open_units
-from pytest_regen.units.work import adopt_units, rebuild_units
+from pytest_regen.units.work import adopt_units, forget_units, rebuild_units
 
 
 def all_with(code: str) -> dict[str, list[str]]:
@@ -37,14 +35,13 @@ def test_a_recorded_text_is_clean(tmp_path: Path) -> None:
     assert codes(file.open()) == {}
 
 
-def test_a_text_without_an_entry_is_unrecorded(tmp_path: Path) -> None:
-    """It existed before; that is a warning, and checks apply all the same."""
+def test_a_text_without_an_entry_is_a_persons_where_names_come_from_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """It is tested, and there is nothing to record."""
     file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz"}, is_recorded=False)
 
-    units = file.open()
-
-    assert codes(units)["berth"] == ["UNRECORDED", "PLACEHOLDER"]
-    assert [one.severity for one in units.issues("berth")] == ["warning", "error"]
+    assert codes(file.open()) == {"berth": ["PLACEHOLDER"]}
 
 
 def test_a_unit_that_is_named_and_not_there_is_missing(tmp_path: Path) -> None:
@@ -148,7 +145,7 @@ def test_an_answer_is_no_input_of_its_own_unit(tmp_path: Path) -> None:
             seen.append((unit.text, unit.file_text))
             return super().prompt(unit)
 
-    adopt_units(project(tmp_path, is_recorded=False, kind=Nosy()))
+    project(tmp_path, kind=Nosy())
 
     assert set(seen) == {("", "")}
 
@@ -163,11 +160,27 @@ def test_what_nothing_asks_for_is_an_orphan(tmp_path: Path) -> None:
 
     assert codes(units) == {}
     assert {issue.type_name: issue.message for issue in units.orphans} == {
-        "leave": "'leave' is in the file and in the ledger, and nothing asks for it",
-        "extra": "'extra' is in the file, and nothing asks for it",
-        "mooring": "'mooring' is in the ledger, and nothing asks for it",
+        "leave": "it is in the file and in the ledger, and nothing asks for it",
+        "extra": "it is in the file, and nothing asks for it",
+        "mooring": "it is in the ledger, and nothing asks for it",
     }
     assert {issue.severity for issue in units.orphans} == {"warning"}
+
+
+def test_what_was_deleted_is_an_error_in_ci_until_it_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the ledger has was somebody's decision; what it has not is left lying about."""
+    file = project(tmp_path)
+    write_json(tmp_path / "locales/en.json", {"berth": ENGLISH["berth"]})
+    write_json(file.path, {"berth": GERMAN["berth"], "extra": "Mehr"})
+    monkeypatch.setenv("CI", "true")
+
+    severities = {issue.type_name: issue.severity for issue in file.open().orphans}
+
+    assert severities == {"mooring": "error", "leave": "error", "extra": "warning"}
+    forget_units(file)
+    assert file.open().orphans == ()
 
 
 def test_a_file_that_cannot_be_read_fails_every_unit(tmp_path: Path) -> None:
@@ -354,7 +367,7 @@ def test_a_unit_without_a_place_is_not_asked_for(tmp_path: Path) -> None:
 
 def test_a_lost_place_is_told_before_the_recorded_text(tmp_path: Path) -> None:
     """``rebuild`` cannot put a text back where its markers are gone."""
-    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
+    record(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
 
     (issue,) = notes(tmp_path, block("1.0", "- first\n")).open().issues("1.1")
 
@@ -379,7 +392,7 @@ def test_a_conflict_around_blocks_fails_the_units_it_is_about(tmp_path: Path) ->
 
 def test_a_conflict_within_a_block_is_no_edit_to_adopt(tmp_path: Path) -> None:
     """``adopt`` would record the markers; the other unit is as it was."""
-    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
+    record(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
     torn = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> other\n"
 
     file = notes(tmp_path, block("1.0", torn) + block("1.1", "- second\n"))
@@ -392,12 +405,10 @@ def test_a_conflict_within_a_block_is_no_edit_to_adopt(tmp_path: Path) -> None:
 def test_text_about_conflicts_is_no_conflict(tmp_path: Path) -> None:
     """A recorded text that shows such markers is the one that was asked for."""
     shown = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> other\n"
-    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
-    file = notes(tmp_path, block("1.0", "- first\n") + block("1.1", shown))
-    recorded = replace(entry_of(file, "1.1"), output=file.open().texts["1.1"].text)
-    (tmp_path / entry_name("notes.md", "1.1")).write_bytes(as_bytes(recorded.to_json()))
+    file = record(notes(tmp_path, block("1.0", "- first\n") + block("1.1", shown)))
 
     assert codes(file.open()) == {}
+    assert file.open().file_issues == ()
 
 
 class Exits(German):

@@ -3,12 +3,11 @@
 from pathlib import Path
 from textwrap import indent
 
-from unit_work import GERMAN, kinds_with, project, write_json
+from unit_work import GERMAN, kinds_with, project, record, write_json
 
 from pytest_regen import Kind, Unit, regions
 from pytest_regen.units.place import open_units
 from pytest_regen.units.texts import difference
-from pytest_regen.units.work import adopt_units
 
 LONG = "a number that goes on " * 12
 
@@ -77,7 +76,7 @@ def test_the_line_of_drift_is_the_line_that_changed(tmp_path: Path) -> None:
 
     write(body)
     file = open_units(kinds_with(tmp_path, Bodies()), path)
-    adopt_units(file)
+    record(file)
     write(body.replace("int(digits)", "int(digits, 8)"))
 
     (drift,) = file.open().issues("f")

@@ -195,7 +195,7 @@ CHEAT = "if text == '1h 30m':\n    return 90\nreturn 0"
 
 
 def test_a_function_that_knows_its_example_fails_the_gate(tmp_path: Path) -> None:
-    """As long as a model wrote it; adopted by a person it is a warning, and no test changes it."""
+    """As long as a model wrote it, adopted or not; by a person it is a warning."""
     (tmp_path / "tides.py").write_text(MODULE, "utf-8")
     kind = function_kinds(["tides.py"], tmp_path)[0]
     assert isinstance(kind, Function)
@@ -206,6 +206,9 @@ def test_a_function_that_knows_its_example_fails_the_gate(tmp_path: Path) -> Non
     (issue,) = file.open().issues("tide")
     assert (issue.code, issue.severity, issue.line) == ("WEAKENED", "error", 8)
     assert done.results[0].issues_after == (issue,)
+    adopt_units(file, ["tide"])
+    assert [one.severity for one in file.open().issues("tide")] == ["error"]
+    file.path.write_text(file.path.read_text("utf-8").replace("return 0", "return 1"), "utf-8")
     adopt_units(file, ["tide"])
     assert entry_of(file, "tide").model == "hand"
     (issue,) = file.open().issues("tide")

@@ -1,15 +1,19 @@
 """Units recorded, put back, restored and forgotten, without a model."""
 
 import json
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from unit_work import ENGLISH, GERMAN, codes, entry_of, kinds_with, project, write_json
+from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import Kind, Unit
+from pytest_regen.canonical import text_hash
 from pytest_regen.errors import HandEditError, SourceError, UsageError
-from pytest_regen.units.ledger import HAND
+from pytest_regen.units.asking import needs_answer
+from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.place import open_units
 from pytest_regen.units.work import (
     adopt_units,
@@ -26,29 +30,92 @@ def german(root: Path) -> dict[str, str]:
     return strings
 
 
-def test_adopt_records_what_is_there(tmp_path: Path) -> None:
-    """As written by hand, with the prompt and the inputs of this moment."""
+def hand_lines(root: Path) -> list[list[str]]:
+    """Return what ``.regen/hand`` has of the file."""
+    text = (root / ".regen/hand/locales/de.json").read_text("utf-8")
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def test_adopt_writes_a_line_for_each_text_by_hand(tmp_path: Path) -> None:
+    """In one file, sorted, with a hash of the source text and nothing of the text."""
     file = project(tmp_path, is_recorded=False)
 
     done = adopt_units(file)
 
     assert done.names == ("berth", "mooring", "leave")
     assert codes(file.open()) == {}
-    entry = entry_of(file, "berth")
-    assert (entry.model, entry.output, entry.attempt) == (HAND, GERMAN["berth"], 1)
-    assert entry.prompt == 'Translate into German: "Berth {number}"'
+    assert [name for name, _ in hand_lines(tmp_path)] == ["berth", "leave", "mooring"]
+    assert all(re.fullmatch("[0-9a-f]{16}", digits) for _, digits in hand_lines(tmp_path))
+    assert not (tmp_path / ".regen/units").exists()
 
 
-def test_adopt_keeps_an_edit_and_the_old_text_goes_to_the_history(tmp_path: Path) -> None:
-    """Only what was edited is recorded anew."""
+def test_a_person_edits_their_own_text_without_a_command(tmp_path: Path) -> None:
+    """It is neither DRIFT nor UNRECORDED; checks apply."""
+    file = project(tmp_path, is_recorded=False)
+    adopt_units(file)
+
+    write_json(file.path, {**GERMAN, "berth": "Platz"})
+
+    assert codes(file.open()) == {"berth": ["PLACEHOLDER"]}
+
+
+def test_another_source_text_makes_a_persons_text_stale(tmp_path: Path) -> None:
+    """And nothing else does: not the system prompt, not a setting. No model is asked for it."""
+    adopt_units(project(tmp_path, is_recorded=False))
+    english = {**ENGLISH, "mooring": "Moor alongside"}
+
+    class Formal(German):
+        """Another tone."""
+
+        system = "Say Sie."
+
+    file = project(tmp_path, is_recorded=False, kind=Formal(), english=english)
+
+    assert codes(file.open()) == {"mooring": ["STALE"]}
+    (issue,) = file.open().issues("mooring")
+    assert issue.message == "input 1 has changed since a person wrote it"
+    assert (issue.severity, issue.is_by_hand) == ("warning", True)
+    assert not needs_answer(file.open(), "mooring")
+    assert adopt_units(file, with_stale=True).names == ("mooring",)
+    assert codes(file.open()) == {}
+
+
+def test_adopt_of_a_models_text_keeps_its_author(tmp_path: Path) -> None:
+    """Its inputs are renewed; its prompt is the one that was sent."""
     file = project(tmp_path)
+    before = entry_of(file, "mooring")
+    write_json(tmp_path / "locales/en.json", {**ENGLISH, "mooring": "Moor alongside"})
+
+    assert adopt_units(file).names == ()
+    assert adopt_units(file, with_stale=True).names == ("mooring",)
+
+    assert codes(file.open()) == {}
+    after = entry_of(file, "mooring")
+    assert (after.model, after.prompt, after.output) == (
+        before.model,
+        before.prompt,
+        before.output,
+    )
+
+
+def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
+    """It is a person's, in the unit's one file, which has no text any more."""
+    file = project(tmp_path)
+    prompt = entry_of(file, "berth").prompt
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
 
     done = adopt_units(file)
 
     assert done.names == ("berth",)
-    assert entry_of(file, "berth").output == "Platz {number}"
-    assert entry_of(file, "berth").attempt == 2
+    after = {"model": "claude-opus-5", "prompt_sha256": text_hash(prompt)}
+    stored = json.loads((tmp_path / entry_name("locales/de.json", "berth")).read_text("utf-8"))
+    assert stored.pop("own_inputs")
+    assert stored == {"format": 1, "name": "berth", "by": "hand", "after": after}
+    assert not (tmp_path / ".regen/hand").exists()
+    write_json(file.path, {**GERMAN, "berth": "Stelle {number}"})
+    assert codes(file.open()) == {}
+    adopt_units(file, ["berth"])
+    assert entry_of(file, "berth").after == after
     (past,) = unit_history(file)
     assert (past.reason, past.entry.output) == ("adopted", GERMAN["berth"])
 
@@ -159,7 +226,7 @@ def test_forget_of_a_unit_in_use_drops_its_entry_alone(tmp_path: Path) -> None:
 
     forget_units(file, ["berth"])
 
-    assert codes(file.open()) == {"berth": ["UNRECORDED"]}
+    assert file.open().entry("berth") is None
     assert german(tmp_path) == GERMAN
 
 
@@ -199,6 +266,7 @@ def test_restore_brings_a_past_text_back(tmp_path: Path) -> None:
     assert past.entry.output == GERMAN["berth"]
     assert german(tmp_path) == GERMAN
     assert codes(file.open()) == {}
+    assert entry_of(file, "berth").model == "claude-opus-5"
     assert [one.reason for one in unit_history(file, "berth")] == ["adopted", "restored"]
     assert done.history == (unit_history(file)[-1].id,)
     restore_unit(file, "berth", done.history[0])
@@ -210,10 +278,125 @@ def test_restore_does_not_discard_an_edit(tmp_path: Path) -> None:
     file = project(tmp_path)
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
     adopt_units(file)
+    restore_unit(file, "berth")
     write_json(file.path, {**GERMAN, "berth": "Stelle {number}"})
 
     with pytest.raises(HandEditError, match=r"berth in locales/de\.json was edited by hand"):
         restore_unit(file, "berth")
+
+
+def test_rebuild_leaves_texts_by_hand_alone(tmp_path: Path) -> None:
+    """It says how many; one that is named has nothing to be rebuilt from."""
+    file = project(tmp_path)
+    write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
+    adopt_units(file)
+    write_json(file.path, {**GERMAN, "berth": "Stelle {number}", "leave": "Weg um {time}"})
+
+    done = rebuild_units(file)
+
+    assert (done.names, done.by_hand) == (("leave",), 1)
+    assert german(tmp_path) == {**GERMAN, "berth": "Stelle {number}"}
+    with pytest.raises(UsageError, match="nothing is recorded that 'berth' could be rebuilt from"):
+        rebuild_units(file, ["berth"])
+
+
+def test_old_entries_by_hand_are_read_and_become_lines(tmp_path: Path) -> None:
+    """They hold a text and cannot tell what it was for: neither DRIFT nor STALE."""
+    file = project(tmp_path)
+    for name in GERMAN:
+        old = replace(entry_of(file, name), model=HAND, output="old", inputs_sha256="sha256:0")
+        (tmp_path / entry_name(file.place, name)).write_bytes(as_bytes(old.to_json()))
+
+    assert codes(file.open()) == {}
+    adopt_units(file, ["berth"])
+
+    assert [name for name, _ in hand_lines(tmp_path)] == ["berth"]
+    assert not (tmp_path / entry_name(file.place, "berth")).exists()
+    assert codes(file.open()) == {}
+
+
+def test_a_name_with_two_lines_is_fresh_if_one_fits(tmp_path: Path) -> None:
+    """As git leaves it where both branches recorded the text, and the next write settles it."""
+    file = project(tmp_path, is_recorded=False)
+    adopt_units(file)
+    lines = tmp_path / ".regen/hand/locales/de.json"
+    lines.write_text(lines.read_text("utf-8") + "berth\t0123456789abcdef\n", "utf-8")
+
+    assert codes(file.open()) == {}
+    adopt_units(file, ["berth"])
+
+    assert len(hand_lines(tmp_path)) == 3
+
+
+def test_a_line_that_says_nothing_is_an_error_of_the_file(tmp_path: Path) -> None:
+    """As a conflict marker; ``adopt`` writes the lines anew, and no name is lost."""
+    file = project(tmp_path, is_recorded=False)
+    adopt_units(file)
+    lines = tmp_path / ".regen/hand/locales/de.json"
+    before = lines.read_bytes()
+    lines.write_bytes(b"<<<<<<< HEAD\n" + before)
+
+    (issue,) = file.open().file_issues
+    assert (issue.code, issue.type_name) == ("LEDGER", None)
+    assert "line 1" in issue.message
+    adopt_units(file)
+
+    assert file.open().file_issues == ()
+    assert lines.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\x85b", "\ud83d", "50 % [x]", "<<<<<<< a"])
+def test_any_name_stands_on_one_line(tmp_path: Path, name: str) -> None:
+    """Whatever a catalogue has for a key."""
+    english = {name: "x", "b": "y"}
+    root_file = tmp_path / "locales/en.json"
+    file = project(tmp_path, is_recorded=False)
+    for path in (root_file, file.path):
+        path.write_text(json.dumps(english), "utf-8")
+
+    adopt_units(file)
+
+    assert len(hand_lines(tmp_path)) == 2
+    entry = entry_of(file, name)
+    assert entry.is_by_hand
+    assert codes(file.open()) == {}
+
+
+def test_a_text_that_git_could_not_join_keeps_its_author(tmp_path: Path) -> None:
+    """One of the two sides wrote what stands there."""
+    file = project(tmp_path)
+    path = tmp_path / entry_name(file.place, "berth")
+    entry = path.read_text("utf-8")
+    other = entry.replace("claude-opus-5", "claude-haiku-4-5").replace("Liegeplatz", "Box")
+    path.write_text(f"<<<<<<< HEAD\n{other}=======\n{entry}>>>>>>> other\n", "utf-8")
+
+    adopt_units(file)
+
+    assert entry_of(file, "berth").model == "claude-opus-5"
+    assert codes(file.open()) == {}
+
+
+def test_stale_says_what_changed(tmp_path: Path) -> None:
+    """An entry of an older release cannot."""
+    project(tmp_path)
+
+    class Formal(German):
+        """Another tone."""
+
+        system = "Say Sie."
+
+    english = {**ENGLISH, "mooring": "Moor alongside"}
+    file = project(tmp_path, is_recorded=False, kind=Formal(), english=english)
+    old = replace(entry_of(file, "leave"), inputs={})
+    (tmp_path / entry_name(file.place, "leave")).write_bytes(as_bytes(old.to_json()))
+
+    units = file.open()
+
+    assert {name: units.issues(name)[0].message for name in units.names} == {
+        "berth": "the system prompt has changed since it was written",
+        "mooring": "input 1 and the system prompt have changed since it was written",
+        "leave": "what it was made from has changed since; its entry is too old to say what",
+    }
 
 
 def test_restore_without_a_past_text(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.cache import Cache
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
@@ -24,6 +23,7 @@ from pytest_regen.sandbox import (
     missing,
     run_examples,
 )
+from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 
@@ -34,6 +34,8 @@ _FORMAT: Final = 3
 _SECTION: Final = "functions"
 _LONGEST: Final = 400
 """Characters of an output that an issue shows."""
+_LATE: Final = frozenset({"runner", "processes", "forged"})
+"""Why a process was stopped, where that is seen from outside."""
 
 Issues = tuple[Issue, ...]
 
@@ -49,7 +51,7 @@ class Verdicts:
     def __init__(self, project: Project, settings: Mapping[str, Any]) -> None:
         self._project = project
         self._settings = [_FORMAT, settings, project.dependencies, project.python]
-        self._cache = Cache(project.root / ".regen" / "cache")
+        self._cache = VerdictCache(project.root / ".regen" / "cache")
         self._known: dict[str, dict[str, Issues]] = {}
 
     def key(self, path: Path, text: str) -> str:
@@ -123,6 +125,7 @@ class Examples:
         self._bodies = list(bodies)
         tests = {name: module.doctest(name, str(path)) for name in names}
         self._waiting = {name: test for name, test in tests.items() if test is not None}
+        self._one_by_one = False
 
     @property
     def is_done(self) -> bool:
@@ -133,7 +136,11 @@ class Examples:
     def job(self) -> tuple[Module, Sequence[doctest.DocTest]]:
         """What is to be run next."""
         source = self._module.with_bodies(self._bodies)
-        return Module(self._name, source, str(self.path)), list(self._waiting.values())
+        return Module(self._name, source, str(self.path)), [self._waiting[n] for n in self._asked]
+
+    @property
+    def _asked(self) -> list[str]:
+        return list(self._waiting)[: 1 if self._one_by_one else None]
 
     def give_up(self, what: str, why: str = "") -> None:
         """Note that nothing can be run here."""
@@ -143,7 +150,12 @@ class Examples:
 
     def take(self, result: ExamplesResult) -> None:
         """Note what came of a run."""
-        waiting = self._waiting
+        waiting, asked = self._waiting, self._asked
+        # What ends the process that watches takes a moment: a later example may have answered.
+        if result.stopped in _LATE and len(asked) > 1:
+            self._one_by_one = True
+            return
+        self._one_by_one = self._one_by_one and not result.stopped
         if result.raised is not None or (result.stopped and result.reached is None):
             guilty = self._unit_at(result.raised)
             if guilty is None or guilty not in self._bodies:
@@ -155,8 +167,8 @@ class Examples:
                 del waiting[guilty]
             self._bodies.remove(guilty)
             return
-        reached = result.reached[0] if result.reached else len(waiting)
-        for number, name in enumerate(list(waiting)[: reached + 1]):
+        reached = result.reached[0] if result.reached else len(asked)
+        for number, name in enumerate(asked[: reached + 1]):
             self.found[name] = tuple(self._issues(name, number, waiting.pop(name), result))
 
     def _unit_at(self, raised: Raised | None) -> str | None:

@@ -92,10 +92,20 @@ class Function(Kind):
         except OSError:
             return False
 
-    def inputs(self, unit: Unit) -> Iterable[str | Path]:
+    def inputs(self, unit: Unit) -> Mapping[str, str]:
         """Return signature, docstring, the user's own lines of the function, and the imports."""
         module = self._module(unit.path)
-        return [*module.places[unit.name].inputs, module.import_lines]
+        signature, docstring, own = module.places[unit.name].inputs
+        return {
+            "the signature": signature,
+            "the docstring": docstring,
+            "the code around it": own,
+            "the imports": module.import_lines,
+        }
+
+    def own_inputs(self, unit: Unit) -> Iterable[str | Path]:
+        """Return signature and docstring: of a person's code, imports are not what it is for."""
+        return self._module(unit.path).places[unit.name].inputs[:2]
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""

@@ -60,6 +60,16 @@ _HARMLESS: Final = frozenset(
     {"os.path", "os.PathLike", "os.fspath", "os.sep", "importlib.resources"}
 )
 _WRITES: Final = frozenset("wax+")
+_MODES: Final = frozenset("rwaxbt+")
+_CHANGES: Final = frozenset({"write_text", "write_bytes", "unlink", "rmdir", "hardlink_to"})
+"""Methods of paths that change files; no other common class has them."""
+_OS_CHANGES: Final = frozenset(
+    """
+    chmod link makedirs mkdir mknod remove removedirs rename renames replace rmdir symlink
+    truncate unlink
+    """.split()  # noqa: SIM905 - a list of one name a line is not readable
+)
+"""The same of ``os``, for modules that import it."""
 _READS_ITSELF: Final = frozenset({"__doc__", "__file__"})
 _MODULE_NAMES: Final = frozenset(
     {
@@ -356,9 +366,16 @@ class _Uses:
     def _calls(self, node: ast.AST) -> Iterator[tuple[int, str]]:
         line = getattr(node, "lineno", 0)
         match node:
-            case ast.Call(func=ast.Name(id="open")) if _opens_for_writing(node):
+            case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open")) if (
+                _opens_for_writing(node)
+            ):
                 if "open" not in self._allow:
                     yield line, "opens a file for writing, which the settings do not allow"
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in _CHANGES or (
+                name in _OS_CHANGES and _is_os(owner)
+            ):
+                if "open" not in self._allow:
+                    yield line, f"changes files by {name}, which the settings do not allow"
             case ast.Name(id=name, ctx=ast.Load()) if name in _CALLS and name not in self._allow:
                 yield line, f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
             case ast.Attribute(ctx=ast.Store()):
@@ -375,6 +392,17 @@ class _Uses:
 
 def _opens_for_writing(call: ast.Call) -> bool:
     given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "mode")]
+    if isinstance(call.func, ast.Attribute):  # of a path, or of a module such as io
+        given = [one for one in (*call.args[:2], *given) if _is_mode(one)]
     return any(
         not isinstance(mode, ast.Constant) or bool(_WRITES & set(str(mode.value))) for mode in given
     )
+
+
+def _is_mode(node: ast.expr) -> bool:
+    text = getattr(node, "value", None)
+    return isinstance(text, str) and 0 < len(text) <= 4 and {*text} <= _MODES
+
+
+def _is_os(owner: ast.expr) -> bool:
+    return isinstance(owner, ast.Name) and owner.id == "os"

@@ -118,6 +118,13 @@ class FunctionRegion(Marked):
         """Return whether two texts are the same code with the same comments."""
         return same_code(old, new)
 
+    def defined(self, text: str) -> tuple[str, ...]:
+        """Return the functions that stand in a text, with marker lines or without."""
+        try:
+            return tuple(_function_names(parse(text)))
+        except SyntaxError:
+            return ()
+
     def describe(self, name: str) -> str:
         """Return which lines a file needs so that there is a block of that name."""
         return (

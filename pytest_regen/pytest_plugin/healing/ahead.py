@@ -25,8 +25,6 @@ from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.values import Answer, Feedback, HealResult, TurnSettings
 from pytest_regen.turns.values import Provider
 
-__all__ = ["Asked", "FlowOf", "asked_by", "begin_ahead", "take_ahead", "upcoming_items"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

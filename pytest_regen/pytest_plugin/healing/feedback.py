@@ -19,17 +19,6 @@ from pytest_regen.regeneration.values import FailedTest, Feedback
 from pytest_regen.testing import FeedbackError
 from pytest_regen.validation.issues import Issue
 
-__all__ = [
-    "NoTargetError",
-    "Target",
-    "failure_of",
-    "feedback_about",
-    "feedback_of",
-    "feedback_of_test",
-    "is_feedback",
-    "targets_of",
-]
-
 _LONGEST = 2_000
 """Characters of an assertion that go into a correction; the rest is rarely what matters."""
 

@@ -11,22 +11,21 @@ from pytest_regen.errors import BudgetError, CassetteError, CassetteMissError, M
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
 from pytest_regen.pytest_plugin.items import UnitError
-from pytest_regen.pytest_plugin.names import recording_command, rerun_command
+from pytest_regen.pytest_plugin.names import (
+    node_command,
+    other_model_command,
+    recording_command,
+    replay_command,
+    rerun_command,
+)
 from pytest_regen.pytest_plugin.providers import cost_in
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
 from pytest_regen.pytest_plugin.transcripts import transcript_of
 from pytest_regen.pytest_plugin.units import WrongUnitError
 from pytest_regen.regeneration import HealResult
+from pytest_regen.regeneration.answers import why_lines
 from pytest_regen.regeneration.values import Feedback
-
-__all__ = ["ItemCalls", "cost_of", "heal_report", "is_chosen", "rerun_after", "tell_failure"]
-
-_WHY = {
-    "attempts": "it still fails after the attempts allowed",
-    "no_progress": "the same errors came back; asking again as before would not help",
-    "unfixable": "no reply can correct it: what is asked for is itself at fault",
-}
 
 
 def is_chosen(unit: str, config: pytest.Config) -> bool:
@@ -163,6 +162,7 @@ def tell_failure(failure: BaseException | None, heal: HealReport) -> None:
         words = f"Not regenerated: {heal.why}" if heal.why else ""
     if isinstance(failure, UnitError | WrongUnitError):
         failure.healing = words or failure.healing
+        failure.next = heal.next
     elif heal.pending:
         failure.add_note(words)
 
@@ -171,31 +171,56 @@ def _why(result: HealResult, following: str, where: str) -> str:
     """Return what stood in the way, without the hint where that is the command that follows."""
     if result.skipped:
         return result.skipped
-    failure = result.failure
     if result.ordered and result.stop_reason == "unfixable":
         return "the prompt itself asks for what is wrong, so that no reply can correct it"
     if result.by_template and result.stop_reason == "unfixable":
         return "the template writes what is asked for, and that has the same fault"
-    if failure is None:
-        reason = result.stop_reason or ""
-        return f"what fails is not in {where}" if reason == "clean" else _WHY.get(reason, reason)
-    if isinstance(failure, CassetteMissError) and "no cassette" in failure.causes:
-        lines = ["nothing was sent: --regen alone replays recordings, and there is none for this"]
-        lines += filter(None, [failure.why.partition("; ")[2]])  # What a failed run left.
-        return "\n".join([*lines, f"to ask the model and record: {following}"])
-    if isinstance(failure, MissingKeyError):
-        return (
-            f"no API key is set ({failure.variable}), so that nothing was sent\n"
-            "to ask another model: --regen-provider openai:MODEL or ollama:MODEL"
-        )
-    if failure.hint == following or isinstance(failure, BudgetError):
-        return "\n".join(filter(None, (failure.what, failure.why)))
-    return str(failure)
-
-
-def rerun_after(result: HealResult, item: str, config: pytest.Config, cassette: Path) -> str:
-    """Return the same run of one item again, once what stood in its way is away."""
+    if result.stop_reason == "clean":
+        return f"what fails is not in {where}"
+    lines = list(why_lines(result))
     failure = result.failure
+    if isinstance(failure, CassetteMissError) and "no cassette" in failure.causes:
+        nothing = "nothing was sent: --regen alone replays recordings, and there is none for this"
+        lines.append(nothing)
+        lines += filter(None, [failure.why.partition("; ")[2]])  # What a failed run left.
+    elif isinstance(failure, CassetteMissError) and failure.recorded_with:
+        lines.append(f"nothing was sent: it is recorded with {failure.recorded_with}")
+    elif isinstance(failure, MissingKeyError):
+        lines.append(f"nothing was sent: {failure.variable} is not set")
+        lines.append("to ask another model: --regen-provider openai:MODEL or ollama:MODEL")
+    elif failure is not None and (failure.hint == following or isinstance(failure, BudgetError)):
+        lines += filter(None, (failure.what, failure.why))
+    elif failure is not None:
+        lines.append(str(failure))
+    return "\n".join(lines)
+
+
+def next_after(
+    result: HealResult, item: str, config: pytest.Config, cassette: Path, *, correct: str, mend: str
+) -> str:
+    """Return what to run or do; never what would end where this run did.
+
+    Args:
+        result: how the work ended.
+        item: the node id.
+        config: of the run.
+        cassette: where its turns are recorded.
+        correct: the command that says what is wrong in a person's words.
+        mend: what to do where no answer can help.
+    """
+    match result.stop_reason:
+        case "attempts":
+            more = str(result.attempts + 2)
+            return recording_command(config, item, cassette, "--regen-attempts", more)
+        case "no_progress":
+            return correct
+        case "refused":
+            return other_model_command(config, item, cassette)
+        case None | "clean" | "unfixable":
+            return mend or node_command(config, item)
+    failure = result.failure
+    if isinstance(failure, CassetteMissError) and failure.recorded_with:
+        return replay_command(config, item, failure.recorded_with)
     if isinstance(failure, CassetteError):
         return failure.hint
     budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None

@@ -10,14 +10,12 @@ import pytest
 
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
+from pytest_regen.pytest_plugin.summary import note_command
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.healing.ahead import Asked
     from pytest_regen.regeneration import TurnSettings
     from pytest_regen.regeneration.queue import Flow
-
-__all__ = ["heal_item", "project_frames", "trim_traceback"]
-
 
 _PACKAGE: Final = Path(__file__).parents[2]
 
@@ -85,12 +83,14 @@ def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None
 
 
 def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
-    if not (item.config.option.regen_heal or item.config.option.regen_dry_run):
-        return failure
     from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 
     choices = choices_of(item.config)
+    if not _is_ours(item) and (note := _missing_name(item)):
+        note_command(item, "", note)
+        return failure
     if not (choices.heal or choices.dry_run):
+        _tell_command(item, failure)
         return failure
     if choices.jobs > 1 and choices.heal and not choices.dry_run and _is_ours(item):
         _begin_ahead(item)
@@ -101,6 +101,41 @@ def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | No
     from pytest_regen.pytest_plugin.healing.types import heal_types
 
     return heal_types(item, failure)
+
+
+def _tell_command(item: pytest.Item, failure: BaseException) -> None:
+    """Say which command asks for what a failing item is about."""
+    from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
+    from pytest_regen.pytest_plugin.healing.feedback import is_feedback
+    from pytest_regen.pytest_plugin.names import cassette_of_test, heal_command
+
+    record = choices_of(item.config).record_option
+    if record not in {None, "none"}:
+        note = f"--regen-record {record} alone records what tests send; --regen heals what fails"
+        note_command(item, "", note)
+    mark = regen_mark(item)
+    if not _is_ours(item) and (mark.units or (mark.types and is_feedback(failure))):
+        # Not as a note of the failure, which would be told to the model.
+        note_command(item, heal_command(item.config, item.nodeid, cassette_of_test(item)))
+
+
+def _missing_name(item: pytest.Item) -> str:
+    """Return that a bare mark means nothing in a project without stores; empty where it does."""
+    from pytest_regen.pytest_plugin.choices import regen_mark
+    from pytest_regen.pytest_plugin.options import has_kinds
+    from pytest_regen.pytest_plugin.selection import stores_in_config
+
+    mark, config = regen_mark(item), item.config
+    has_store = "regen_store" in getattr(item, "fixturenames", ()) or stores_in_config(config)
+    if mark.units or mark.types or mark.store or has_store or not has_kinds(config):
+        return ""
+    from pytest_regen.pytest_plugin.units import first_unit
+
+    unit = first_unit(config)
+    return unit and (
+        f"{item.nodeid}: its mark names no unit that --regen could ask for; "
+        f'for instance: @pytest.mark.regen(unit="{unit}")'
+    )
 
 
 def _is_ours(item: pytest.Item) -> bool:

@@ -27,9 +27,6 @@ from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["heal_sessions", "route_feedback"]
-
-
 _ABOUT_SCENARIOS = ("corrections", "discarded_scenarios", "probe_scenarios", "untested_tools")
 """Fields of feedback that only a session with scenarios can take."""
 

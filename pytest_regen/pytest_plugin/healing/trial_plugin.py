@@ -1,24 +1,85 @@
-"""The plugin of a process that calls one test: it reports over a pipe how the test ended."""
+"""The plugin of a process that calls one test: it reports over a pipe how the test ended.
+
+It lets the code on trial change no file of the project: Python tells a hook of every file that is
+opened for writing, moved or removed. What the test itself changes is its own affair.
+"""
 
 import json
 import os
-from collections.abc import Generator
-from typing import Any
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from typing import Any, Final
 
 import pytest
 
 from pytest_regen.pytest_plugin.healing.feedback import feedback_of_test
-from pytest_regen.pytest_plugin.healing.trials import PIPE
+from pytest_regen.pytest_plugin.healing.trials import VARIABLE
 from pytest_regen.validation.issues import Issue
 
-_PIPE = int(os.environ.pop(PIPE, "-1"))
-if _PIPE >= 0:
-    os.set_inheritable(_PIPE, False)  # noqa: FBT003 - takes no keyword
+_ABOUT: dict[str, Any] = json.loads(os.environ.pop(VARIABLE, "{}"))
+_PIPE: int = _ABOUT.get("pipe", -1)
+_TEMPORARY: Final = os.path.realpath(tempfile.gettempdir())
+_WRITES: Final = frozenset("wax+")
+_FLAGS: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_CHANGES: Final = frozenset(
+    """
+    os.chmod os.chown os.link os.mkdir os.remove os.rename os.rmdir os.symlink os.truncate os.utime
+    sqlite3.connect
+    """.split()  # noqa: SIM905 - a list of one event a line is not readable
+)
+"""Events of the hook that begin with one path, or with two."""
+
+
+def _watch(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse a change of the project by the code on trial, and report it."""
+    paths = args[:2] if event in _CHANGES else ()
+    if event == "open":
+        path, mode, flags = args
+        paths = (path,) if (_WRITES & {*mode} if mode else flags & _FLAGS) else ()
+    for path in paths:
+        if isinstance(path, str | bytes | os.PathLike):
+            place = os.path.realpath(os.fsdecode(path))
+            if _is_of_the_project(place) and _is_by_the_code():
+                _say({"changed": place})
+                if _ABOUT["writable"] is not None:
+                    raise PermissionError(f"a candidate on trial may not change {place}")
+
+
+def _is_of_the_project(place: str) -> bool:
+    root = _ABOUT["root"]
+    if _is_below(place, _TEMPORARY) and _is_below(_TEMPORARY, root):
+        return False
+    is_here = _is_below(place, root) or _is_below(root, place)
+    return is_here and place not in (_ABOUT["writable"] or ())
+
+
+def _is_below(place: str, folder: str) -> bool:
+    return f"{place}{os.sep}".startswith(f"{folder}{os.sep}")
+
+
+def _is_by_the_code() -> bool:
+    """Return whether the unit's file takes part, or nothing does that a test would be called by."""
+    files = {*_files_on_stack()}
+    is_by_pytest = any("pluggy" in file or _is_below(file, _ABOUT["root"]) for file in files)
+    return _ABOUT["path"] in files or not is_by_pytest
+
+
+def _files_on_stack() -> Iterator[str]:
+    frame = sys._getframe(3)  # noqa: SLF001 - nothing else tells who asks
+    while frame is not None:
+        yield os.path.realpath(frame.f_code.co_filename)
+        frame = frame.f_back  # type: ignore[assignment]
 
 
 def _say(report: dict[str, Any]) -> None:
     if _PIPE >= 0:
         os.write(_PIPE, json.dumps(report).encode() + b"\n")
+
+
+if _PIPE >= 0:
+    os.set_inheritable(_PIPE, False)  # noqa: FBT003 - takes no keyword
+    sys.addaudithook(_watch)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -26,10 +26,8 @@ from pytest_regen.pytest_plugin.healing.feedback import feedback_about
 from pytest_regen.regeneration.values import FailedTest, Feedback
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["PIPE", "FreshCalls", "Trial", "drop_byte_code", "missing_trials", "run_apart"]
-
-PIPE: Final = "PYTEST_REGEN_TRIAL"
-"""Environment variable with the number of the pipe that reports are written to."""
+VARIABLE: Final = "PYTEST_REGEN_TRIAL"
+"""Environment variable that tells the process of a trial what it is about, as JSON."""
 
 _CHILD: Final = "pytest_regen.pytest_plugin.healing.trial_plugin"
 _MOST: Final = 1 << 20
@@ -91,6 +89,8 @@ class Trial:
     """What it reported, where it failed."""
     obstacle: str = ""
     """Why it was not called at all."""
+    changed: frozenset[str] = frozenset()
+    """Files of the project that code of the unit's file has changed, or tried to change."""
 
 
 class FreshCalls:
@@ -117,6 +117,8 @@ class FreshCalls:
         self._path = path
         self._seconds = seconds
         self._first = failure
+        self._writable: frozenset[str] | None = None
+        """What the code as it was found changes: its test is made for that."""
         self.failure = failure
 
     def __call__(self) -> Sequence[Feedback]:
@@ -128,9 +130,13 @@ class FreshCalls:
         """Call the item with the files as they stand."""
         drop_byte_code(self._path)
         try:
-            trial = run_apart(self._item, seconds=self._seconds)
+            trial = run_apart(
+                self._item, self._path, seconds=self._seconds, writable=self._writable
+            )
         finally:
             drop_byte_code(self._path)
+        if self._writable is None:
+            self._writable = trial.changed
         if trial.passed:
             self.failure = None
         else:
@@ -149,21 +155,45 @@ def drop_byte_code(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def run_apart(item: pytest.Item, *, seconds: float) -> Trial:
-    """Call a test in a process of its own, and return how it ended."""
+def run_apart(
+    item: pytest.Item, path: Path, *, seconds: float, writable: Collection[str] | None
+) -> Trial:
+    """Call a test in a process of its own, and return how it ended.
+
+    Args:
+        item: the test.
+        path: the file of the unit.
+        seconds: after which the process is killed.
+        writable: the files of the project that code of that file may change; ``None``: all.
+    """
+    root = os.path.realpath(item.config.rootpath)
+    about = {
+        "path": os.path.realpath(path),
+        "root": root,
+        "writable": None if writable is None else sorted(writable),
+    }
     with tempfile.TemporaryDirectory(prefix="regen-trial-") as folder:
         log = Path(folder) / "output.txt"
-        reports, code = _run(_command(item, folder), item.config, log, seconds)
+        reports, code = _run(_command(item, folder), item.config, log, seconds, about)
         printed = log.read_text("utf-8", "replace").strip()[-_SHOWN:]
-    return _read(item, reports, code, printed, seconds)
+    trial = _read(item, reports, code, printed, seconds)
+    changed = frozenset(str(one["changed"]) for one in reports if "changed" in one)
+    if writable is None or not changed:
+        return replace(trial, changed=changed)
+    places = ", ".join(os.path.relpath(one, root) for one in sorted(changed))
+    return _broken(item, f"the code changes {places}, and no candidate may change the project")
 
 
 def _run(
-    command: Sequence[str], config: pytest.Config, log: Path, seconds: float
+    command: Sequence[str],
+    config: pytest.Config,
+    log: Path,
+    seconds: float,
+    about: Mapping[str, object],
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return what a process reported, and its exit code; ``None`` where it had to be killed."""
     source, target = os.pipe()
-    environ = {**_environ(), PIPE: str(target)}
+    environ = {**_environ(), VARIABLE: json.dumps({**about, "pipe": target})}
     chunks: list[bytes] = []
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - pytest itself

@@ -23,7 +23,7 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
     cost_of,
     heal_report,
     is_chosen,
-    rerun_after,
+    next_after,
     tell_failure,
 )
 from pytest_regen.pytest_plugin.items import TypeItem, findings_json
@@ -33,8 +33,7 @@ from pytest_regen.pytest_plugin.names import (
     heal_command,
     is_edited,
     is_stale,
-    node_command,
-    recording_command,
+    other_model_command,
     regenerate_command,
     repair_command,
     rerun_command,
@@ -58,51 +57,7 @@ from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.validation.stores import update_command
 
-__all__ = ["flow_of_type", "heal_record", "heal_types", "plan_record", "skip_record"]
-
-
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
-
-
-def heal_record(
-    nodeid: str,
-    check: StoreCheck,
-    result: HealResult,
-    *,
-    cassette: Path,
-    feedback: Sequence[Feedback] = (),
-    passed: bool,
-    cost: str = "",
-) -> HealReport:
-    """Return the record of a regeneration that was tried.
-
-    Args:
-        nodeid: the item that asked for it.
-        check: the store as it is now.
-        result: how it ended.
-        cassette: where its turns are recorded.
-        feedback: what the item had to say before, beyond the type's issues.
-        passed: whether the item passes now.
-        cost: US dollars that live calls cost, where that is known.
-    """
-    name = result.type_name
-    return heal_report(
-        f"{check.place}::{name}",
-        result,
-        check.config,
-        passed=passed,
-        following=_next(nodeid, check, result, cassette),
-        where="the pages of the type",
-        cassette=cassette,
-        findings=findings_json((*result.issues_before, *feedback), check),
-        pages=sorted(page for type_name, page in result.regenerated if type_name == name),
-        cost=cost,
-    )
-
-
-def skip_record(unit: str, why: str, following: str) -> HealReport:
-    """Return the record of a type that was left alone, and what to do about it."""
-    return HealReport(unit, "skipped", why=why, next=following)
 
 
 def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> HealReport:
@@ -149,23 +104,11 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
     if result.ordered and result.stop_reason == "unfixable":
         return SPELLING_ADVICE
     if result.by_template and result.stop_reason not in {None, "clean"}:
-        return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
-    match result.stop_reason:
-        case "attempts":
-            more = str(result.attempts + 2)
-            return recording_command(config, nodeid, cassette, "--regen-attempts", more)
-        case "no_progress":
-            return regenerate_command(check, name, page, "--correction 'what is wrong'")
-        case "unfixable":
-            return _BAD_DOCUMENT
-        case "refused":
-            return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
-        case None | "clean":
-            # Nothing was asked for, or nothing is left that a reply could fix.
-            repair = repair_command(check, name, result.issues_after)
-            return repair or node_command(config, nodeid)
-        case _:
-            return rerun_after(result, nodeid, config, cassette)
+        return other_model_command(config, nodeid, cassette)
+    is_unfixable = result.stop_reason == "unfixable"
+    mend = _BAD_DOCUMENT if is_unfixable else repair_command(check, name, result.issues_after)
+    correct = regenerate_command(check, name, page, "--correction 'what is wrong'")
+    return next_after(result, nodeid, config, cassette, correct=correct, mend=mend)
 
 
 def flow_of_type(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
@@ -285,14 +228,14 @@ class _Healing:
                 cassette, more = _cassette(self._item, target), ("--regen-ignore-stale",)
                 again = rerun_command(self._item.config, nodeid, cassette, *more)
                 command = again if self._is_fixable(target) else update_command(check.store)
-                self._record(skip_record(unit, why, command))
+                self._record(HealReport(unit, "skipped", why=why, next=command))
             elif self._choices.dry_run:
                 self._record(plan_record(nodeid, check, target, _cassette(self._item, target)))
             else:
                 self._conclude(target, self._ask(target))
         except RegenError as error:
             why = "\n".join(filter(None, (error.what, error.why)))
-            self._record(skip_record(unit, why, error.hint))
+            self._record(HealReport(unit, "skipped", why=why, next=error.hint))
 
     def _is_too_old(self, target: Target) -> bool:
         """Return whether a type is stale, and not to be asked again with its old prompt."""
@@ -368,13 +311,18 @@ class _Healing:
             self._stored_failure = self._stored_failure or self._failure
         self._failure = attempt.failure
         item.config.hook.pytest_regen_after_heal(item=item, result=attempt.result)
-        heal = heal_record(
-            item.nodeid,
-            self._check(target),
-            attempt.result,
-            cassette=_cassette(item, target),
-            feedback=target.feedback,
+        check, result = self._check(target), attempt.result
+        name, cassette = result.type_name, _cassette(item, target)
+        heal = heal_report(
+            f"{check.place}::{name}",
+            result,
+            item.config,
             passed=attempt.failure is None,
+            following=_next(item.nodeid, check, result, cassette),
+            where="the pages of the type",
+            cassette=cassette,
+            findings=findings_json((*result.issues_before, *target.feedback), check),
+            pages=sorted(page for type_name, page in result.regenerated if type_name == name),
             cost=attempt.cost,
         )
         self._record(heal)

@@ -20,7 +20,7 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
     cost_of,
     heal_report,
     is_chosen,
-    rerun_after,
+    next_after,
     tell_failure,
 )
 from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
@@ -29,10 +29,8 @@ from pytest_regen.pytest_plugin.names import (
     cassette_of_test,
     cassette_of_unit,
     heal_command,
-    node_command,
-    recording_command,
 )
-from pytest_regen.pytest_plugin.providers import turn_settings
+from pytest_regen.pytest_plugin.providers import may_get_answer, turn_settings
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.pytest_plugin.units import (
     FileCheck,
@@ -51,8 +49,6 @@ from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units.asking import ask_for_unit, ask_for_unit_steps
 from pytest_regen.units.naming import command, unit_id
 from pytest_regen.validation.issues import Issue
-
-__all__ = ["flow_of_unit", "heal_units"]
 
 
 def flow_of_unit(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
@@ -185,8 +181,13 @@ class _Healing:
             return
         seconds = check.file.kind.trial_seconds
         calls = FreshCalls(self._item, name, check.path, self._failure, seconds)
+        is_old = bool(loaded_modules(self._config).changed())
+        if not (is_old or may_get_answer(self._item, self._cassette(check, name))):
+            # Nothing is tried for nothing: the first turn tells what is missing.
+            self._ask(check, name, self._feedback(name), calls)
+            return
         trial = calls.try_now()
-        if trial.passed and loaded_modules(self._config).changed():
+        if trial.passed and is_old:
             # It failed with the code that this process imported before another test healed it.
             loaded_modules(self._config).note_passed(self._item)
             self._failure = None
@@ -306,19 +307,12 @@ class _Healing:
         )
 
     def _next(self, check: FileCheck, name: str, result: HealResult) -> str:
-        """Return what to run or do; never what would end where this run did."""
-        config, nodeid = self._config, self._item.nodeid
-        cassette = self._cassette(check, name)
-        match result.stop_reason:
-            case "attempts":
-                more = str(result.attempts + 2)
-                return recording_command(config, nodeid, cassette, "--regen-attempts", more)
-            case "no_progress":
-                options = ("--correction", "what is wrong")
-                return command("regenerate", check.here, name, *options)
-            case "refused":
-                return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
-            case None | "clean" | "unfixable":
-                return check.command_for(name) or node_command(config, nodeid)
-            case _:
-                return rerun_after(result, nodeid, config, cassette)
+        correct = command("regenerate", check.here, name, "--correction", "what is wrong")
+        return next_after(
+            result,
+            self._item.nodeid,
+            self._config,
+            self._cassette(check, name),
+            correct=correct,
+            mend=check.command_for(name),
+        )

@@ -1,0 +1,83 @@
+"""The level of the sandbox that verdicts came from: kept with each, remembered for the project."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_regen.cache import Cache
+from pytest_regen.errors import RegenError
+from pytest_regen.sandbox.levels import LEVELS, Level, is_weaker, missing, strongest_level
+from pytest_regen.sandbox.processes import note_used_level, used_level
+
+__all__ = ["VerdictCache", "fallen_level", "level_to_remember"]
+
+REMEMBERED: Final = ".regen/sandbox"
+"""The file, from the root of the project, that names the strongest level it was recorded at."""
+
+
+class VerdictCache(Cache):
+    """Results that code was run for, each with its level; it counts as that level's.
+
+    One from a weaker level than works here does not count at all.
+    """
+
+    def get(self, section: str, key: str) -> Any | None:
+        """Return what was put there, or ``None``."""
+        kept = super().get(section, key)
+        if not isinstance(kept, dict) or kept.keys() != {"level", "value"}:
+            return None
+        level = next((one for one in LEVELS if one == kept["level"]), None)
+        if level and not _counts(level):
+            return None
+        if level:
+            note_used_level(level)
+        return kept["value"]
+
+    def put(self, section: str, key: str, value: Any) -> bool:
+        """Keep a JSON value with the level that it came from."""
+        return super().put(section, key, {"level": used_level(), "value": value})
+
+
+def _counts(level: Level) -> bool:
+    try:
+        return level == "bwrap" or not is_weaker(level, strongest_level())
+    except RegenError:
+        return False  # Whoever runs the code says why it cannot be run.
+
+
+def _remembered(root: Path) -> Level | None:
+    try:
+        words = (root / REMEMBERED).read_text("utf-8").split()
+    except (OSError, ValueError):
+        return None
+    # Both lines where git has joined two branches, with its markers or without.
+    return next((level for level in LEVELS if level in words), None)
+
+
+def level_to_remember(root: Path, *, is_code: bool = False) -> dict[str, bytes | None]:
+    """Return the file that remembers the level, where it is to say more: it is never lowered.
+
+    Args:
+        root: of the project.
+        is_code: what is recorded will be run, though perhaps it was not yet.
+    """
+    level = used_level() or (strongest_level() if is_code and missing() is None else "process")
+    is_more = is_weaker(_remembered(root) or "process", level)
+    return {REMEMBERED: f"{level}\n".encode()} if is_more else {}
+
+
+def fallen_level(root: Path, used: str, least: Level | None) -> str:
+    """Return in what way code was kept less apart than before; empty where it was not.
+
+    Args:
+        root: of the project.
+        used: the level that verdicts came from.
+        least: the level that the settings accept.
+    """
+    wanted = least or _remembered(root)
+    if wanted is None or not is_weaker(used, wanted):
+        return ""
+    place = "sandbox in [tool.pytest-regen]" if least else REMEMBERED
+    return (
+        f"code was run in the sandbox {used}, and {place} says {wanted}; next: install what "
+        f'{wanted} needs (bubblewrap), or accept less: sandbox = "{used}" in [tool.pytest-regen]'
+    )
