@@ -2,20 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
-
-__all__ = [
-    "excerpt",
-    "flatten",
-    "in_quotes",
-    "join_names",
-    "pieces_without_thinking",
-    "plural",
-    "quote",
-    "shorten",
-    "without_thinking",
-]
 
 _LINES_AROUND: Final = 2
 _MAX_NAMES: Final = 8
@@ -74,6 +62,16 @@ def flatten(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
+_TRICKS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+def visible(text: object) -> str:
+    """Return a text in which nothing hides, moves a cursor or recolours a screen; lines stay."""
+    return _TRICKS.sub(lambda found: repr(found[0])[1:-1], str(text))
+
+
 def in_quotes(value: str | int) -> str:
     r"""Return a name or a piece of code in quotes, on one line, as it is.
 
@@ -99,7 +97,7 @@ def _escape(match: re.Match[str]) -> str:
 
 _MARK = re.compile(
     r"(?P<opens><think(?:ing)?>)|(?P<closes></think(?:ing)?>)"
-    r"|^[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$",
+    r"|^[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>(?:(?!</think(?:ing)?>)[^\n])*)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CLOSES = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
@@ -111,10 +109,11 @@ _QUOTED = re.compile(r'["`]|//|/\*|^\s*\*')
 def without_thinking(text: str) -> str:
     """Return ``text`` without what is between think tags, in any case, closed or not.
 
-    A tag inside a fence, or behind a quotation mark or the beginning of a comment, is text like any
-    other. Of a reply without the first tag, all is left out up to the last one.
+    A byte order mark before it is left out, too. A tag inside a fence, or behind a quotation mark
+    or the beginning of a comment, is text like any other. Of a reply without the first tag, all is
+    left out up to the last one.
     """
-    return _strip_thinking(text, is_open=False)[0]
+    return _strip_thinking(text.removeprefix("\ufeff"), is_open=False)[0]
 
 
 def pieces_without_thinking(pieces: Sequence[str]) -> tuple[str, ...]:
@@ -155,8 +154,9 @@ def _strip_thinking(text: str, *, is_open: bool) -> tuple[str, bool]:
             kept.append(text[position : mark.start()])
             position, is_open = mark.end(), True
         elif mark["closes"] and not (line.has_text and _REST.match(text, mark.end())):
-            # Closed but never opened, at the start or end of a line: all before it was thinking.
-            kept.clear()
+            # Closed but never opened, at the start or end of a line: all before it was thinking,
+            # unless nothing comes after it.
+            kept = [] if text[mark.end() :].strip() else [text[position : mark.start()]]
             position = mark.end()
             line.begin()
     rest = "" if is_open else text[position:]
@@ -193,6 +193,24 @@ def _fence_after(fence: str, mark: re.Match[str]) -> str:
         return run if run[0] == "~" or "`" not in mark["info"] else ""
     is_end = run[0] == fence[0] and len(run) >= len(fence) and not mark["info"].strip()
     return "" if is_end else fence
+
+
+_FENCE: Final = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
+
+
+def fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the fenced blocks of a reply: info string, and code; the last may not be closed."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        opening = _FENCE.fullmatch(lines[at])
+        at += 1
+        if opening is None or (opening["run"][0] == "`" and "`" in opening["info"]):
+            continue
+        closing = re.compile(rf"\s*{opening['run'][0]}{{{len(opening['run'])},}}\s*")
+        end = next((n for n in range(at, len(lines)) if closing.fullmatch(lines[n])), len(lines))
+        yield opening["info"].strip(), "\n".join(lines[at:end])
+        at = end + 1
 
 
 def excerpt(

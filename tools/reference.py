@@ -197,7 +197,7 @@ def _settings() -> str:
     rows = _toml(own)
     rows += [(f"`{key}`", "list", text) for key, text in shipped.items()]
     head = ("key", "value", "")
-    functions = _arguments(Function.__init__, leave_out={"root"})
+    functions = _arguments(Function.__init__, leave_out={"root", "lists"})
     translations = _arguments(Translation.__init__, leave_out={"root"})
     return "\n\n".join(
         [

@@ -6,7 +6,6 @@ which could play tricks with a terminal, are spelled out.
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextI
 
 import typer
 
-from pytest_regen.text import plural, shorten
+from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -79,7 +78,6 @@ __all__ = [
     "show_stopped",
     "stdout_for_json",
     "usage_line",
-    "without_tricks",
 ]
 
 
@@ -90,8 +88,6 @@ _NEXT = "  next: "
 
 _LABEL = 11
 """Width of the words that facts begin with."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 _STYLES = {"error": "red", "warning": "yellow"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -108,7 +104,7 @@ def say(text: str = "", style: str = "") -> None:
     if held is not None:
         held.append((text, style))
         return
-    text = without_tricks(_near(text))
+    text = visible(_near(text))
     _last_line[0] = text
     stream = sys.stdout if _answers[0] else sys.stderr
     if not stream.isatty():
@@ -220,11 +216,6 @@ def _near(text: str) -> str:
     return text if len(here) == 1 else text.replace(here, "")
 
 
-def without_tricks(text: str) -> str:
-    """Return a text in which what could move the cursor or recolour a screen is spelled out."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
-
-
 @cache
 def console(*, stderr: bool = True) -> "Console":
     """Return the one console, so that a line of progress and lines beside it know of each other."""
@@ -275,7 +266,7 @@ def fail(what: str, *, why: str = "", hint: str = "") -> None:
 def emit_text(text: str) -> None:
     """Print what people asked a command for; what stdout has no bytes for is spelled out."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
+    print(visible(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 @contextmanager

@@ -140,12 +140,11 @@ class Project:
         Raises:
             UsageError: one cannot be loaded.
         """
-        from pytest_regen.units.loading import TEST_FILES, ProjectKinds, has_kinds, load_kinds
+        from pytest_regen.units.loading import ProjectKinds, has_kinds, load_kinds
 
         if not has_kinds(self.settings):
             return ProjectKinds(self.root, ())
-        files = (self._ini("python_files") or "").split()
-        return load_kinds(self.root, self.settings, test_files=files or TEST_FILES)
+        return load_kinds(self.root, self.settings)
 
     def unit_file(self, path: Path, units: Sequence[str] | None = None) -> "UnitFile | None":
         """Return the file at ``path`` if a kind claims it; ``units`` name nothing elsewhere.

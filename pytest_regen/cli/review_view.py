@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pytest_regen.cli.desk import Desk, candidate_facts, following, stored_diff
-from pytest_regen.cli.output import console, fact, fail, next_step, say, without_tricks
+from pytest_regen.cli.output import console, fact, fail, next_step, say
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.pending import Candidate
-from pytest_regen.text import plural
+from pytest_regen.text import plural, visible
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration.review import Look
@@ -118,7 +118,7 @@ class _View:
         """Print the candidate as wide as the terminal is now."""
         out, candidate = console(), self._candidate
         out.print()
-        out.print(Rule(Text(without_tricks(f"{self._count}  {self._name}  {candidate.id}"))))
+        out.print(Rule(Text(visible(f"{self._count}  {self._name}  {candidate.id}"))))
         for label, text in candidate_facts(candidate):
             self._fact(label, text)
         self._issues("was wrong", candidate.issues_before)
@@ -149,7 +149,7 @@ class _View:
         row = Table.grid(padding=(0, 1))
         row.add_column(width=_LABEL, no_wrap=True)
         row.add_column(overflow="fold")
-        row.add_row(Text(f"  {label}", "bold"), Text(without_tricks(text), style))
+        row.add_row(Text(f"  {label}", "bold"), Text(visible(text), style))
         console().print(row)
 
     def _issues(self, label: str, issues: "Sequence[Issue]") -> None:
@@ -165,7 +165,7 @@ class _View:
     def _diff(self, *, is_whole: bool) -> None:
         out = console()
         diff = stored_diff(self._candidate) if self._look is None else self._look.diff
-        lines = [without_tricks(line) for line in diff.splitlines()]
+        lines = [visible(line) for line in diff.splitlines()]
         room = max(_LEAST, out.size.height - _AROUND)
         shown = lines if is_whole else lines[:room]
         self._is_cut = len(shown) < len(lines)

@@ -7,12 +7,7 @@ from typing import Final
 
 from pytest_regen.html import Child, Html, element
 from pytest_regen.pytest_plugin.report import Json
-from pytest_regen.text import plural
-
-_UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
-"""What makes a text look like another one: control characters, and those that turn it around."""
+from pytest_regen.text import plural, visible
 
 _CODE_IN_WORDS: Final = re.compile(r"`([^`\n]+)`")
 
@@ -32,11 +27,6 @@ _LONG: Final = 14
 _MOST: Final = 30_000
 """Characters of a text that are shown at all."""
 _MAX_DIFF: Final = 600
-
-
-def visible(text: object) -> str:
-    """Return a text in which nothing hides: what has no shape of its own is spelled out."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
 
 
 def command_line(command: str) -> Html:

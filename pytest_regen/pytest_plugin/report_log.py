@@ -29,6 +29,7 @@ from pytest_regen.pytest_plugin.stash import SESSION_MAKERS, scrubber_of
 from pytest_regen.pytest_plugin.stores import check_of
 from pytest_regen.pytest_plugin.summary import record_on
 from pytest_regen.testing import FeedbackError
+from pytest_regen.text import visible
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ class _ReportLog:
         """Print the annotations after all else: in the log they stand together."""
         yield
         for line in self._annotations:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(visible(line))
 
     def _write(self, session: pytest.Session, path: Path, report: Json) -> None:
         place = os.path.relpath(path, self._config.invocation_params.dir)

@@ -16,9 +16,8 @@ from pytest_regen.pytest_plugin.report_boxes import (
     command_line,
     error_box,
     name_of,
-    visible,
 )
-from pytest_regen.text import plural
+from pytest_regen.text import plural, visible
 
 __all__ = ["page_of"]
 

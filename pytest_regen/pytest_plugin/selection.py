@@ -18,6 +18,7 @@ import pytest
 
 from pytest_regen.pytest_plugin.choices import regen_mark
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
+from pytest_regen.text import visible
 
 _SHOWN = 30
 """Names that a message lists before it counts the rest."""
@@ -68,9 +69,9 @@ def id_from_here(nodeid: str, config: pytest.Config) -> str:
 
 
 def text_from_here(text: str, config: pytest.Config) -> str:
-    """Return a message in which paths of the project begin where pytest was called."""
+    """Return a message as a terminal may show it, with paths from where pytest was called."""
     root = from_here(config.rootpath, config)
-    return text.replace(f"{config.rootpath}{os.sep}", "" if root == "." else f"{root}/")
+    return visible(text).replace(f"{config.rootpath}{os.sep}", "" if root == "." else f"{root}/")
 
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:

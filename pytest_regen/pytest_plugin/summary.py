@@ -15,7 +15,7 @@ import pytest
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.selection import from_here, id_from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
-from pytest_regen.text import plural
+from pytest_regen.text import plural, visible
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.hyperlinks import CodeLinks
@@ -350,7 +350,9 @@ class RunLog:
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
-            shown = self.links.text(line) if self.links is not None else line
+            shown = visible(line)
+            if self.links is not None:
+                shown = self.links.text(shown)
             terminalreporter.write_line(shown, **dict.fromkeys(colour, True))
 
     @property

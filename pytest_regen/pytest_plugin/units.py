@@ -4,6 +4,7 @@ import gc
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,10 +19,17 @@ from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
+from pytest_regen.regeneration.flow import stages
 from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.text import excerpt, plural
+from pytest_regen.text import excerpt, plural, visible
 from pytest_regen.units.inventory import is_lost, lost_files, unmarked_kinds
-from pytest_regen.units.loading import ProjectKinds, load_kinds, prepare_kinds
+from pytest_regen.units.loading import (
+    PYTEST_LISTS,
+    ProjectKinds,
+    PytestLists,
+    load_kinds,
+    prepare_kinds,
+)
 from pytest_regen.units.naming import (
     adopt_command,
     command,
@@ -60,6 +68,7 @@ __all__ = [
     "select_units",
     "unit_nodes",
     "units_of",
+    "waves_of",
 ]
 
 DAMAGED = "file"
@@ -95,11 +104,19 @@ def kinds_of(config: pytest.Config) -> ProjectKinds:
             config.stash[_KINDS] = load_kinds(
                 config.rootpath,
                 choices_of(config).settings,
-                test_files=config.getini("python_files"),
+                lists=_pytest_lists(config),
             )
         except RegenError as error:
             raise plain_usage_error(str(error)) from None
     return config.stash[_KINDS]
+
+
+def _pytest_lists(config: pytest.Config) -> PytestLists:
+    lists = dict(PYTEST_LISTS)
+    for key in lists:
+        with suppress(ValueError):  # -p no:doctest: nobody knows its settings then.
+            lists[key] = [str(value) for value in config.getini(key)]
+    return lists
 
 
 def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelection, list[str]]:
@@ -289,6 +306,23 @@ def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
     return found
 
 
+def waves_of(items: Sequence[pytest.Item]) -> Sequence[Sequence[pytest.Item]]:
+    """Return items in groups: the units that one uses stand in groups before it."""
+    waves: dict[int, list[pytest.Item]] = {}
+    by_file: dict[Path, dict[str, pytest.Item]] = {}
+    for item in items:
+        if isinstance(item, UnitItem) and item.check.file.has_users:
+            by_file.setdefault(item.file, {})[item.unit] = item
+        else:
+            waves.setdefault(0, []).append(item)
+    for units in by_file.values():
+        first = next(iter(units.values()))
+        assert isinstance(first, UnitItem)  # as above
+        for number, names in enumerate(stages(first.check.units, list(units))):
+            waves.setdefault(number, []).extend(units[name] for name in names)
+    return [wave for _, wave in sorted(waves.items())]
+
+
 def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[str, Any]]:
     """Return issues as reports have them: with the file, and the line in it."""
     found = []
@@ -461,10 +495,11 @@ class UnitItem(pytest.Item):
         for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
             entry.lines = [text_from_here(line, self.config) for line in entry.lines]
             if isinstance(error, KindError) and error.trace:
-                entry.lines += ["", *error.trace.splitlines()]
+                entry.lines += ["", *map(visible, error.trace.splitlines())]
         crash = text.reprcrash
         if crash is not None:
-            crash.message = error.summary if isinstance(error, WrongUnitError) else error.what
+            message = error.summary if isinstance(error, WrongUnitError) else error.what
+            crash.message = text_from_here(message, self.config)
             crash.path = str(self.file)
             crash.lineno = (isinstance(error, WrongUnitError) and error.issues[0].line) or 1
         return text

@@ -5,7 +5,7 @@
 (``places.py``).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Generic, Literal
@@ -14,7 +14,7 @@ from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.regeneration.asking import meets_all, note_stored, stop_reason_of
 from pytest_regen.regeneration.held import HeldPlace
-from pytest_regen.regeneration.places import Place, V
+from pytest_regen.regeneration.places import Place, V, View
 from pytest_regen.regeneration.policies import (
     Change,
     Heal,
@@ -38,8 +38,6 @@ from pytest_regen.regeneration.values import (
     TurnSettings,
 )
 from pytest_regen.validation.issues import Issue
-
-__all__ = ["Check", "Work", "source_diff", "work", "work_steps"]
 
 Check = Callable[[], Sequence[Feedback]]
 """Calls the asking test again and returns what it reports; nothing when it passes."""
@@ -90,6 +88,7 @@ def work_steps(
     Every round goes over all pieces that are still open, several at the same time where
     ``settings.jobs`` allows it. With one job each piece is asked in view of what the one before
     it changed; drafts, which depend on nothing, are asked for all at once and sent one by one.
+    Pieces that use others have their rounds after those, for they may be right by then.
 
     Args:
         place: a store, or a file of units.
@@ -109,24 +108,55 @@ def work_steps(
     if held is not None:
         view = held.open() if view is None else held.with_waiting(view)
     view = place.open() if view is None else view
+    names = tuple(dict.fromkeys(names))
     task = Work(held or place, view, names, feedback, held, rounds=rounds)
-    for _ in range(rounds):
-        batches = task.batches(policy, settings)
-        if policy.is_draft or jobs_of(settings) > 1:
-            groups = iter([list(batches)])
-        else:
-            groups = ([batch] for batch in batches)
-        for group in groups:
-            waiting: Sequence[Batch] = group
-            owed = len(group)
-            while owed:
-                arrived = yield waiting
-                owed -= len(arrived)
-                waiting = ()
-                task.take(policy, arrived, settings, check)
-        policy = policy.then
+    if policy.is_draft:
+        yield from _round(task, policy, names, settings, check)
+        policy, rounds = policy.then, rounds - 1
+    for stage in stages(task.view, names):
+        later = policy
+        for _ in range(rounds):
+            yield from _round(task, later, stage, settings, check)
+            later = later.then
     note_stored(task.rejected, settings)
     return task
+
+
+def stages(view: View, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield pieces in groups, each before those that use it; a circle stays in one group."""
+    users = {name: {*view.users(name)} for name in names}
+    while names:
+        waits = {
+            name: any(name in users[used] and used not in users[name] for used in names)
+            for name in names
+        }
+        yield [name for name in names if not waits[name]]
+        names = [name for name in names if waits[name]]
+
+
+def _round(
+    task: "Work[V]",
+    policy: Policy,
+    names: Sequence[str],
+    settings: TurnSettings,
+    check: Check | None,
+) -> "Flow[None]":
+    """Ask once for each piece that is still open."""
+    batches = task.batches(policy, settings, names)
+    if policy.is_draft or jobs_of(settings) > 1:
+        groups = iter([list(batches)])
+    else:
+        groups = ([batch] for batch in batches)
+    for group in groups:
+        waiting: Sequence[Batch] = group
+        owed = len(group)
+        while owed:
+            arrived = yield waiting
+            owed -= len(arrived)
+            waiting = ()
+            task.take(policy, arrived, settings, check)
+    if check is None:
+        task.look_again(policy, [answer.ask.name for answer in task.kept])
 
 
 @dataclass(slots=True)
@@ -140,6 +170,8 @@ class _Piece:
     """What is wrong with the last outputs that were not kept: said first by the next correction."""
     seen: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
     """What was wrong after each round: the same twice is no progress."""
+    refused: Sequence[Answer] = ()
+    """The last outputs that were not kept."""
     ordered: frozenset[Mark] | None = None
     """Marks of errors that its prompts ask for themselves; ``None`` until that is looked at."""
     is_open: bool = True
@@ -207,11 +239,14 @@ class Work(Generic[V]):
         """The unified diff of the place's file, with what waits for review."""
         return source_diff(self.before.text, self.view.text, self._place.file_name)
 
-    def batches(self, policy: Policy, settings: TurnSettings) -> Iterator[list[Ask]]:
+    def batches(
+        self, policy: Policy, settings: TurnSettings, names: Iterable[str]
+    ) -> Iterator[list[Ask]]:
         """Yield what is to be asked in one round, in batches that are kept or rejected together."""
         self._round += 1
         drafts: list[Ask] = []
-        for name, piece in self._pieces.items():
+        for name in names:
+            piece = self._pieces[name]
             if not piece.is_open or not (policy.is_draft or self._begin(name, piece)):
                 continue
             findings = () if policy.is_draft else self._findings(name, piece)
@@ -367,8 +402,40 @@ class Work(Generic[V]):
         self._write_down(name, decision.kept, decision.view, is_kept=True)
         self._write_down(name, [each.answer for each in decision.rejected], decision.tried)
         self._note_kept(name, (), rejected)
+        self._pieces[name].refused = [each.answer for each in decision.rejected]
         self._note_findings(name, self._correctable(name, decision.tried), is_stored=is_stored)
         self._stop_if_ordered(name, decision.tried, is_stored=is_stored)
+
+    @property
+    def may_be_right(self) -> bool:
+        """Whether an output was refused that uses other pieces, which may be at fault."""
+        refused = [answer for piece in self._pieces.values() for answer in piece.refused]
+        tried = self.view.with_answers(refused)
+        return bool(refused) and any(map(tried.users, tried.names))
+
+    def look_again(self, policy: Policy, changed: Collection[str]) -> bool:
+        """Keep outputs that were refused, and are right now that other pieces are as they should.
+
+        Args:
+            policy: what may replace what.
+            changed: the pieces that have other outputs since.
+
+        Returns:
+            Whether there was one.
+        """
+        waiting = {name: piece for name, piece in self._pieces.items() if piece.refused}
+        if waiting:
+            self.view = self._place.open()
+        for name, piece in waiting.items():
+            tried = self.view.with_answers(piece.refused)
+            if any(name in tried.users(other) for other in changed if other != name):
+                decision = _decide(policy, self.view, piece.refused)
+                if not decision.rejected and not self._correctable(name, decision.tried):
+                    self.keep_better(policy, [piece.refused])
+                    piece.result = replace(piece.result, stop_reason=None)
+                    self.look_again(policy, [*changed, name])
+                    return True
+        return False
 
     def keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.

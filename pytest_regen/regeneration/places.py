@@ -4,7 +4,7 @@ A store holds types, a file that a kind claims holds units. Each piece is known 
 pages, counted from 1: a type has one per prompt, a unit has one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -19,8 +19,6 @@ from pytest_regen.regeneration.values import (
     TurnSettings,
 )
 from pytest_regen.validation.issues import Issue
-
-__all__ = ["Place", "PlaceUpdate", "Trial", "V", "View"]
 
 
 class View(Protocol):
@@ -61,6 +59,10 @@ class View(Protocol):
 
     def obstacle(self, name: str) -> str:
         """Return why a piece must not be asked for, an edit by hand for one; empty if it may."""
+        ...
+
+    def users(self, name: str) -> Collection[str]:
+        """Return the other pieces that fail where this one is wrong, directly or not."""
         ...
 
     def output(self, name: str, page: int) -> str | None:

@@ -14,20 +14,6 @@ from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Feedback, Mark
 from pytest_regen.validation.issues import WEAKENED, Issue, ValidationResult
 
-__all__ = [
-    "Change",
-    "Generate",
-    "Heal",
-    "Policy",
-    "Regenerate",
-    "fixable",
-    "fixable_issues",
-    "merge_findings",
-    "pages_at_fault",
-    "signature",
-    "without_marks",
-]
-
 _UNFIXABLE_CODES = frozenset(
     {
         "CONFLICT",
@@ -80,7 +66,8 @@ class Change:
 
     def _is_no_worse_but_for(self, name: str) -> bool:
         before, after = self.before, self.after
-        others = {self.name, *before.names, *after.names} - {name}
+        # Those that use the piece are looked at after it, and asked for where they are wrong.
+        others = {self.name, *before.names, *after.names} - {name, *before.users(self.name)}
         return all(after.score(other).is_no_worse_than(before.score(other)) for other in others)
 
 

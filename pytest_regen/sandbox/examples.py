@@ -6,14 +6,14 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Final
 
 from pytest_regen.sandbox.levels import Level
 from pytest_regen.sandbox.processes import Limits
 from pytest_regen.sandbox.questions import Answer, Job, Module, Raised, Result, ask
-
-__all__ = ["ExampleFailure", "ExamplesResult", "run_examples", "without_examples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def run_examples(
     import_path: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
     limits: Limits = Limits(),
-    flags: int = 0,
+    flags: Sequence[str] = (),
     python: str = sys.executable,
 ) -> tuple[ExamplesResult, ...]:
     """Run doctests in the sandbox, each in a copy of its module's names, one process per module.
@@ -75,13 +75,15 @@ def run_examples(
         import_path: as for ``ask``.
         hidden: as for ``run``.
         limits: what one module may use.
-        flags: of ``doctest``, for examples that set no others.
+        flags: names of those of ``doctest`` and pytest, for examples that set no others.
         python: the interpreter.
 
     Raises:
         SandboxError: nothing can be run.
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
+    known = doctest.OPTIONFLAGS_BY_NAME
+    set_flags = reduce(or_, (known[name] for name in flags if name in known), 0)
     wanted = [[*_wanted(tests)] for _, tests in jobs]
     modules = [_blind(module) for module, _ in jobs]
     asked = [
@@ -99,7 +101,7 @@ def run_examples(
         python=python,
     )
     return tuple(
-        _judged(result, tests, examples, flags)
+        _judged(result, tests, examples, set_flags)
         for (_, tests), examples, result in zip(jobs, wanted, results, strict=True)
     )
 
@@ -177,8 +179,10 @@ def _judged(
 
 
 def _is_right(example: doctest.Example, answer: Answer, flags: int) -> bool:
-    """Return whether an answer is what the docstring says, as ``doctest`` itself decides it."""
-    check = doctest.OutputChecker().check_output
+    """Return whether an answer is what the docstring says, as pytest itself decides it."""
+    from _pytest.doctest import _get_checker
+
+    check = _get_checker().check_output
     for flag, is_set in example.options.items():
         flags = flags | flag if is_set else flags & ~flag
     if answer.raised is None:

@@ -1,6 +1,5 @@
 """What a user writes: a kind of units, and one unit as a kind's methods see it."""
 
-import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region, WholeFile
 from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
+from pytest_regen.text import fenced_blocks, without_thinking
 from pytest_regen.text import quote as quoted
-from pytest_regen.text import without_thinking
 from pytest_regen.units.naming import encode_name, from_here
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
@@ -41,7 +40,6 @@ Example = tuple[str, str, str]
 """A name, a good text and a bad text."""
 
 _PACKAGE = str(Path(__file__).parents[1])
-_FENCE = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,8 @@ class Unit:
     file_text: str
     """The whole file with ``text`` in it; empty in ``prompt`` and ``inputs``."""
     kind: "Kind"
+    is_by_hand: bool = False
+    """In ``check``, whether somebody wrote or adopted the text: no model did."""
     tests: tuple[str, ...] = ()
     """In ``weakens``, the sources of the tests that asked for the candidate."""
     failures: tuple[str, ...] = ()
@@ -122,6 +122,13 @@ class Kind:
         """Return the text in a reply: the only fenced block, the last of several, or all of it."""
         return extract_text(reply)
 
+    def uses(self, unit: Unit) -> Iterable[str]:
+        """Return the names of units of the same file without which ``check`` may fail this one.
+
+        Where several fail, these are asked for first, and the unit is checked again after them.
+        """
+        return ()
+
     def is_empty(self, unit: Unit) -> bool:
         """Return whether the text is a stub that is still to be generated."""
         return not unit.text.strip()
@@ -163,28 +170,15 @@ def _directives(text: str) -> Iterable[Weakness]:
 
 def extract_text(reply: str) -> str:
     """Return the last fenced block of a reply, or the whole of it; no surrounding blank lines."""
-    lines = without_thinking(reply.replace("\r\n", "\n")).split("\n")
-    block: list[str] | None = None
-    at = 0
-    while at < len(lines):
-        opening = _FENCE.fullmatch(lines[at])
-        at += 1
-        if opening is None or (opening["run"][0] == "`" and "`" in opening["info"]):
-            continue
-        end = next((n for n in range(at, len(lines)) if _closes(lines[n], opening)), len(lines))
-        block = lines[at:end]
-        at = end + 1
-    if block is not None:
-        return "\n".join(block)
+    text = without_thinking(reply.replace("\r\n", "\n"))
+    blocks = [code for _, code in fenced_blocks(text)]
+    if blocks:
+        return blocks[-1]
+    lines = text.split("\n")
     while lines and not lines[0].strip():
         del lines[0]
     text = "\n".join(lines).rstrip()
     return text if "\n" in text else text.strip()
-
-
-def _closes(line: str, opening: re.Match[str]) -> bool:
-    text, run = line.strip(), opening["run"]
-    return len(text) >= len(run) and not text.strip(run[0])
 
 
 def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = "") -> T:

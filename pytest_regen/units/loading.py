@@ -6,6 +6,7 @@ installed packages under the entry-point group ``pytest_regen.kinds``.
 
 import glob
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,21 +24,22 @@ from pytest_regen.units.kind import Kind, call_kind
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = [
-    "ENTRY_POINTS",
-    "TEST_FILES",
-    "KindOfFile",
-    "ProjectKinds",
-    "fits_glob",
-    "has_kinds",
-    "load_kinds",
-    "prepare_kinds",
-]
-
 ENTRY_POINTS: Final = "pytest_regen.kinds"
 
-TEST_FILES: Final = ("test_*.py", "*_test.py")
-"""What pytest collects as test modules, unless ``python_files`` says otherwise."""
+PytestLists = Mapping[str, Sequence[str]]
+
+PYTEST_LISTS: Final[PytestLists] = {
+    "doctest_optionflags": ("ELLIPSIS",),
+    "python_files": ("test_*.py", "*_test.py"),
+    "pythonpath": (),
+}
+"""pytest's own settings that decide about units, with their defaults."""
+
+_PYTEST_FILES: Final = (
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
+)
+"""Where pytest looks for its settings; the first that has any is read alone."""
 
 _NOT_OURS: Final = frozenset({"build", "dist", "node_modules", "site-packages"})
 
@@ -77,27 +79,56 @@ def has_kinds(settings: "Settings") -> bool:
     return bool(settings.kinds or settings.shipped or entry_points(group=ENTRY_POINTS))
 
 
+def read_pytest_lists(root: Path) -> PytestLists:
+    """Return pytest's own settings, as a run of pytest at ``root`` would read them from its file.
+
+    Raises:
+        UsageError: pytest cannot read the file.
+    """
+    from _pytest.config.exceptions import UsageError as PytestUsageError
+    from _pytest.config.findpaths import load_config_dict_from_file
+    from _pytest.outcomes import Failed
+
+    lists = dict(PYTEST_LISTS)
+    for file in filter(Path.is_file, map(root.joinpath, _PYTEST_FILES)):
+        try:
+            values: Mapping[str, Any] | None = load_config_dict_from_file(file)
+        except (PytestUsageError, Failed) as error:
+            raise UsageError(
+                f"{file} cannot be read", why=str(error), hint="correct the file"
+            ) from error
+        if values is None:
+            continue
+        for key in lists.keys() & values.keys():
+            value = getattr(values[key], "value", values[key])  # pytest 9 wraps it
+            lists[key] = shlex.split(value) if isinstance(value, str) else list(value)
+        break
+    return lists
+
+
 def load_kinds(
-    root: Path, settings: "Settings", *, test_files: Sequence[str] = TEST_FILES
+    root: Path, settings: "Settings", *, lists: PytestLists | None = None
 ) -> "ProjectKinds":
     """Return the kinds of the project at ``root``.
 
     Args:
         root: the rootdir; what lies there can be imported while kinds are loaded.
         settings: ``[tool.pytest-regen]``.
-        test_files: globs of files that pytest imports as test modules, which no kind may claim.
+        lists: pytest's own settings, where a run of pytest knows them: options may have set some.
 
     Raises:
         UsageError: one cannot be loaded, or is no kind.
     """
     root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays the name the user gave
+    lists = lists or read_pytest_lists(root)
     found: list[KindOfFile] = []
     with _importable(root):
         found += [
             KindOfFile(_as_kind(_import_object(name, root), name), name) for name in settings.kinds
         ]
         for key, value in settings.shipped.items():
-            made = _import_object(SHIPPED[key], root)(value, root)
+            make = partial(_import_object(SHIPPED[key], root), value, root)
+            made = make(lists) if key == "functions" else make()
             found += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in made]
         for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda one: one.name):
             origin = f"{point.name} ({_package_of(point)})"
@@ -105,7 +136,7 @@ def load_kinds(
             found.append(KindOfFile(kind, origin, is_installed=True))
     for one in found:
         _refuse_unusable(one)
-    return ProjectKinds(root, tuple(found), tuple(test_files))
+    return ProjectKinds(root, tuple(found), tuple(lists["python_files"]))
 
 
 def prepare_kinds(kinds: "ProjectKinds", paths: Iterable[Path]) -> None:
@@ -127,7 +158,7 @@ class ProjectKinds:
     """The kinds of a project."""
 
     def __init__(
-        self, root: Path, kinds: tuple[KindOfFile, ...], test_files: tuple[str, ...] = TEST_FILES
+        self, root: Path, kinds: tuple[KindOfFile, ...], test_files: tuple[str, ...] = ()
     ) -> None:
         self.root = root
         self.kinds = kinds

@@ -135,6 +135,11 @@ class UnitFile:
         """The file as diffs name it."""
         return self.place
 
+    @property
+    def has_users(self) -> bool:
+        """Whether the kind may say that units use one another."""
+        return type(self.kind).uses is not Kind.uses
+
     def open(self) -> FileUnits:
         """Read the file and its ledger.
 

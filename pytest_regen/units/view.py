@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,8 +47,10 @@ __all__ = ["Asked", "FileUnits", "Ignored", "Inputs"]
 Ignored = Callable[[str], Collection[str]]
 """Returns the codes that are not reported for a unit, by its id."""
 
-_UNREADABLE: Final = frozenset({"EMPTY_OUTPUT", "MISSING_UNIT", "SYNTAX", "TRUNCATED"})
-"""Codes of a text that never replaces one without them."""
+_UNREADABLE: Final = frozenset(
+    {"EMPTY_OUTPUT", "MISSING_UNIT", "NOT_ALLOWED", "SYNTAX", "TRUNCATED", "UNDEFINED_NAME"}
+)
+"""Codes of a text that never replaces one without them: because of one nothing else was tried."""
 
 _CLEAN: Final = Score()
 _TELLING: Final = 20
@@ -241,8 +243,9 @@ class FileUnits:
 
     def unit(self, name: str) -> Unit:
         """Return a unit as ``check`` sees it."""
-        found = self.texts.get(name)
-        return Unit(name, self.path, found.text if found else "", self.text, self.kind)
+        found, entry = self.texts.get(name), self.entry(name)
+        text, is_by_hand = found.text if found else "", entry is not None and entry.is_by_hand
+        return Unit(name, self.path, text, self.text, self.kind, is_by_hand)
 
     def prompt(self, name: str) -> str:
         """Return what is asked for; raises KindError."""
@@ -383,11 +386,37 @@ class FileUnits:
 
     def all_issues(self, name: str) -> tuple[Issue, ...]:
         """Return everything that is wrong with a unit; checked once."""
-        if self._base is not None and name not in self._texts and self._base.fault is self.fault:
+        if self._base is not None and name not in self._touched and self._base.fault is self.fault:
             return self._base.all_issues(name)
         if name not in self._found:
             self._found[name] = tuple(self._find_issues(name))
         return self._found[name]
+
+    @cached_property
+    def _touched(self) -> frozenset[str]:
+        """The candidates, and the units that use them."""
+        return frozenset(self._texts).union(*map(self.users, self._texts))
+
+    def users(self, name: str) -> Collection[str]:
+        """Return the other units that use this one, directly or not."""
+        found, waiting = set[str](), [name]
+        while waiting:
+            used = waiting.pop()
+            new = {user for user, names in self._uses.items() if used in names} - {*found, name}
+            found |= new
+            waiting += new
+        return found
+
+    @cached_property
+    def _uses(self) -> Mapping[str, frozenset[str]]:
+        kind = self.kind
+        if type(kind).uses is Kind.uses or self.fault is not None:
+            return {}
+        units = [self.unit(name) for name in self.names if name in self.texts]
+        return {
+            unit.name: frozenset(call_kind(kind, "uses", partial(kind.uses, unit), where=unit.name))
+            for unit in units
+        }
 
     def known_issues(self, *, but_for: Collection[str]) -> dict[str, tuple[Issue, ...]]:
         """Return what is known of the units that were looked at, but for some."""
@@ -816,7 +845,7 @@ class FileUnits:
         made.__dict__["ledger"] = self.ledger.at(self.place)
         made._hashes = self._hashes
         if self._base is not None:
-            made._found = self._base.known_issues(but_for={*self._texts, *self._unplaced})
+            made._found = self._base.known_issues(but_for={*self._touched, *self._unplaced})
         # What a text is compared with is gone as soon as it is stored.
         weakened = {
             name

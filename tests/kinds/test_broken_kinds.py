@@ -57,3 +57,31 @@ def test_a_broken_source_catalogue_is_said_once_per_target(pytester: pytest.Pyte
     said = "en.json, the source of translations: line 3, column 1: the JSON has the key 'a' *"
     result.stdout.fnmatch_lines([said, "*next: take one of the two out*"])
     result.stdout.no_fnmatch_line("*direct cause*")
+
+
+TRICKS = """
+from pytest_regen import Kind
+
+
+class Notes(Kind):
+    files = "*.txt"
+
+    def check(self, unit):
+        if unit.name == "raises":
+            raise ValueError(unit.text)
+        yield "NOTE", unit.text
+"""
+
+
+def test_no_foreign_text_moves_the_cursor(pytester: pytest.Pytester) -> None:
+    """Whatever a text, an exception or a finding holds, the terminal shows it and does not obey."""
+    pytester.makepyfile(regen_kinds=TRICKS)
+    pytester.makepyprojecttoml('[tool.pytest-regen]\nkinds = ["regen_kinds:Notes"]\n')
+    texts = (f"# [REGEN:BEGIN {name}]\n\x1b[2J\n# [REGEN:END {name}]\n" for name in ("a", "raises"))
+    (pytester.path / "notes.txt").write_text("".join(texts), "utf-8")
+
+    result = pytester.runpytest_subprocess("-o", "regen_annotations=always")
+
+    result.assert_outcomes(failed=2)
+    assert result.stdout.str().count("\\x1b[2J") > 3
+    assert "\x1b" not in result.stdout.str()

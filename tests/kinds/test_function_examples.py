@@ -304,10 +304,18 @@ def test_files_are_judged_together(tmp_path: Path, counted: list[int]) -> None:
     assert counted == [2]
 
 
-def test_flags_of_pytest_count(tmp_path: Path) -> None:
-    """``doctest_optionflags`` holds for every example."""
-    pyproject = tmp_path / "pyproject.toml"
-    pyproject.write_text('[tool.pytest.ini_options]\ndoctest_optionflags = "ELLIPSIS"\n', "utf-8")
-    path = write(tmp_path, {"right": (">>> right('abc')\n'a...'", "return x")})
+def test_what_a_person_wrote_may_use_more(tmp_path: Path) -> None:
+    """And is run; a model may not add it, whatever its text shows."""
+    runs = (">>> refused(1)\n2", 'return eval("2")')
+    path = write(tmp_path, {"refused": runs})
+    kind = kind_of(tmp_path)
+    text = path.read_text("utf-8")
 
-    assert issues(kind_of(tmp_path), path) == {"right": ()}
+    def codes(file_text: str, *, is_by_hand: bool) -> list[str]:
+        found = kind.region.find(file_text)["refused"].text
+        unit = Unit("refused", path, found, file_text, kind, is_by_hand=is_by_hand)
+        return [issue.code for issue in issues_from(kind.check(unit), unit)]
+
+    assert codes(text, is_by_hand=True) == []
+    assert codes(text.replace('"2"', '"3"'), is_by_hand=True) == ["DOCTEST"]
+    assert codes(text, is_by_hand=False) == ["NOT_ALLOWED"]

@@ -7,13 +7,16 @@ import json
 from pathlib import Path
 
 import pytest
+from repairs import weakened
 
+from pytest_regen import sandbox
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats
 from pytest_regen.kinds.functions.lint import nodes_of
 from pytest_regen.kinds.functions.source import FunctionRegion, ModuleSource, Place, read_module
 from pytest_regen.validation import Issue
 
 DATA = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
+CHECKS = json.loads(Path(__file__).with_name("checks.json").read_text("utf-8"))
 HERE = Path(__file__).parent
 
 
@@ -24,12 +27,12 @@ def place_of(text: str) -> tuple[ModuleSource, Place]:
     return module, place
 
 
-def compared(module: str, code: str, test: str = "", failures: tuple[str, ...] = ()) -> list[Issue]:
+def compared(module: str, code: str, failures: tuple[str, ...] = ()) -> list[Issue]:
     """Return what is said of code that replaces what stands in a module."""
     old = place_of(module)
     new = place_of(FunctionRegion().replace(module, {old[1].name: code}))
     alone = find_cheats(nodes_of(*new), new[1])
-    return [*alone, *compare_code(old, new, [test] if test else [], failures)]
+    return [*alone, *compare_code(old, new, failures)]
 
 
 def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
@@ -41,18 +44,20 @@ def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
 
 
 @pytest.mark.parametrize("cheat", DATA["cheats"], ids=lambda cheat: cheat["what"])
-def test_a_cheat_is_found(cheat: dict[str, str]) -> None:
+def test_a_cheat_is_found(cheat: dict[str, str], tmp_path: Path) -> None:
     """Each says what it does and what to do in its place; beside itself it is no cheat."""
     base = DATA["bases"][cheat["base"]]
 
-    found = compared(base["module"], cheat["code"], base["test"])
+    found = compared(base["module"], cheat["code"])
+    if not found and sandbox.missing() is None:
+        found = weakened(tmp_path, base["module"], cheat["code"], base["test"])
 
     assert {issue.code for issue in found} == {"WEAKENED"}
     assert all(issue.message and issue.detail for issue in found)
     ours = place_of(
         FunctionRegion().replace(base["module"], {place_of(base["module"])[1].name: cheat["code"]})
     )
-    assert not list(compare_code(ours, ours, [base["test"]]))
+    assert not list(compare_code(ours, ours))
 
 
 HONEST = {
@@ -148,7 +153,7 @@ def test_honest_code_is_left_alone(name: str) -> None:
     """What looks like a shortcut and is none."""
     old, new = HONEST[name]
 
-    assert not compared(module_of(old), new, "def test_it():\n    assert tide('noon') == 720\n")
+    assert not compared(module_of(old), new)
 
 
 @pytest.mark.parametrize(
@@ -172,24 +177,42 @@ def test_what_is_near_to_honest_code_is_found(old: str, new: str) -> None:
     assert compared(module_of(old), new)
 
 
-@pytest.mark.parametrize(
-    ("doc", "code"),
-    [
-        (
-            "404 is ``Not Found``.\n\n>>> tide('x', 404)\n'Not Found'\n>>> tide('x', 200)\n'OK'",
-            "if more == 404:\n    return 'Not Found'\nreturn 'OK'",
-        ),
-        (
-            ">>> tide('x', 404)\n'Not Found'\n>>> tide('x', 200)\n'OK'",
-            "return {200: 'OK', 404: 'Not Found', 500: 'Error'}[more]",
-        ),
-    ],
-)
-def test_a_rule_of_the_docstring_is_no_special_case(doc: str, code: str) -> None:
-    """Nor is a table of short numbers that knows others beside those of the examples."""
-    assert not compared(module_of("return ''", doc), code)
-    without = doc.partition("\n\n")[2] or doc
-    assert compared(module_of("return ''", without), "return {200: 'OK', 404: 'Not Found'}[more]")
+@pytest.mark.parametrize("name", CHECKS["gone"])
+def test_a_check_that_is_gone_is_found(name: str) -> None:
+    """Whatever else is raised; and one that stands there, and cannot fail."""
+    old, new = ("\n".join(lines) for lines in CHECKS["gone"][name])
+
+    found = compared(module_of(old), new)
+
+    assert [issue.message for issue in found if "drops a check" in issue.message]
+
+
+@pytest.mark.parametrize("name", CHECKS["rewritten"])
+def test_a_check_in_another_form_is_left_alone(name: str) -> None:
+    """Joined, moved, turned round, made by Python, or with another error."""
+    old, new = ("\n".join(lines) for lines in CHECKS["rewritten"][name])
+
+    assert not compared(module_of(old), new)
+
+
+def test_another_limit_is_right_where_the_tests_ask_for_it() -> None:
+    """And a check dropped where they do not."""
+    old = module_of("if more > 365:\n    raise ValueError(more)\nreturn 0")
+    new = "if more > 30:\n    raise ValueError(more)\nreturn 0"
+
+    assert compared(old, new)
+    assert not compared(old, new, failures=("test_it fails: DID NOT RAISE <class 'ValueError'>",))
+
+
+def test_a_directive_of_the_module_may_stand_in_its_functions() -> None:
+    """The module silences that already, as widely."""
+    old = module_of("return text")
+    outside = old.replace("import sys\n", "import sys  # type: ignore[import]\n")
+
+    assert not compared(outside, "return text + ''  # type: ignore[import]")
+    assert compared(outside, "return text + ''  # type: ignore")
+    assert compared(outside, "return text + ''  # noqa")
+    assert compared(old, "return text + ''  # type: ignore[import]")
 
 
 CHECKED = "if more > 365:\n    raise ValueError(more)\nassert text != 'x'\nreturn 0"
@@ -227,8 +250,8 @@ def test_no_code_is_too_odd(code: str) -> None:
     old = place_of(module_of("return 0"))
     new = place_of(FunctionRegion().replace(module_of("return 0"), {"tide": code}))
 
-    assert not list(compare_code(old, new, ["def ("]))
-    assert not list(compare_code(new, old, ["def ("]))
+    assert not list(compare_code(old, new))
+    assert not list(compare_code(new, old))
 
 
 def test_first_tries_of_a_model_are_left_alone() -> None:

@@ -60,11 +60,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def found(
-    root: Path, code: str, name: str = "Clock.tell", allow: tuple[str, ...] = ()
+    root: Path, code: str, name: str = "Clock.tell", allow: tuple[str, ...] = (), head: str = ""
 ) -> list[str]:
     """Return what is said of code, with its line."""
     path = root / "src" / "acme" / "clocks.py"
-    module = read_module(FunctionRegion().replace(MODULE, {name: code}))
+    module = read_module(FunctionRegion().replace(head + MODULE, {name: code}))
     issues = check_code(Project(root), path, module, module.places[name], allow=allow)
     return [f"{issue.line} {issue.code}: {issue.message}" for issue in issues]
 
@@ -139,6 +139,19 @@ def test_code_of_another_unit_is_not_looked_at(root: Path) -> None:
     """``other`` cannot be read, and that is its own fault alone."""
     assert not found(root, "return await other()", "wait")
     assert "SYNTAX" in found(root, "def (", "other")[0]
+
+
+@pytest.mark.parametrize(
+    "binds", ["globals()[name] = len", "globals().update(mean=len)", "exec(name)"]
+)
+def test_names_that_a_module_binds_in_a_dictionary(root: Path, binds: str) -> None:
+    """They cannot be listed: none is missing. What a model wrote binds nothing so."""
+    code = "global mean\nreturn mean(text)"
+    own = f"for name in ('mean', 'median'):\n    {binds}\n"
+
+    assert found(root, code)
+    assert not found(root, code, head=own)
+    assert found(root, f"{binds.replace('name', 'text')}\n{code}")
 
 
 def test_settings_allow_more(root: Path) -> None:

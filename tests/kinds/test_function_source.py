@@ -197,7 +197,6 @@ def test_no_stubs(text: str) -> None:
         ("return f(a, b)", "return f(\n    a,\n    b,\n)"),
         ("return (a)", "return a"),
         ("x=1 #one", "x = 1  # one"),
-        ("del (a, b)", "del a, b"),
         ("x = 0XFF", "x = 0xff"),
         ("def g():\n    '''Doc.  \n    more'''", 'def g():\n  """Doc.\n  more"""'),
     ],

@@ -134,7 +134,7 @@ def test_no_text_becomes_markup(hostile: str) -> None:
     assert f"// comment {HOSTILE}" in diff
     assert page.text.count(HOSTILE) > 8
     assert "GET_<b>v1&amp;" in page.text
-    assert "\\u001b[31m \\u202e turned around" in page.text
+    assert "\\x1b[31m \\u202e turned around" in page.text
 
 
 def test_nothing_comes_from_elsewhere(hostile: str) -> None:

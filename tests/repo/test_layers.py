@@ -76,7 +76,7 @@ DRAWN = {
 }
 DOORS = {
     "pytest": ("pytest_plugin", "testing"),
-    "_pytest": (),
+    "_pytest": ("sandbox.examples", "units.loading"),
     "pluggy": ("pytest_plugin",),
     "vcr": ("cassettes.clients.vcr_",),
     "anthropic": ("turns.anthropic",),

@@ -42,7 +42,7 @@ def messages(old: str, new: str) -> Iterator[str]:
     name = re.findall(r"def (\w+)", new)[0]
     read = [read_module(FunctionRegion().enclose(text, name)) for text in (old, new)]
     before, after = ((module, module.places[name]) for module in read)
-    for issue in (*find_cheats(nodes_of(*after), after[1]), *compare_code(before, after, ())):
+    for issue in (*find_cheats(nodes_of(*after), after[1]), *compare_code(before, after)):
         yield issue.message
 
 

@@ -27,8 +27,6 @@ from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Examples", "Verdicts", "run_all"]
-
 _FORMAT: Final = 3
 """Part of each key: a change of what is found, or how it is worded, makes kept verdicts void."""
 _SECTION: Final = "functions"

@@ -9,24 +9,22 @@ syntax trees. What cannot be told from honest code is let pass: a false alarm co
 import ast
 import io
 import tokenize
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Final
 
+from pytest_regen.kinds.functions.checks import Code, dropped_checks
 from pytest_regen.kinds.functions.lint import nodes_of
-from pytest_regen.kinds.functions.source import ModuleSource, Place, canonical
+from pytest_regen.kinds.functions.source import ModuleSource, Place
 from pytest_regen.kinds.functions.special_cases import find_special_cases
 from pytest_regen.suppressions import directive_in
-from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
 
-__all__ = ["compare_code", "find_cheats"]
+__all__ = ["compare_code", "find_cheats", "weakness_issue"]
 
 _GENERAL: Final = "write code that is right for every input, not for the tested ones alone"
 _HONEST: Final = "the code must not know whether, or by what, it is tested"
-_KEEP: Final = "keep every check that the old code makes, and correct the rest"
 
 _ENVIRONMENT: Final = frozenset(
     {"CI", "GITHUB_ACTIONS", "TEST", "TESTING", "TEST_MODE", "UNITTEST"}
@@ -52,14 +50,13 @@ def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
         place: where it stands.
     """
     with suppress(*_UNREADABLE):
-        found = (*find_special_cases(nodes, place, ()), *_alone(nodes))
-        yield from [_issue(one, place) for one in found]
+        found = (*find_special_cases(nodes, place), *_alone(nodes))
+        yield from [weakness_issue(one, place) for one in found]
 
 
 def compare_code(
     old: tuple[ModuleSource, Place],
     new: tuple[ModuleSource, Place],
-    tests: Sequence[str] = (),
     failures: Sequence[str] = (),
 ) -> Iterator[Issue]:
     """Yield by what new code is tested less than the code that it replaces.
@@ -67,26 +64,29 @@ def compare_code(
     Args:
         old: the module with the code that stands, and its place.
         new: the module with the candidate, and the place.
-        tests: the sources of the tests that asked for it.
         failures: what was wrong with the old code, in words; a check that failed may go.
     """
     with suppress(SyntaxError, *_UNREADABLE):
-        ours = _Code(*new, tests, failures)
+        ours = _Code(*new)
         dropped: tuple[Weakness, ...] = ()
         before: tuple[Weakness, ...] = ()
         with suppress(SyntaxError):
-            theirs = _Code(*old, tests)
-            dropped, before = tuple(_dropped_checks(theirs, ours)), theirs.weaknesses
-        # What ``find_cheats`` reports is not said twice.
-        alone = (*find_special_cases(ours.nodes, new[1], ()), *_alone(ours.nodes))
-        known = {found.key for found in alone}
+            theirs = _Code(*old)
+            dropped = tuple(dropped_checks(theirs.code, ours.code, failures))
+            before = theirs.weaknesses
+        # What the module silences beside this code, it may silence here.
+        names = set(old[0].spans) - {old[1].name}
+        customs = list(_directives(old[0].with_bodies(names)))
         added = [
-            found for found in added_weaknesses(before, ours.weaknesses) if found.key not in known
+            found
+            for found in added_weaknesses(before, ours.weaknesses)
+            if not any(custom.covers(found) for custom in customs)
         ]
-        yield from [_issue(found, new[1]) for found in (*added, *dropped)]
+        yield from [weakness_issue(found, new[1]) for found in (*added, *dropped)]
 
 
-def _issue(found: Weakness, place: Place) -> Issue:
+def weakness_issue(found: Weakness, place: Place) -> Issue:
+    """Return what is told of a weakness; lines count from the first of the code."""
     # A line of the file becomes one of the code; the special cases and comments have that already.
     line = found.line - place.marks.begin if found.line and place.marks.holds(found.line) else None
     return Issue.of(WEAKENED, found.message, detail=found.detail, type_name=place.name, line=line)
@@ -99,16 +99,11 @@ class _Code:
         SyntaxError: it is not legal.
     """
 
-    def __init__(
-        self,
-        module: ModuleSource,
-        place: Place,
-        tests: Sequence[str] = (),
-        failures: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, module: ModuleSource, place: Place) -> None:
         self.nodes = nodes_of(module, place)
+        arguments = (node.arg for node in ast.walk(place.node.args) if isinstance(node, ast.arg))
+        self.code = Code(self.nodes, arguments, module.imports)
         self.place = place
-        self.failures = failures
         self._text = module.spans[place.name].text
         self._modules = {
             (alias.asname or alias.name).partition(".")[0]
@@ -116,34 +111,29 @@ class _Code:
             if isinstance(node, ast.Import)
             for alias in node.names
         }
-        self._tests = tests
 
     @cached_property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """All that it is weak in by itself."""
+        """What it is weak in that another code may be weak in as well."""
         return (
-            *find_special_cases(self.nodes, self.place, self._tests),
-            *_alone(self.nodes),
-            *self._directives(),
+            *_directives(self._text, self.place.marks.begin),
             *self._reaches(),
             *_swallowed(self.nodes),
         )
-
-    def _directives(self) -> Iterator[Weakness]:
-        try:
-            tokens = list(tokenize.generate_tokens(io.StringIO(self._text).readline))
-        except (SyntaxError, tokenize.TokenError):
-            return
-        for token in tokens:
-            if token.type == tokenize.COMMENT and (said := directive_in(token.string)):
-                line = self.place.marks.begin + token.start[0]
-                yield Weakness.of_directive(said, line)
 
     def _reaches(self) -> Iterator[Weakness]:
         """Yield how the code reaches into the program that calls it."""
         for node in self.nodes:
             for key, message, advice in _reach(node, self._modules):
                 yield Weakness((key, message), message, getattr(node, "lineno", None), advice)
+
+
+def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
+    """Yield the comments that tell a checker to look away."""
+    with suppress(SyntaxError, tokenize.TokenError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT and (said := directive_in(token.string)):
+                yield Weakness.of_directive(said, first_line + token.start[0])
 
 
 # What shows in the code alone
@@ -167,19 +157,10 @@ def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
 
 
 def _equals_all(node: ast.AST) -> bool:
-    """Return whether ``__eq__`` is defined, as a method or for ``type``, and always true."""
+    """Return whether a method ``__eq__`` is always true."""
     match node:
         case ast.FunctionDef(name="__eq__", body=[*said, ast.Return(ast.Constant(value=True))]):
             return all(isinstance(one, ast.Expr) for one in said)
-        case ast.Dict(keys=keys, values=values):
-            return any(
-                isinstance(key, ast.Constant)
-                and key.value == "__eq__"
-                and isinstance(value, ast.Lambda)
-                and isinstance(value.body, ast.Constant)
-                and value.body.value is True
-                for key, value in zip(keys, values, strict=True)
-            )
     return False
 
 
@@ -331,201 +312,4 @@ def _is_idle(node: ast.stmt) -> bool:
             )
         case ast.Expr(value=ast.Constant()):
             return True
-    return False
-
-
-# Checks that are gone
-
-
-def _dropped_checks(old: _Code, new: _Code) -> Iterator[Weakness]:
-    """Yield the checks of the old code that the new code does not make in any form.
-
-    A check may be worded anew, joined with another or put into a helper. So one counts as gone only
-    if fewer are left of its kind, no new function is called, and what it looked at, or what it
-    raised, is not in the new code at all.
-    """
-    ours, theirs = Counter(_raised(new.nodes)), Counter(_raised(old.nodes))
-    if _called(new.nodes) - _called(old.nodes) - _HARMLESS_CALLS:
-        return  # A helper, or a constructor that refuses what is wrong, may check now.
-    if sum(ours.values()) >= sum(theirs.values()):
-        return
-    there = _atoms(new.nodes)
-    same = {
-        canonical(node.test)
-        for node in new.nodes
-        if isinstance(node, ast.If | ast.Assert) and _checks(node)
-    }
-    known = {canonical(test) for test in _conditions(old.nodes)}
-    handled = [
-        _atoms(ast.walk(test)) for test in _conditions(new.nodes) if canonical(test) not in known
-    ]
-    said: set[str] = set()
-    for node in old.nodes:
-        if not isinstance(node, ast.If | ast.Assert) or canonical(node.test) in same:
-            continue
-        raised = _checks(node)
-        if not raised or ours[raised] >= theirs[raised] or _failed(raised, node, new.failures):
-            continue
-        if raised == "AssertionError" and (
-            any(_atoms_of(node.test) <= case for case in handled)
-            or _is_about_old_code(node.test, old, new)
-        ):
-            continue  # A case that could not be is dealt with now, or cannot come up any more.
-        if _is_made_by_python(raised, node.test, new.nodes):
-            continue
-        if ours[raised] and not _lost(node.test, there):
-            continue
-        shown = ast.unparse(node.test)
-        if shown not in said:
-            said.add(shown)
-            gone = "asserts" if isinstance(node, ast.Assert) else f"raises {raised} where"
-            message = f"drops a check: it no longer {gone} {in_quotes(shown[:160])}"
-            yield Weakness(("check", raised, canonical(node.test)), message, None, _KEEP)
-
-
-def _conditions(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
-    """Yield what code decides by."""
-    for node in nodes:
-        match node:
-            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
-                yield test
-            case ast.comprehension(ifs=tests):
-                yield from tests
-
-
-def _is_about_old_code(test: ast.expr, old: _Code, new: _Code) -> bool:
-    """Return whether an assert says something to the reader or the type checker alone.
-
-    ``assert False`` marks a line that is never reached; ``assert match is not None`` tells the type
-    of a variable, and goes with the variable.
-    """
-    match test:
-        case ast.Constant():
-            return True
-        case (
-            ast.Name(id=name)
-            | ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()])
-            | ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), _])
-        ):
-            return name in _stored(old.nodes) and name not in _stored(new.nodes)
-    return False
-
-
-def _stored(nodes: Sequence[ast.AST]) -> set[str]:
-    """Return the variables that code sets."""
-    return {
-        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-
-
-def _is_made_by_python(raised: str, test: ast.expr, nodes: Sequence[ast.AST]) -> bool:
-    """Return whether new code raises the same error by itself, as ``table[key]`` does."""
-    if any(isinstance(node, ast.Try) for node in nodes):
-        return False
-    names = _names_in(test)
-    for node in nodes:
-        match node:
-            case ast.Subscript(value=value, slice=index, ctx=ast.Load()):
-                is_same = bool(_names_in(value) & names and _names_in(index) & names)
-                if is_same and raised in {"KeyError", "IndexError", "LookupError"}:
-                    return True
-            case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=ast.Name(id=name)):
-                if name in names and raised == "ZeroDivisionError":
-                    return True
-    return False
-
-
-def _names_in(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-
-
-def _failed(raised: str, node: ast.If | ast.Assert, failures: Sequence[str]) -> bool:
-    """Return whether a check is what the tests failed with: then it was wrong."""
-    shown = raised if isinstance(node, ast.If) else f"assert {ast.unparse(node.test)}"
-    got = (words.rpartition("got:")[2] for words in failures if "DID NOT RAISE" not in words)
-    return any(shown in words for words in got)
-
-
-def _checks(node: ast.AST) -> str:
-    """Return what a statement raises where a condition holds; empty where it is no check."""
-    match node:
-        case ast.Assert():
-            return "AssertionError"
-        case ast.If(body=body):
-            return next(_raised(body), "")
-    return ""
-
-
-_HARMLESS_CALLS: Final = frozenset(
-    """abs all any bool dict divmod enumerate filter float get int isinstance items join keys len
-    list lower map max min print range repr reversed round set sorted split str strip sum super
-    tuple type upper values warn zip
-    """.split()  # noqa: SIM905 - as above
-)
-"""Functions that are no helper to which a check could have been moved."""
-
-
-def _raised(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield the names of what is raised, those of asserts included.
-
-    Errors that are passed on are none, nor is what says that there is no code yet.
-    """
-    for node in nodes:
-        match node:
-            case ast.Raise(exc=ast.Call(func=kind)) | ast.Raise(exc=ast.Name() as kind):
-                name = kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
-                if name[:1].isupper() and name != "NotImplementedError":
-                    yield name
-            case ast.Assert():
-                yield "AssertionError"
-
-
-def _called(nodes: Sequence[ast.AST]) -> set[str]:
-    inside = {id(node.exc) for node in nodes if isinstance(node, ast.Raise)}
-    return {
-        func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-        for node in nodes
-        if isinstance(node, ast.Call) and id(node) not in inside
-        for func in (node.func,)
-    }
-
-
-def _atoms(nodes: Iterable[ast.AST]) -> set[object]:
-    """Return what conditions are made of: names, attributes and constants."""
-    found: set[object] = set()
-    for node in nodes:
-        match node:
-            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-                # ``< 65536`` and ``<= 65535`` say the same.
-                found |= {number, number + 1, number - 1}
-            case ast.Constant(value=value):
-                found.add(repr(value))
-            case ast.Attribute(attr=name) | ast.Name(id=name):
-                found.add(name)
-    return found
-
-
-def _atoms_of(test: ast.expr) -> set[object]:
-    """Return the names and the constants of a condition, each as it is written."""
-    found: set[object] = set()
-    for node in ast.walk(test):
-        match node:
-            case ast.Constant(value=None):
-                pass  # ``if found`` deals with what ``is not None`` asks.
-            case ast.Constant(value=value):
-                found.add(value if isinstance(value, int | float) else repr(value))
-            case ast.Attribute(attr=name) | ast.Name(id=name):
-                found.add(name)
-    return found
-
-
-def _lost(test: ast.expr, there: set[object]) -> bool:
-    """Return whether a condition looks at something that the new code does not have at all."""
-    for node in ast.walk(test):
-        match node:
-            case ast.Constant(value=int() | float() as number) if abs(number) > 1:
-                if number not in there:
-                    return True
-            case ast.Attribute(attr=name) if name not in there:
-                return True
     return False

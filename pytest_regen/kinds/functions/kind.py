@@ -1,13 +1,16 @@
 """The kind itself: functions of a project, each written by a model between its markers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_regen.errors import SourceError, UsageError
+from pytest_regen.errors import SandboxError, SourceError, UsageError
+from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
-from pytest_regen.kinds.functions.guard import compare_code, find_cheats
+from pytest_regen.kinds.functions.guard import compare_code, find_cheats, weakness_issue
 from pytest_regen.kinds.functions.lint import check_code, nodes_of
+from pytest_regen.kinds.functions.nearby import find_answers
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.prompts import function_prompt, system_prompt
 from pytest_regen.kinds.functions.replies import code_in
@@ -19,9 +22,8 @@ from pytest_regen.kinds.functions.source import (
 )
 from pytest_regen.regions.base import decode
 from pytest_regen.units.kind import Finding, Kind, Unit, quoted
+from pytest_regen.units.loading import PytestLists
 from pytest_regen.validation.issues import WEAKENED, Issue
-
-__all__ = ["Function", "function_kinds"]
 
 _TABLE: Final = "[[tool.pytest-regen.functions]]"
 _KEYS: Final = {"files", "allow", "style", "path", "timeout"}
@@ -40,6 +42,8 @@ class _Work(NamedTuple):
     names: tuple[str, ...]
     key: str
     """Of their verdicts."""
+    is_by_hand: bool = False
+    """Whether no model wrote them: then they may use what others may not."""
 
 
 class Function(Kind):
@@ -59,6 +63,7 @@ class Function(Kind):
         style: str = "",
         path: Sequence[str] = (),
         timeout: float = _TIMEOUT,
+        lists: PytestLists | None = None,
     ) -> None:
         """Describe the modules of a project that hold such functions.
 
@@ -69,14 +74,16 @@ class Function(Kind):
             style: what the user wants of every function: a sentence or two.
             path: folders, from the root, that modules are imported from, beside the usual ones.
             timeout: seconds that the examples of one file may take.
+            lists: pytest's own settings; by default as its file has them.
         """
         self.files = tuple(files)
         self.settings: Mapping[str, Any] = {"style": style}
-        self._project = Project(root, path)
+        self._project = Project(root, path, lists)
         self.system = system_prompt(self._project, allow=allow, style=style)
         self._allow = tuple(allow)
         self._timeout = timeout
-        self._verdicts = Verdicts(self._project, {"allow": sorted(allow)})
+        flags = sorted(self._project.doctest_flags)
+        self._verdicts = Verdicts(self._project, {"allow": sorted(allow), "flags": flags})
         self._read: dict[Path, tuple[tuple[int, int], ModuleSource]] = {}
 
     @property
@@ -117,6 +124,10 @@ class Function(Kind):
         module = self._module(unit.path)
         return code_in(reply, module, module.places[unit.name])
 
+    def uses(self, unit: Unit) -> Iterable[str]:
+        """Return the units that code and examples name."""
+        return used_units(read_module(unit.file_text))[unit.name]
+
     def is_empty(self, unit: Unit) -> bool:
         """Return whether the code is a stub: ``...``, ``pass`` or ``raise NotImplementedError``."""
         return is_stub(unit.text)
@@ -129,22 +140,33 @@ class Function(Kind):
     def check(self, unit: Unit) -> Iterator[Finding]:
         """Yield what is wrong with the code: what can be seen, then what its examples show."""
         key = self._verdicts.key(unit.path, unit.file_text)
-        found = self._verdicts.get(key, unit.name)
-        if found is None:
-            module = read_module(unit.file_text)
-            # A file as it stands is judged as a whole, a candidate by itself.
-            is_stored = module is self._module(unit.path)
-            self._judge(
-                [_Work(unit.path, module, tuple(module.places) if is_stored else (unit.name,), key)]
-            )
-            found = self._verdicts.get(key, unit.name) or ()
+        module = read_module(unit.file_text)
+        # A file as it stands is judged as a whole, a candidate by itself.
+        is_stored = module is self._module(unit.path)
+        names = tuple(module.places) if is_stored else (unit.name,)
+        found = self._verdict(unit.name, _Work(unit.path, module, names, key))
+        if unit.is_by_hand and any(issue.code == "NOT_ALLOWED" for issue in found):
+            work = _Work(unit.path, module, (unit.name,), f"{key}-by-hand", is_by_hand=True)
+            found = self._verdict(unit.name, work)
         yield from found
+
+    def _verdict(self, name: str, work: "_Work") -> Sequence[Issue]:
+        found = self._verdicts.get(work.key, name)
+        if found is None:
+            self._judge([work])
+            found = self._verdicts.get(work.key, name) or ()
+        return found
 
     def weakens(self, old: Unit, new: Unit) -> Iterable[Finding]:
         """Return by what new code is tested less than the old."""
         modules = read_module(old.file_text), read_module(new.file_text)
         before, after = ((module, module.places[new.name]) for module in modules)
-        return compare_code(before, after, new.tests, new.failures)
+        yield from compare_code(before, after, new.failures)
+        # What lint refuses is not run, and what is told already is not told again.
+        if all(isinstance(one, Issue) and one.code == "DOCTEST" for one in self.check(new)):
+            with suppress(SandboxError, SyntaxError):
+                answers = find_answers(self._project, *modules, new)
+                yield from [weakness_issue(found, after[1]) for found in answers]
 
     def prepare(self, files: Sequence[Path]) -> None:
         """Judge the units of files, all together, that were not judged before."""
@@ -180,7 +202,8 @@ class Function(Kind):
             if all(issue.code != "SYNTAX" for issue in issues):
                 place = work.module.places[name]
                 cheats = find_cheats(nodes_of(work.module, place), place)
-                found[name] = (*issues, *cheats)
+                kept = (one for one in issues if one.code != "NOT_ALLOWED" or not work.is_by_hand)
+                found[name] = (*kept, *cheats)
         return found
 
     def _examples(self, work: "_Work", seen: Mapping[str, Sequence[Issue]]) -> Examples:
@@ -202,12 +225,15 @@ class Function(Kind):
         return known[1]
 
 
-def function_kinds(entries: object, root: Path) -> Sequence[Function]:
+def function_kinds(
+    entries: object, root: Path, lists: PytestLists | None = None
+) -> Sequence[Function]:
     """Return the kinds that ``functions`` in ``[tool.pytest-regen]`` names.
 
     Args:
         entries: a list of globs, or of tables with ``files`` and options.
         root: the root of the project.
+        lists: pytest's own settings; by default as its file has them.
 
     Raises:
         UsageError: an entry is wrong.
@@ -215,13 +241,13 @@ def function_kinds(entries: object, root: Path) -> Sequence[Function]:
     if not isinstance(entries, list) or not entries:
         raise _wrong("functions", entries, "a list of globs, or of tables")
     if all(isinstance(entry, str) and entry for entry in entries):
-        return [Function(root, entries)]
+        return [Function(root, entries, lists=lists)]
     if not all(isinstance(entry, dict) for entry in entries):
         raise _wrong("functions", entries, "a list of globs, or of tables")
-    return [_kind(entry, root) for entry in entries]
+    return [_kind(entry, root, lists) for entry in entries]
 
 
-def _kind(entry: Mapping[str, object], root: Path) -> Function:
+def _kind(entry: Mapping[str, object], root: Path, lists: PytestLists | None) -> Function:
     if unknown := sorted(entry.keys() - _KEYS):
         raise UsageError(
             f"{_TABLE} has the key {unknown[0]!r}",
@@ -240,6 +266,7 @@ def _kind(entry: Mapping[str, object], root: Path) -> Function:
         style=style,
         path=_texts(entry, "path", 'a list of folders such as ["lib"]', least=0),
         timeout=float(timeout),
+        lists=lists,
     )
 
 

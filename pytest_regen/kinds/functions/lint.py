@@ -18,8 +18,6 @@ from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import Marks, ModuleSource, Place, parse
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["check_code", "nodes_of"]
-
 _CALLS: Final[Mapping[str, str]] = {
     "eval": "runs text as code",
     "exec": "runs text as code",
@@ -31,28 +29,23 @@ _CALLS: Final[Mapping[str, str]] = {
 """Builtins that a body does not call; a module cannot import them, so only ``allow`` lets them."""
 
 _MODULES: Final[Mapping[str, str]] = {
-    "asyncio.subprocess": "starts processes",
+    **dict.fromkeys(
+        ("asyncio.subprocess", "multiprocessing", "pty", "subprocess", "webbrowser"),
+        "starts processes",
+    ),
+    **dict.fromkeys(
+        ("ftplib", "http.client", "http.server", "smtplib", "socket", "socketserver"),
+        "uses the network",
+    ),
+    "urllib.request": "uses the network",
     "ctypes": "reaches into memory",
-    "ftplib": "uses the network",
-    "http.client": "uses the network",
-    "http.server": "uses the network",
-    "imaplib": "uses the network",
     "importlib": "imports what no reader can see",
     "marshal": "loads code",
-    "multiprocessing": "starts processes",
     "os": "reaches files and processes",
     "pickle": "runs what data says",
-    "poplib": "uses the network",
-    "pty": "starts processes",
     "runpy": "runs files as code",
     "shutil": "changes files",
     "signal": "changes the whole process",
-    "smtplib": "uses the network",
-    "socket": "uses the network",
-    "socketserver": "uses the network",
-    "subprocess": "starts processes",
-    "urllib.request": "uses the network",
-    "webbrowser": "starts processes",
 }
 """Modules that a body does not import by itself; where the user's module has them, it may."""
 
@@ -136,6 +129,7 @@ class _Code:
     def __init__(self, module: ModuleSource, names: Collection[str]) -> None:
         text = module.with_bodies(names)
         self.tree = parse(text)
+        self._own = module.tree
         _compile(text)
         self.table = symtable.symtable(text, "<module>", "exec")
         self.nodes: dict[str, list[ast.AST]] = {name: [] for name in names}
@@ -145,12 +139,9 @@ class _Code:
         self._sort({module.marks[name]: module.places[name] for name in names})
 
     @cached_property
-    def has_star(self) -> bool:
-        """Whether the module imports names that cannot be listed: ``from … import *``."""
-        return any(
-            isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
-            for node in self.tree.body
-        )
+    def has_unlisted(self) -> bool:
+        """Whether the user's own lines bind names in the module that nobody can list."""
+        return any(map(_binds_unlisted, ast.walk(self._own)))
 
     def _sort(self, places: Mapping[Marks, Place]) -> None:
         owners = {line: place for marks, place in places.items() for line in range(*marks) if line}
@@ -219,14 +210,10 @@ def _check_version(project: Project, module: ModuleSource, place: Place) -> Iter
 
 
 def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(text, feature_version=version)
-        except SyntaxError as error:
-            return error
-        except (ValueError, RecursionError, MemoryError):
-            return None  # The parser does not know that version.
+    try:
+        parse(text, version)
+    except SyntaxError as error:
+        return error
     return None
 
 
@@ -235,7 +222,7 @@ def _version_error(text: str, version: tuple[int, int]) -> SyntaxError | None:
 
 def _check_names(code: _Code, place: Place) -> Iterator[Issue]:
     """Yield each name that nothing defines, once, on the line of its first use."""
-    if code.has_star:
+    if code.has_unlisted:
         return
     function = next(_tables_at(code.table, place), None)
     if function is None:
@@ -250,6 +237,20 @@ def _check_names(code: _Code, place: Place) -> Iterator[Issue]:
     for name, line in sorted(lines.items(), key=lambda item: item[1]):
         message = f"{name} is not defined: neither the module nor the code defines or imports it"
         yield _issue("UNDEFINED_NAME", message, place, line)
+
+
+def _binds_unlisted(node: ast.AST) -> bool:
+    match node:
+        case ast.ImportFrom(names=[ast.alias(name="*")]):
+            return True
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="globals")), ctx=ast.Store()):
+            return True  # boltons/statsutils.py
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="globals")), attr="update"):
+            return True
+        case ast.Call(func=ast.Name(id="exec")):
+            return True
+        case _:
+            return False
 
 
 def _is_bound(symbol: symtable.Symbol) -> bool:
@@ -331,16 +332,11 @@ class _Uses:
             if file is not None or self._is_let(module) or self._is_let(whole):
                 continue
             if not self._project.may_import(module, self._path):
-                yield node.lineno, self._foreign(module)
+                where = "of the standard library nor of the project nor among its dependencies"
+                yield node.lineno, f"imports {module.partition('.')[0]}, which is neither {where}"
             elif not {module, whole} & _HARMLESS and (known := self._listed(module, whole)):
-                yield node.lineno, f"imports {known}, which {_MODULES[known]}; {self._way(known)}"
-
-    def _foreign(self, module: str) -> str:
-        top = module.partition(".")[0]
-        return (
-            f"imports {top}, which is neither of the standard library nor of the project nor among "
-            "its dependencies"
-        )
+                way = f"neither does the module import {known} nor do the settings allow it"
+                yield node.lineno, f"imports {known}, which {_MODULES[known]}; {way}"
 
     def _listed(self, module: str, whole: str) -> str:
         """Return the listed module that an import names or lies in."""
@@ -359,9 +355,6 @@ class _Uses:
         parts = name.split(".")
         prefixes = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
         return bool(prefixes & (self._imported | self._allow))
-
-    def _way(self, name: str) -> str:
-        return f"neither does the module import {name} nor do the settings allow it"
 
     def _calls(self, node: ast.AST) -> Iterator[tuple[int, str]]:
         line = getattr(node, "lineno", 0)

@@ -1,7 +1,6 @@
 """What code of a project may import, and where its own modules lie: read from files alone."""
 
 import ast
-import doctest
 import os
 import re
 import sys
@@ -15,8 +14,7 @@ from typing import Any, Final
 from pytest_regen.canonical import canonical_hash, file_hash
 from pytest_regen.errors import UsageError
 from pytest_regen.kinds.functions.source import parse
-
-__all__ = ["Project"]
+from pytest_regen.units.loading import PytestLists, read_pytest_lists
 
 _OLDEST: Final = (3, 11)
 """The first version of Python that this package itself runs on."""
@@ -30,14 +28,18 @@ class Project:
     Args:
         root: of the project, where its pyproject.toml may lie.
         path: more folders, from the root, that modules are imported from.
+        lists: pytest's own settings; by default as its file has them.
 
     Raises:
         UsageError: pyproject.toml is no TOML.
     """
 
-    def __init__(self, root: Path, path: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path, path: Sequence[str] = (), lists: PytestLists | None = None
+    ) -> None:
         self.root = root
         self._more = tuple(path)
+        self._lists = lists or read_pytest_lists(root)
         self._table = _load(root / "pyproject.toml")
         self._states: dict[Path, tuple[str, dict[Path, _Stamp], str]] = {}
         """By module: its text, the files it depends on as they stood, and the hash of all that."""
@@ -45,18 +47,14 @@ class Project:
     @cached_property
     def import_path(self) -> tuple[Path, ...]:
         """The folders of modules: as said, pytest's ``pythonpath``, ``src``, the root."""
-        ini = _get(self._table, "tool", "pytest", "ini_options", "pythonpath")
-        named = ini.split() if isinstance(ini, str) else ini if isinstance(ini, list) else []
-        folders = [self.root / str(name) for name in (*self._more, *named)]
+        folders = [self.root / name for name in (*self._more, *self._lists["pythonpath"])]
         folders += [self.root / "src", self.root]
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
-    @cached_property
-    def doctest_flags(self) -> int:
-        """The flags of ``doctest`` that pytest's ``doctest_optionflags`` sets for all examples."""
-        ini = _get(self._table, "tool", "pytest", "ini_options", "doctest_optionflags")
-        named = ini.split() if isinstance(ini, str) else ini if isinstance(ini, list) else []
-        return sum({doctest.OPTIONFLAGS_BY_NAME.get(str(name), 0) for name in named})
+    @property
+    def doctest_flags(self) -> Sequence[str]:
+        """The names of the flags that pytest's ``doctest_optionflags`` sets for all examples."""
+        return self._lists["doctest_optionflags"]
 
     @cached_property
     def python(self) -> tuple[int, int]:
@@ -107,7 +105,7 @@ class Project:
                 for alias in node.names:
                     yield alias.name, None, self.find(alias.name, folder)
             elif isinstance(node, ast.ImportFrom):
-                base = _absolute(node, package)
+                base = _above(node.module or "", node.level, package)
                 for alias in node.names:
                     inner = self.find(f"{base}.{alias.name}", folder)
                     yield base, alias.name, inner or self.find(base, folder)
@@ -178,20 +176,11 @@ class Project:
 
     def _imports_of(self, path: Path, data: bytes) -> Sequence[tuple[Path | None, str]]:
         try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
+            tree = _import_statements(data.decode("utf-8"))
+        except (UnicodeDecodeError, SyntaxError):
             return ()
-        found = {
-            (self._resolve(module, level, name, path), module.partition(".")[0])
-            for module, level, name in _imported_names(text)
-        }
+        found = {(file, name.partition(".")[0]) for name, _, file in self.imported(path, tree)}
         return sorted(found, key=str)
-
-    def _resolve(self, module: str, level: int, name: str, path: Path) -> Path | None:
-        own, folder = self.module_of(path)
-        package = own if path.name == "__init__.py" else own.rpartition(".")[0]
-        base = _above(module, level, package)
-        return (self.find(f"{base}.{name}", folder) if name else None) or self.find(base, folder)
 
 
 _Stamp = tuple[int, int, int] | None
@@ -230,23 +219,10 @@ def _get(table: object, *keys: str) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _imported_names(text: str) -> frozenset[tuple[str, int, str]]:
-    """Return what a module imports, in functions too: module, level, name taken from it."""
-    try:
-        tree = parse(text)
-    except SyntaxError:
-        return frozenset()
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {(alias.name, 0, "") for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {(node.module or "", node.level, alias.name) for alias in node.names}
-    return frozenset(found)
-
-
-def _absolute(node: ast.ImportFrom, package: str) -> str:
-    return _above(node.module or "", node.level, package)
+def _import_statements(text: str) -> ast.Module:
+    """Return what a module imports, in functions too."""
+    nodes = ast.walk(parse(text))
+    return ast.Module([one for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)], [])
 
 
 def _above(module: str, level: int, package: str) -> str:

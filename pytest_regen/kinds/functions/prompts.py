@@ -10,8 +10,6 @@ from pytest_regen.errors import RegionError
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import ModuleSource, Place, parse, read_module
 
-__all__ = ["function_prompt", "system_prompt"]
-
 _SYSTEM: Final = """\
 You write the code of Python functions.
 

@@ -17,14 +17,13 @@ from pytest_regen.kinds.functions.source import (
     Place,
     canonical,
     first_line,
+    function_at,
+    is_text,
     parse,
 )
 from pytest_regen.regions import Marked
-from pytest_regen.text import without_thinking
+from pytest_regen.text import fenced_blocks, without_thinking
 
-__all__ = ["code_in"]
-
-_FENCE: Final = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)")
 _PYTHON: Final = frozenset({"", "python", "py", "python3", "py3", "{python}", "{.python}"})
 _MARKER: Final = re.compile(r"[ \t]*#+[ \t]*\[REGEN:(?:BEGIN|END)[ \t]+[^\]\n]+\][ \t]*")
 
@@ -37,32 +36,15 @@ def code_in(reply: str, module: ModuleSource, place: Place) -> str:
 def _choose(reply: str, place: Place) -> str:
     """Return the block of a reply that answers: the last with the function, or that is code."""
     text = without_thinking(reply.replace("\r\n", "\n"))
-    blocks = list(_blocks(text))
+    blocks = [(info.partition(" ")[0].lower(), code) for info, code in fenced_blocks(text)]
     if not blocks:
         return text
-    python = [code for info, code in blocks if info.lower() in _PYTHON] or [blocks[-1][1]]
+    python = [code for info, code in blocks if info in _PYTHON] or [blocks[-1][1]]
     marked = [code for code in python if f"[REGEN:BEGIN {place.name}]" in code]
     trees = {code: _parse(_dedent(code)) for code in python}
     whole = [code for code, tree in trees.items() if _find_function(tree, place) is not None]
     legal = [code for code, tree in trees.items() if tree and not _is_example(tree, place)]
     return (marked or whole or legal or python)[-1]
-
-
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the fenced blocks: language, and code; one that is not closed goes to the end."""
-    lines = text.split("\n")
-    at = 0
-    while at < len(lines):
-        opening = _FENCE.fullmatch(lines[at])
-        at += 1
-        if opening is None:
-            continue
-        run = opening["run"]
-        closing = re.compile(rf"[ \t]*{re.escape(run[0])}{{{len(run)},}}[ \t]*")
-        end = next((n for n in range(at, len(lines)) if closing.fullmatch(lines[n])), len(lines))
-        words = opening["info"].split()
-        yield words[0] if words else "", "\n".join(lines[at:end])
-        at = end + 1
 
 
 def _is_example(tree: ast.Module, place: Place) -> bool:
@@ -79,13 +61,8 @@ def _body(code: str, module: ModuleSource, place: Place) -> str:
         return _without_docstring(_dedent(marked), place)
     text = _dedent(code)
     tree = _parse(text)
-    if tree is None:
-        mended = _dedent_rest(text)
-        tree, text = (_parse(mended), mended) if _parse(mended) else (None, text)
-    if tree is None:
-        return "\n".join(line for line in text.split("\n") if not _MARKER.fullmatch(line))
     found = _find_function(tree, place)
-    if found is None:
+    if tree is None or found is None:
         return _without_docstring(text, place)
     return _from_function(text, tree, found, module, place)
 
@@ -111,7 +88,7 @@ def _from_function(
 ) -> str:
     """Return the body of a function, with what the reply has around it and the module has not."""
     lines = text.split("\n")
-    body = _without_own(function.body[_is_docstring(function.body[0]) :], place)
+    body = _without_own(function.body[is_text(function.body[0]) :], place)
     if not body:
         return ""
     extras = _extras(tree, function, module, place)
@@ -145,7 +122,7 @@ def _without_own(body: list[ast.stmt], place: Place) -> list[ast.stmt]:
     at = next((n for n, node in enumerate(own) if _holds(node, place)), None)
     if at is None:
         return body
-    before = [canonical(node) for node in own[:at] if not _is_docstring(node)]
+    before = [canonical(node) for node in own[:at] if not is_text(node)]
     after = [canonical(node) for node in own[at + 1 :]]
     said = [canonical(node) for node in body]
     first = len(before) if said[: len(before)] == before else 0
@@ -185,45 +162,11 @@ def _extras(
 
 def _find_function(tree: ast.Module | None, place: Place) -> Function | None:
     """Return the function in a reply that is the one asked for, and no helper inside its body."""
-    if tree is None or any(isinstance(node, ast.Return) or _is_yield(node) for node in tree.body):
+    if tree is None or any(isinstance(node, ast.Return) for node in tree.body):
         return None
     names = place.qualname.split(".")
-    for start in range(len(names)):
-        scope: list[ast.stmt] = tree.body
-        for name in names[start:-1]:
-            inner = [
-                node
-                for node in scope
-                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-                and node.name == name
-            ]
-            scope = inner[-1].body if inner else []
-        found = [
-            node
-            for node in scope
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == names[-1]
-        ]
-        if found and not (scope is tree.body and _is_used(tree, found[-1])):
-            return found[-1]
-    return None
-
-
-def _is_used(tree: ast.Module, function: Function) -> bool:
-    """Return whether top-level code goes on with a function: then it is a helper of a body."""
-    after = tree.body[tree.body.index(function) + 1 :]
-    return any(isinstance(node, ast.For | ast.While | ast.With | ast.Raise) for node in after)
-
-
-def _is_yield(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield | ast.YieldFrom)
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    found = (function_at(tree, ".".join(names[start:])) for start in range(len(names)))
+    return next((one for one in found if one is not None), None)
 
 
 def _without_docstring(text: str, place: Place) -> str:
@@ -232,9 +175,9 @@ def _without_docstring(text: str, place: Place) -> str:
     if tree is None or len(tree.body) < 2 or not place.docstring:
         return text
     first = tree.body[0]
-    if not _is_docstring(first):
+    if not is_text(first):
         return text
-    said = first.value.value  # type: ignore[attr-defined]  # a constant, as _is_docstring found
+    said = first.value.value  # type: ignore[attr-defined]  # a constant, as is_text found
     if inspect.cleandoc(said) != inspect.cleandoc(place.docstring):
         return text
     return "\n".join(text.split("\n")[first.end_lineno or 0 :])
@@ -253,14 +196,6 @@ def _dedent(text: str) -> str:
     # A region knows how to do that: it takes the indentation of its marker away.
     block = "\n".join((f"{indent}# [REGEN:BEGIN x #9]", *lines, f"{indent}# [REGEN:END x #9]"))
     return Marked().find(block)["x"].text
-
-
-def _dedent_rest(text: str) -> str:
-    """Return code whose first line alone lost its indentation."""
-    first, *rest = text.split("\n")
-    widths = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
-    width = min(widths, default=0)
-    return "\n".join((first, *(line[width:] if line.strip() else "" for line in rest)))
 
 
 def _parse(text: str) -> ast.Module | None:

@@ -20,22 +20,10 @@ from pytest_regen.errors import RegionError
 from pytest_regen.regions import Marked, Span
 from pytest_regen.text import join_names
 
-__all__ = [
-    "FunctionRegion",
-    "ModuleSource",
-    "Place",
-    "comments_of",
-    "first_line",
-    "is_stub",
-    "parse",
-    "read_module",
-    "same_code",
-]
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 for _name in ("ALLOW_UNICODE", "ALLOW_BYTES", "NUMBER"):
-    # pytest's own flags: examples that name them can be read, and are compared without them.
+    # pytest's own flags: examples may name them before pytest has made them known.
     doctest.register_optionflag(_name)
 
 _STUBS: Final = "NotImplementedError"
@@ -170,7 +158,7 @@ def _lines_to_enclose(module: "ModuleSource", name: str) -> tuple[int, int, str,
     Raises:
         RegionError: there is no such function, or its code has no lines of its own.
     """
-    node = _function_at(module.tree, name)
+    node = function_at(module.tree, name)
     if node is None:
         raise RegionError(
             f"the module has no function {name!r}",
@@ -338,8 +326,8 @@ def read_module(text: str) -> ModuleSource:
     return ModuleSource(text)
 
 
-def parse(text: str) -> ast.Module:
-    """Return the tree of code, without the warnings of the compiler.
+def parse(text: str, version: tuple[int, int] | None = None) -> ast.Module:
+    """Return the tree of code, maybe of an older Python, without the warnings of the compiler.
 
     Raises:
         SyntaxError: it is no Python, or too much of it.
@@ -347,7 +335,7 @@ def parse(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return ast.parse(text)
+            return ast.parse(text, feature_version=version)
         except (ValueError, RecursionError, MemoryError) as error:
             # Bytes of value 0, numbers of too many digits, code that is nested too deeply.
             raise SyntaxError(str(error) or "nested too deeply") from None
@@ -396,7 +384,7 @@ def is_stub(text: str) -> bool:
         body = parse(text).body
     except SyntaxError:
         return not text.strip()
-    if len(body) == 2 and _is_text(body[0]):
+    if len(body) == 2 and is_text(body[0]):
         body = body[1:]
     first = body[0] if body else None
     if len(body) > 1 and not isinstance(first, ast.Raise):
@@ -431,22 +419,17 @@ def _only_defines(text: str) -> list[str]:
 
 
 def _normalize(tree: ast.Module) -> ast.Module:
-    """Undo what formatters do to a tree: the layout of docstrings, brackets around ``del``."""
+    """Undo what formatters do to a tree: the layout of docstrings."""
     for node in ast.walk(tree):
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and _is_text(node.body[0]):
-            text = node.body[0].value  # type: ignore[attr-defined]  # as _is_text found
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and is_text(node.body[0]):
+            text = node.body[0].value  # type: ignore[attr-defined]  # as is_text found
             lines = inspect.cleandoc(text.value).split("\n")
             text.value = "\n".join(line.rstrip() for line in lines)
-        elif isinstance(node, ast.Delete):
-            node.targets = [
-                one
-                for target in node.targets
-                for one in (target.elts if isinstance(target, ast.Tuple | ast.List) else [target])
-            ]
     return tree
 
 
-def _is_text(node: ast.stmt) -> bool:
+def is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a text and nothing else, as a docstring is."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -454,7 +437,7 @@ def _is_text(node: ast.stmt) -> bool:
     )
 
 
-def _function_at(tree: ast.Module, name: str) -> Function | None:
+def function_at(tree: ast.Module, name: str) -> Function | None:
     """Return a function by its dotted name."""
     scope: Sequence[ast.stmt] = tree.body
     *holders, last = name.split(".")

@@ -4,15 +4,18 @@ With ``--regen-jobs N`` the first failing type or unit begins the work on all th
 fail: they were collected, and validation alone says so. They are driven together, N requests under
 way over all stores and files, and each item takes what came of it when its turn comes. What nothing
 has come of, since the run ran out of budget for one, is healed in its turn as without the option.
+Without the option this holds for the units of one file that use one another: those that others use
+are healed first, whatever their turns.
 
 All is validated and written in this thread, while an item of these has its turn; a test of the
 user's own that comes in between waits until nothing is under way, for it may change what requests
 depend on: the environment, the network, the files.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,9 @@ import pytest
 
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.stash import AHEAD
+from pytest_regen.pytest_plugin.units import forget_units
 from pytest_regen.regeneration.flow import Work, source_diff
+from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.values import Answer, Feedback, HealResult, TurnSettings
 from pytest_regen.turns.values import Provider
@@ -54,7 +59,7 @@ FlowOf = Callable[[pytest.Item, BaseException], Flow[Asked] | None]
 
 def begin_ahead(
     item: pytest.Item,
-    failing: Callable[[Sequence[pytest.Item]], Sequence[pytest.Item]],
+    waves: Callable[[Sequence[pytest.Item]], Sequence[Sequence[pytest.Item]]],
     flow_of: FlowOf,
     settings: Callable[[], TurnSettings],
 ) -> None:
@@ -62,7 +67,8 @@ def begin_ahead(
 
     Args:
         item: the item.
-        failing: returns those of several items that may be worked on ahead of their turn.
+        waves: returns those of several items that may be worked on ahead of their turn, in groups:
+            what a group uses stands in those before it.
         flow_of: returns the work on one of them.
         settings: returns how many requests are under way at a time, and who is asked.
     """
@@ -72,7 +78,8 @@ def begin_ahead(
         if known.knows(item):
             return
         known.finish()  # A worker of pytest-xdist was given more.
-    stash[AHEAD] = Ahead(failing(upcoming_items(item)), flow_of, settings())
+    forget = partial(forget_units, item.config)
+    stash[AHEAD] = Ahead(waves(upcoming_items(item)), flow_of, settings(), forget)
 
 
 def take_ahead(item: pytest.Item) -> Asked | None:
@@ -89,23 +96,30 @@ class Ahead:
     """Items of this process, and the work on those that fail.
 
     Args:
-        items: in their order, which may be worked on.
+        waves: items that may be worked on, in groups that follow one another.
         flow_of: returns the work on an item.
         settings: with what, and within which limits, all of them are asked for.
+        forget: drops what is known of a file that was written.
     """
 
     def __init__(
-        self, items: Sequence[pytest.Item], flow_of: FlowOf, settings: TurnSettings
+        self,
+        waves: Sequence[Sequence[pytest.Item]],
+        flow_of: FlowOf,
+        settings: TurnSettings,
+        forget: Callable[[Path], None],
     ) -> None:
-        self._items = dict.fromkeys(items)
+        self._waves = waves
+        self._items = {item for wave in waves for item in wave}
         self._flow_of = flow_of
+        self._forget = forget
         self._looked_at: set[pytest.Item] = set()
         self._failures: dict[pytest.Item, BaseException] = {}
         """What items failed with that were begun, until their turn has come."""
         self._asked: dict[str, Asked | RegenError] = {}
         """What came of them, by node id."""
         self._shown: dict[Path, Any] = {}
-        """The view of the last place as if only those items were healed whose turn has come."""
+        """The view of a place as if only those items were healed whose turn has come."""
         self._driven = self._drive(settings)
 
     def knows(self, item: pytest.Item) -> bool:
@@ -115,14 +129,44 @@ class Ahead:
     def _drive(
         self, settings: TurnSettings
     ) -> Generator[tuple[str, Asked | RegenError], None, None]:
-        yield from drive_flows(self._flows(), settings)
+        for wave in self._waves:
+            held: dict[str, Asked] = {}
+            changed: dict[Path, list[str]] = {}
+            for nodeid, asked in drive_flows(self._flows(wave), settings):
+                if isinstance(asked, Asked):
+                    self._shown.setdefault(asked.place, asked.work.before)
+                    names = [answer.ask.name for answer in asked.work.kept]
+                    changed.setdefault(asked.place, []).extend(names)
+                    if asked.work.may_be_right:
+                        held[nodeid] = asked
+                        continue
+                yield nodeid, asked
+            yield from self._looked_at_again(held, changed)
 
-    def _flows(self) -> Iterator[tuple[str, Flow[Asked]]]:
-        """Yield the work on the items that fail, in their order; each is looked at when it begins.
+    def _looked_at_again(
+        self, held: Mapping[str, Asked], changed: Mapping[Path, list[str]]
+    ) -> Iterator[tuple[str, Asked]]:
+        """Yield work of which an answer was refused, once what it uses may have been healed."""
+        waiting = dict(held)
+        while right := [
+            nodeid
+            for nodeid, asked in waiting.items()
+            if asked.work.look_again(Heal(), changed[asked.place])
+        ]:
+            for nodeid in right:
+                asked = waiting.pop(nodeid)
+                (result,) = asked.work.results
+                changed[asked.place].append(result.name)
+                self._forget(asked.place)
+                yield nodeid, replace(asked, result=replace(result, emulated=asked.result.emulated))
+        yield from waiting.items()
 
-        A store is validated when its first type is looked at.
+    def _flows(self, items: Iterable[pytest.Item]) -> Iterator[tuple[str, Flow[Asked]]]:
+        """Yield the work on those of several items that fail, in their order.
+
+        Each is looked at when it begins: a store is validated when its first type is looked at.
         """
-        for item in self._items:
+        for item in items:
             self._looked_at.add(item)
             failure = _failure_of(item)
             flow = None
@@ -192,9 +236,9 @@ class Ahead:
         }
         if asked.result.pending:  # Nothing of it is in the file.
             return replace(asked, result=replace(asked.result, diff=asked.work.diff))
-        before = self._shown.get(asked.place, asked.work.before)
+        before = self._shown[asked.place]
         after = before.with_answers(list(kept.values())) if kept else before
-        self._shown = {asked.place: after}  # The items of a place follow each other.
+        self._shown[asked.place] = after
         diff = source_diff(before.text, after.text, asked.file_name)
         return replace(asked, result=replace(asked.result, diff=diff))
 

@@ -92,8 +92,8 @@ def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | No
     if not (choices.heal or choices.dry_run):
         _tell_command(item, failure)
         return failure
-    if choices.jobs > 1 and choices.heal and not choices.dry_run and _is_ours(item):
-        _begin_ahead(item)
+    if choices.heal and not choices.dry_run and _is_ours(item):
+        _begin_ahead(item, choices.jobs)
     if hasattr(item, "unit") or regen_mark(item).units:
         from pytest_regen.pytest_plugin.healing.units import heal_units
 
@@ -146,11 +146,15 @@ def _is_ours(item: pytest.Item) -> bool:
     return isinstance(item, TypeItem | UnitItem)
 
 
-def _begin_ahead(item: pytest.Item) -> None:
+def _begin_ahead(item: pytest.Item, jobs: int) -> None:
     """Begin the work on this item, and on those to come that fail as well.
 
     Not where the run may end before their turn: nothing is paid that may not be needed.
     """
+    from pytest_regen.pytest_plugin.units import UnitItem, waves_of
+
+    if jobs == 1 and not (isinstance(item, UnitItem) and item.check.file.has_users):
+        return
     option = item.config.option
     if item.config.getvalue("maxfail") or getattr(option, "stepwise", False):
         return
@@ -160,8 +164,9 @@ def _begin_ahead(item: pytest.Item) -> None:
     from pytest_regen.pytest_plugin.healing.units import flow_of_unit
     from pytest_regen.pytest_plugin.providers import provider_of, settings_of_run
 
-    def failing(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-        return [each for each in items if _is_ours(each) and not _may_be_skipped(each)]
+    def waves(items: Sequence[pytest.Item]) -> Sequence[Sequence[pytest.Item]]:
+        ours = [each for each in items if _is_ours(each) and not _may_be_skipped(each)]
+        return waves_of([each for each in ours if jobs > 1 or each.path == item.path])
 
     def flow_of(of: pytest.Item, failure: BaseException) -> "Flow[Asked] | None":
         return (flow_of_unit if hasattr(of, "unit") else flow_of_type)(of, failure)
@@ -170,7 +175,7 @@ def _begin_ahead(item: pytest.Item) -> None:
         provider = provider_of(item, of_types=not hasattr(item, "unit"))
         return settings_of_run(item.config, provider, choices_of(item.config).jobs)
 
-    begin_ahead(item, failing, flow_of, settings)
+    begin_ahead(item, waves, flow_of, settings)
 
 
 def _may_be_skipped(item: pytest.Item) -> bool:

@@ -147,9 +147,16 @@ class _Healing:
         feedback = self._feedback(name)
         try:
             asked = take_ahead(self._item)
+            forget = partial(forget_units, self._config, check.path)
+            if asked is None and units_of(self._config, check.path) is not check:
+                # What it uses was healed meanwhile: it may be right.
+                calls = ItemCalls(self._item, name, forget, self._failure)
+                calls()
+                self._failure, check = calls.failure, units_of(self._config, check.path)
+                if self._failure is None:
+                    return
             obstacle = check.units.obstacle(name)
             if asked is not None:
-                forget = partial(forget_units, self._config, check.path)
                 calls = ItemCalls(self._item, name, forget, self._failure)
                 calls()
                 self._failure = calls.failure

@@ -15,7 +15,7 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.pytest_plugin.choices import cassette_mark
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
-from pytest_regen.text import plural
+from pytest_regen.text import plural, visible
 
 __all__ = [
     "CassetteLog",
@@ -238,7 +238,7 @@ class CassetteLog:
         if lines:
             terminalreporter.write_sep("=", "cassettes", yellow=True)
         for line in lines:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(visible(line))
 
 
 def _other_plugin_note(other: str) -> CassetteNote:

@@ -1,0 +1,216 @@
+"""Answers that code has for the inputs of examples and tests alone, found with inputs near to them.
+
+A candidate runs in the sandbox, with one constant of its code changed at a time. A constant that
+decides what comes of an example, and of no input near to it, was written for that example. Honest
+code has such constants where it lists what there is: there, others of them decide other inputs.
+"""
+
+import ast
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from pytest_regen.kinds.functions.project import Project
+from pytest_regen.kinds.functions.source import Marks, ModuleSource, parse
+from pytest_regen.kinds.functions.special_cases import ADVICE, is_named, level_of
+from pytest_regen.sandbox import Job, Limits, Module, ask, without_examples
+from pytest_regen.text import in_quotes
+from pytest_regen.units.kind import Unit
+from pytest_regen.validation.issues import Weakness
+
+__all__ = ["find_answers"]
+
+_SECONDS: Final = 0.3
+_FEWEST: Final = 3
+"""Inputs near to an example, without which nothing is said of it."""
+_OBJECT: Final = "_regen_constants"
+
+_Constant = int | float | str
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What an input leads to."""
+
+    example: int
+    """The number of the example that the input is, or is near to."""
+    is_example: bool
+    text: str
+    given: Sequence[_Constant]
+    """The numbers and texts in the input."""
+    shown: str
+    is_value: bool
+    """Nothing was raised."""
+    equals_all: bool
+    held: Sequence[int]
+    """The constants of the code that it depends on."""
+
+    def keys(self, values: Sequence[_Constant], known: Collection[int]) -> set[int]:
+        """Return the constants that tell the input from others."""
+        held = set(self.held).difference(known)
+        return {at for at in held if any(_is_in(values[at], one) for one in self.given)}
+
+    def results(self, values: Sequence[_Constant], known: Collection[int]) -> set[int]:
+        """Return the constants that are what came of it, or a part of that."""
+        held = set(self.held).difference(known) if self.is_value else ()
+        words = {at: rf"(?<![\w.]){re.escape(repr(values[at]))}(?![\w.])" for at in held}
+        return {at for at, word in words.items() if re.search(word, self.shown)}
+
+
+def find_answers(
+    project: Project, old: ModuleSource, new: ModuleSource, unit: Unit
+) -> Iterator[Weakness]:
+    """Yield each example, or call of a test, that a candidate has an answer of its own for.
+
+    Args:
+        project: that the module belongs to.
+        old: the module as it stands: what its code knows is not new.
+        new: the module with the candidate.
+        unit: the candidate, with the tests that asked for it.
+
+    Raises:
+        SandboxError: nothing can be run.
+    """
+    place = new.places[unit.name]
+    source, constants = _lifted(new, place.marks)
+    values = [value for value, _ in constants]
+    outcomes = _outcomes(project, new, unit, source, values)
+    examples = [one for one in outcomes if one.is_example]
+    others = [one for one in outcomes if not one.is_example]
+    plain = {at for at, value in enumerate(values) if value in ("", 0, 1, -1)}
+    needed = {at for one in examples for at in one.held}
+    users = Counter(at for one in others for at in one.held)
+    usual = plain | needed | {at for at, count in users.items() if count > len(examples)}
+    lists_keys = any(one.keys(values, usual) - one.results(values, usual) for one in others)
+    lists_results = any(one.results(values, usual) for one in others)
+    before = {value for value, _ in _lifted(old, old.places[unit.name].marks)[1]}
+    old_ones = plain | {at for at, value in enumerate(values) if value in before}
+    shared = old_ones.union(*(_shared(other, values) for other in others))
+    keyed = [{values[at] for at in one.keys(values, shared)} for one in examples]
+    is_several = sum(any(map(level_of, keys)) for keys in keyed) > 1
+    for one, keys in zip(examples, keyed, strict=True):
+        if one.equals_all:
+            message = "makes an object that equals everything"
+            yield Weakness(("equal",), message, None, "return the value itself")
+        results = one.results(values, shared)
+        copied = one.results(values, old_ones)
+        if keys or not _is_written_out(one, values):
+            copied = {at for at in copied if _is_respelt(values[at], one)}
+        named = keys or {values[at] for at in results | copied}
+        near = [other for other in others if other.example == one.example]
+        if (lists_keys if keys else lists_results) or len(near) < _FEWEST:
+            continue
+        if any(is_named(value, place) for value in named):
+            continue
+        has_result = bool(results) or is_several
+        if copied or (named and _tells(keys, has_result=has_result)):
+            shown = in_quotes(f"{unit.name.rpartition('.')[2]}({one.text})"[:80])
+            message = f"has an answer of its own for {shown}, the input of an example or test"
+            line = next(line for value, line in constants if value in named)
+            yield Weakness(("special", one.text), message, line, ADVICE)
+
+
+def _outcomes(
+    project: Project, module: ModuleSource, unit: Unit, source: str, values: Sequence[_Constant]
+) -> list[_Outcome]:
+    test = module.doctest(unit.name, str(unit.path))
+    examples = [example.source for example in test.examples] if test else []
+    question = {
+        "name": module.places[unit.name].qualname,
+        "object": _OBJECT,
+        "constants": values,
+        "sources": [*examples, *map(textwrap.dedent, unit.tests)],
+        "seconds": _SECONDS,
+    }
+    name, folder = project.module_of(unit.path)
+    (result,) = ask(
+        [Job(Module(name, source, str(unit.path)), (question,))],
+        handler=_handler(),
+        import_path=tuple(dict.fromkeys((folder, *project.import_path))),
+        hidden=(unit.path,),
+        limits=Limits(seconds=5, cpu_seconds=5),
+    )
+    (answer,) = result.answers
+    return [_Outcome(*one) for one in (answer.value if answer else None) or ()]
+
+
+@cache
+def _handler() -> str:
+    return (files("pytest_regen") / "kinds" / "functions" / "nearby_child.py").read_text("utf-8")
+
+
+def _shared(other: _Outcome, values: Sequence[_Constant]) -> set[int]:
+    """Return what decides another input, but for parts of a text that it has as well."""
+    return {
+        at
+        for at in other.held
+        if level_of(values[at]) < 2 or not any(_is_in(values[at], one) for one in other.given)
+    }
+
+
+def _tells(keys: Collection[_Constant], *, has_result: bool) -> bool:
+    """Return whether nobody would write such keys but for an example."""
+    levels = [level_of(key) for key in keys]
+    numbers = [key for key in keys if not isinstance(key, str)]
+    is_much = len(numbers) > 1 or any(abs(number) > 2 for number in numbers)
+    return max(levels, default=0) > 1 or (has_result and (not keys or any(levels) or is_much))
+
+
+def _is_in(value: _Constant, given: _Constant) -> bool:
+    if isinstance(value, str) and isinstance(given, str):
+        value, given = (re.sub(r"\W", "", one).casefold() or one for one in (value, given))
+        return value == given or (len(value) > 3 and value in given)
+    return value == given
+
+
+def _is_respelt(value: _Constant, outcome: _Outcome) -> bool:
+    """Return whether a text is returned that is made of the letters of what is given."""
+    letters = re.sub(r"\W", "", value).casefold() if isinstance(value, str) else ""
+    given = "".join(one.casefold() for one in outcome.given if isinstance(one, str))
+    is_new = outcome.shown == repr(value) and value not in outcome.given
+    return is_new and len(letters) > 2 and not Counter(letters) - Counter(given)
+
+
+def _is_written_out(outcome: _Outcome, values: Sequence[_Constant]) -> bool:
+    """Return whether all items of a list, or of the like, are constants of the code."""
+    words = [re.escape(repr(values[at])) for at in outcome.held]
+    left, count = re.subn(rf"(?<![\w.])({'|'.join(words)})(?![\w.])", "", outcome.shown)
+    return outcome.shown[:1] in {"[", "(", "{"} and count > 1 and not re.search(r"\w", left)
+
+
+def _lifted(module: ModuleSource, marks: Marks) -> tuple[str, list[tuple[_Constant, int]]]:
+    """Return a module whose code reads its constants from an object, and them with their lines."""
+    tree = parse(without_examples(module.with_bodies(module.spans)))
+    lifter = _Lifter(marks)
+    lifter.visit(tree)
+    return ast.unparse(ast.fix_missing_locations(tree)), lifter.constants
+
+
+class _Lifter(ast.NodeTransformer):
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self.constants: list[tuple[_Constant, int]] = []
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                part.value = self.visit(part.value)
+        return node
+
+    def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
+        return self.generic_visit(node) if isinstance(node.value, ast.Constant) else node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        value = node.value
+        if not isinstance(value, _Constant) or isinstance(value, bool):
+            return node
+        if not self._marks.holds(node.lineno):
+            return node
+        self.constants.append((value, node.lineno))
+        owner = ast.Name(_OBJECT, ast.Load())
+        return ast.Attribute(owner, f"k{len(self.constants) - 1}", ast.Load())

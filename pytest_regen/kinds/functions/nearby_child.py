@@ -1,0 +1,205 @@
+"""Calls a function with the inputs of its examples and with others near to them.
+
+Never imported by this package: the sandbox runs its text, and asks ``answer``.
+"""
+
+import asyncio
+import inspect
+import io
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import islice, product
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+MOST = 300
+"""Inputs that are tried."""
+Call = list[Any]
+"""Arguments, and arguments by name."""
+
+
+class Late(BaseException):
+    """A call took too long."""
+
+
+def stop(*_: object) -> None:
+    """End a call."""
+    raise Late
+
+
+def scalars(value: object) -> Iterator[Any]:
+    """Yield the numbers and texts that a value is made of."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from scalars(item)
+    elif isinstance(value, int | float | str) and not isinstance(value, bool):
+        yield value
+
+
+def variants(value: Any, constants: "list[Any]") -> Iterator[Any]:
+    """Yield values that differ from another in one place."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from ({**value, key: other} for other in variants(item, constants))
+    elif isinstance(value, list | tuple | set | frozenset):
+        items = list(value)
+        for at, item in enumerate(items):
+            for other in variants(item, constants):
+                yield type(value)([*items[:at], other, *items[at + 1 :]])
+    elif isinstance(value, str):
+        yield from filter(str.strip, texts_near(value, [k for k in constants if type(k) is str]))
+    elif isinstance(value, date):
+        yield from (value + timedelta(days) for days in (1, -1, 7, 31, 366, -365))
+    elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        digits = min(30, len(str(abs(int(value)))))
+        units = (1, 10 ** (digits - 1), 10 ** (digits - 1) // 10)
+        steps = [10, 20, value, 2 * value, *units, *(-unit for unit in units)]
+        yield from (value + step for step in steps if (value + step) * value > 0)
+        yield from (k for k in constants if value in constants and type(k) is type(value))
+
+
+def texts_near(text: str, constants: "list[str]") -> Iterator[str]:
+    """Yield texts like another: of the same form, longer, shorter, with what the code knows."""
+    yield from (text + text[-1:], f"{text} {text}", text[:-1]) if text else ()
+    spots = [at for at, sign in enumerate(text) if sign.isalnum()]
+    for at in spots[:: max(1, len(spots) // 10)]:
+        sign = "1" if text[at] == "9" else chr(ord(text[at]) + (-1 if text[at] in "zZ" else 1))
+        yield text[:at] + sign + text[at + 1 :]
+    for held in constants:
+        yield from (text.replace(held, one) for one in constants if held and held in text)
+
+
+def recorded(module: ModuleType, owner: Any, name: str, sources: "list[str]") -> "list[Call]":
+    """Return the calls of a function that examples and tests make."""
+    function = getattr(owner, name)
+    calls: list[Call] = []
+    running: list[bool] = []
+
+    def record(*args: object, **keywords: object) -> object:
+        if not running:
+            calls.append(deepcopy([args, keywords]))
+        running.append(True)
+        try:
+            return function(*args, **keywords)
+        finally:
+            running.pop()
+
+    setattr(owner, name, record)
+    room = dict(module.__dict__)
+    if any("pytest" in source for source in sources):
+        with suppress(ImportError):
+            room["pytest"] = __import__("pytest")
+    for source in sources:
+        before = set(room)
+        attempt(exec, source, room)
+        for test in [room[one] for one in room.keys() - before if inspect.isfunction(room[one])]:
+            for case in cases(test):
+                attempt(test, **case)
+    setattr(owner, name, function)
+    return calls
+
+
+def cases(test: Any) -> "Iterator[dict[str, Any]]":
+    """Yield what a test is called with, once for each set of its parameters; no fixture is made."""
+    given = dict.fromkeys(inspect.signature(test).parameters)
+    tables = []
+    for mark in getattr(test, "pytestmark", ()):
+        if mark.name == "parametrize":
+            names = mark.args[0]
+            names = [one.strip() for one in names.split(",")] if isinstance(names, str) else names
+            rows = [
+                row.values if hasattr(row, "marks") else row if len(names) > 1 else [row]
+                for row in mark.args[1]
+            ]
+            tables.append([dict(zip(names, row, strict=False)) for row in rows])
+    for parts in islice(product(*tables), 50):
+        yield given | {name: value for part in parts for name, value in part.items()}
+
+
+def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple[Any, ...]":
+    """Return what a call returns, how that is shown, what it changes or prints, if it is well."""
+    sys.stdout = io.StringIO()
+    signal.setitimer(signal.ITIMER_PROF, 0.05)
+    try:
+        value = function(*args, **keywords)
+        if inspect.iscoroutine(value):
+            value = asyncio.run(value)
+        if hasattr(value, "__next__"):
+            value = [*islice(value, 50)]
+        if function is exec:
+            return ()
+        shown, state = (re.sub(r" at 0x\w+", "", repr(one))[:2000] for one in (value, args))
+        return value, shown, state + sys.stdout.getvalue(), True
+    except Late:
+        return None, None, "", False
+    except BaseException as error:  # noqa: BLE001 - any code runs here
+        return None, f"{type(error).__name__}: {error}", "", False
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def equals_all(value: object) -> bool:
+    """Return whether a value equals what nothing equals."""
+    others = [object(), f"a{id(value)}b", -7654321.5, 8642097531, -5, [object()]]
+    with suppress(Exception):
+        return sum(bool(value == other) for other in others) > 1
+    return False
+
+
+def judged(function: Any, call: Call, constants: SimpleNamespace) -> "list[Any]":
+    """Return what comes of a call, and the constants that it depends on."""
+
+    def run() -> "tuple[Any, ...]":
+        args, keywords = deepcopy(call)
+        return attempt(function, *args, **keywords)
+
+    value, *said = run()
+    held = []
+    for name, kept in list(vars(constants).items()) if said[0] and run()[1:] == (*said,) else ():
+        setattr(constants, name, kept + (chr(127) if isinstance(kept, str) else 1000003))
+        if run()[1:] != (*said,):
+            held.append(int(name[1:]))
+        setattr(constants, name, kept)
+    words = ", ".join([*map(repr, call[0]), *(f"{key}={one!r}" for key, one in call[1].items())])
+    shown, _, is_value = said
+    return [words, [*scalars(call)], shown or "", is_value, is_value and equals_all(value), held]
+
+
+def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
+    """Say of each input what comes of it, and on which constants of the code that depends.
+
+    Nothing is said where that takes too long, or where the function cannot be called.
+    """
+    signal.signal(signal.SIGPROF, stop)
+    *path, name = question["name"].split(".")
+    values = question["constants"]
+    constants = SimpleNamespace(**{f"k{at}": value for at, value in enumerate(values)})
+    setattr(module, question["object"], constants)
+    owner: Any = module
+    for part in path:
+        owner = getattr(owner, part)
+    if not inspect.isfunction(vars(owner).get(name)):
+        return []
+    calls = recorded(module, owner, name, question["sources"])
+    given = {one for call in calls for one in scalars(call)}
+    inputs = {repr(call): (number, call, True) for number, call in enumerate(calls)}
+    for number, call in enumerate(calls):
+        for other in variants(call, values):
+            # What another example has is not near to this one.
+            if not {*scalars(other)} - {*scalars(call)} <= given:
+                inputs.setdefault(repr(other), (number, other, False))
+    function, found, end = getattr(owner, name), [], time.process_time() + question["seconds"]
+    for number, call, is_example in islice(inputs.values(), max(len(calls), MOST)):
+        if time.process_time() > end:
+            return []
+        found.append([number, is_example, *judged(function, call, constants)])
+    return found
