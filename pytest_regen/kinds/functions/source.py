@@ -406,7 +406,7 @@ def _only_defines(text: str) -> list[str]:
         body = parse(text).body
     except SyntaxError:
         return []
-    body = body[1:] if body and _is_text(body[0]) else body
+    body = body[1:] if body and is_text(body[0]) else body
     defined = [
         node
         for node in body
