@@ -7,6 +7,7 @@ from typing import Any, Final
 
 _LINES_AROUND: Final = 2
 _MAX_NAMES: Final = 8
+_FIRST_NAMES: Final = 6
 _MAX_LENGTH: Final = 60
 
 
@@ -26,6 +27,13 @@ def join_names(names: Iterable[str], word: str) -> str:
     if len(shown) > _MAX_NAMES:
         shown = [*shown[: _MAX_NAMES - 1], f"{len(shown) - _MAX_NAMES + 1:,} more"]
     return f" {word} ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def shorten(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many more there are."""
+    if len(names) <= _FIRST_NAMES + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_FIRST_NAMES])} and {len(names) - _FIRST_NAMES:,} more"
 
 
 # Fixed ranges, not categories: those change with the Unicode version of the interpreter, and a

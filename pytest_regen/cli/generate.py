@@ -242,7 +242,7 @@ def generate(
     )
     if check:
         results = work.generate(
-            {"dry_run": True},
+            {"dry_run": True, "settings": turns.planning()},
             goes_on=many,
             show=None if as_json else lambda result: show_check(result, turns),
             describe=(lambda result: check_json(result, turns)) if as_json else None,
@@ -250,7 +250,7 @@ def generate(
         _check(results, turns, spec, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.generate(
-            {"dry_run": True},
+            {"dry_run": True, "settings": turns.planning()},
             goes_on=many,
             show=None if as_json else lambda result: show_plan(result, turns),
             describe=(lambda result: plan_json(result, turns)) if as_json else None,

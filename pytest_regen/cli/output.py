@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextI
 
 import typer
 
-from pytest_regen.text import plural, visible
+from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -85,9 +85,6 @@ _DIFF_LINES = 200
 """Lines of a diff shown; the file itself has the rest."""
 
 _NEXT = "  next: "
-
-_NAMES = 6
-"""Names of a list shown before the rest is counted."""
 
 _LABEL = 11
 """Width of the words that facts begin with."""
@@ -337,13 +334,6 @@ def choose(question: str, choices: Sequence[str]) -> int:
         if word.isdecimal() and 1 <= int(word) <= len(choices):
             return int(word) - 1
         say(f"a number from 1 to {len(choices)}, please")
-
-
-def shorten(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many more there are."""
-    if len(names) <= _NAMES + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES:,} more"
 
 
 def show_issues(results: "Mapping[str, ValidationResult]", place: str) -> None:

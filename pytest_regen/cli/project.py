@@ -5,6 +5,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -31,6 +32,7 @@ from pytest_regen.settings_files import (
     refuse_unread,
     table_in,
 )
+from pytest_regen.text import join_names
 
 if TYPE_CHECKING:
     from pytest_regen.units.loading import ProjectKinds
@@ -185,6 +187,7 @@ class Project:
         if kinds and kinds.kind_of(path) is not None:
             return self._open(path, is_lost=False)
         self._refuse_unmarked(path)
+        self._refuse_absent(path)
         if units:
             raise UsageError(
                 f"--unit {units[0]} names nothing: no kind claims {short_path(path)}",
@@ -211,8 +214,20 @@ class Project:
                 hint=f"pytest-regen init {shlex.quote(str(here))}",
             )
 
+    def _refuse_absent(self, path: Path) -> None:
+        """Raise a UsageError for a path that is not there, where a near one is."""
+        if path.exists() or self.kinds.kind_of(path) is not None:
+            return
+        here = short_path(path).as_posix()
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        known = [short_path(each).as_posix() for each in (*beside, *self.kinds.files)]
+        if near := get_close_matches(here, dict.fromkeys(known), n=3, cutoff=0.8):
+            raise UsageError(f"{here} is not there", hint=f"name {join_names(near, 'or')}")
+
     def unit_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
         """Return the files with units that are named, or lie in folders named; by default all."""
+        for folder in folders or ():
+            self._refuse_absent(Path.cwd() / folder)
         if not self.kinds:
             return []
         paths: dict[Path, None] = {}

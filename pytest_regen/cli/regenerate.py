@@ -62,16 +62,14 @@ from pytest_regen.regeneration import (
     PartialRegenResult,
     TurnSettings,
     fixable,
-    heal_store,
     pages_at_fault,
-    partial_regenerate,
     targets,
 )
 from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
-from pytest_regen.regeneration.queue import Flow
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.regenerate import heal_steps, regenerate_steps
-from pytest_regen.regeneration.store_place import StoreView, model_for
+from pytest_regen.regeneration.store_place import StoreView, keeps_template, model_for
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural
 from pytest_regen.turns import Budget
@@ -144,18 +142,19 @@ def regenerate(
         provider,
         engine,
         pending=f"pytest-regen regenerate {shlex.join(map(str, paths))}" if pending else "",
+        corrects=bool(correction),
+    )
+    again = _Several(
+        turns,
+        types,
+        correction=correction,
+        from_errors=from_errors,
+        accept_any=accept_any,
+        discard_edits=discard_edits,
+        ignore_stale=ignore_stale,
+        as_json=as_json,
     )
     if len(paths) > 1 or _holds_several(project, path):
-        again = _Several(
-            turns,
-            types,
-            correction=correction,
-            from_errors=from_errors,
-            accept_any=accept_any,
-            discard_edits=discard_edits,
-            ignore_stale=ignore_stale,
-            as_json=as_json,
-        )
         _refuse_of_one(page=pages, unit=units)
         raise typer.Exit(again.regenerate(paths, yes=yes, dry_run=dry_run))
     if file := project.unit_file(path, units):
@@ -186,31 +185,9 @@ def regenerate(
         _confirm_stale(store, stale)
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked, turns)
+    steps = replace(again, ignore_stale=True).steps
     with turns.run("regenerating", as_json=as_json) as (progress, settings):
-        _check_ready(asked, settings)
-        if from_errors:
-            result = heal_store(
-                path,
-                settings=settings,
-                attempts=turns.replies(),
-                type_names=[store.resolve_type(name) for name in types] if types else None,
-                accept_any=accept_any,
-                discard_edits=discard_edits,
-                ignore=ignore,
-            )
-        else:
-            names = list(dict.fromkeys(entry.type_name for entry in asked))
-            result = partial_regenerate(
-                path,
-                names,
-                {names[0]: pages} if pages else None,
-                correction_context={name: [correction] for name in names} if correction else None,
-                attempts=turns.replies(),
-                settings=settings,
-                accept_any=accept_any,
-                discard_edits=discard_edits,
-                ignore=ignore,
-            )
+        result = drive_flow(steps(path, settings, pages), settings)
     if as_json:
         emit_json({**_report(result), **money_json(progress.cost)})
     else:
@@ -341,35 +318,40 @@ class _Several:
                 known.append(store.resolve_type(name))
         return known or [store.resolve_type(self.types[0])]
 
-    def _task(self, path: Path) -> Task:
+    def steps(
+        self, path: Path, settings: TurnSettings, pages: list[int] | None = None
+    ) -> Flow[PartialRegenResult]:
+        """Ask again for types of a store, or pages of the one type named."""
         ignore = self.turns.project.ignored_in(path)
+        store = RegenStore.open(path)
+        names = self._names(store)
+        asked = _asked(store, names, pages, ignore if self.from_errors else None)
+        stale = _stale(store, asked)
+        if stale and not self.ignore_stale:
+            raise _stale_error(store, stale)
+        # Before an edit is put back for the first page.
+        if settings.ready and not all(keeps_template(store, entry, settings) for entry in asked):
+            settings.ready()
+        options: dict[str, Any] = {
+            "settings": settings,
+            "attempts": self.turns.replies(),
+            "accept_any": self.accept_any,
+            "discard_edits": self.discard_edits,
+            "ignore": ignore,
+        }
+        if self.from_errors:
+            return (yield from heal_steps(path, type_names=names, **options))
+        chosen = list(dict.fromkeys(entry.type_name for entry in asked))
+        notes = {name: [self.correction] for name in chosen} if self.correction else None
+        named = {chosen[0]: pages} if pages else None
+        return (yield from regenerate_steps(path, chosen, named, notes, **options))
 
-        def steps(settings: TurnSettings) -> Flow[PartialRegenResult]:
-            store = RegenStore.open(path)
-            names = self._names(store)
-            asked = _asked(store, names, None, ignore if self.from_errors else None)
-            stale = _stale(store, asked)
-            if stale and not self.ignore_stale:
-                raise _stale_error(store, stale)
-            _check_ready(asked, settings)
-            options: dict[str, Any] = {
-                "settings": settings,
-                "attempts": self.turns.replies(),
-                "accept_any": self.accept_any,
-                "discard_edits": self.discard_edits,
-                "ignore": ignore,
-            }
-            if self.from_errors:
-                return (yield from heal_steps(path, type_names=names, **options))
-            chosen = list(dict.fromkeys(entry.type_name for entry in asked))
-            notes = {name: [self.correction] for name in chosen} if self.correction else None
-            return (yield from regenerate_steps(path, chosen, corrections=notes, **options))
-
+    def _task(self, path: Path) -> Task:
         def finish(result: PartialRegenResult, emit: Callable[[Any], None]) -> int:
             emit(_report(result)) if self.as_json else _show(result, self.turns, None)
             return _exit_code(result)
 
-        return Task(path.as_posix(), steps, finish)
+        return Task(path.as_posix(), partial(self.steps, path), finish)
 
     def _file_tasks(self, files: "Sequence[UnitFile]") -> list[Task]:
         if not files:
@@ -530,11 +512,9 @@ def _stale_error(store: RegenStore, stale: list[str]) -> StaleStoreError:
 
 
 def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: TurnOptions) -> None:
+    tokens = sum(_tokens(store, entry, turns) for entry in asked)
     what = f"all {plural(len(asked), 'page')} of {store.path}"
-    if turns.by_template:
-        what += " by the template"
-    else:
-        what += f", about {sum(map(turns.estimate, asked)):,} tokens of input"
+    what += f", about {tokens:,} tokens of input" if tokens else " by the template"
     if is_terminal():
         turns.show_cost(_estimate(store, asked, turns))
         if confirm(f"Regenerate {what}?"):
@@ -547,10 +527,9 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry], turns: Turn
     )
 
 
-def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
-    """Raise what would stop the first page, before an edit is put back for it."""
-    if asked and settings.ready:
-        settings.ready()
+def _tokens(store: RegenStore, entry: PromptEntry, turns: TurnOptions) -> int:
+    """Return about how many tokens a request for a page takes; the template takes none."""
+    return 0 if turns.writes(store, entry.type_name) else turns.estimate(entry)
 
 
 def _estimate(
@@ -561,7 +540,11 @@ def _estimate(
 ) -> Estimate:
     """Return what the pages take."""
     ir, profile = store.ir, store.envelope.profile
-    sizes = (page_size(entry, model_for(store, entry, None), ir, profile) for entry in asked)
+    sizes = (
+        page_size(entry, model_for(store, entry, None), ir, profile)
+        for entry in asked
+        if not turns.writes(store, entry.type_name)
+    )
     return turns.estimate_all(sizes, of=total)
 
 
@@ -582,7 +565,10 @@ def _show_plan(
                 "path": store.path.as_posix(),
                 "stale": stale,
                 "pages": [
-                    {**entry.key._asdict(), "estimated_input_tokens": turns.estimate(entry)}
+                    {
+                        **entry.key._asdict(),
+                        "estimated_input_tokens": _tokens(store, entry, turns),
+                    }
                     for entry in asked
                 ],
                 "estimate": estimate.to_json(turns.price_of),
@@ -590,14 +576,15 @@ def _show_plan(
         )
         return
     width = max((len(entry.type_name) for entry in asked), default=0)
-    for entry in asked:
+    tokens = {entry: _tokens(store, entry, turns) for entry in asked}
+    for entry, count in tokens.items():
         page = f"page {entry.page} of {entry.total_pages}"
-        about = "" if turns.by_template else f"about {turns.estimate(entry):,} tokens"
+        about = f"about {count:,} tokens" if count else ""
         say(f"  {entry.type_name:<{width}}  {page:<12}  {about}".rstrip())
     if stale:
         fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
     turns.show_cost(estimate)
-    to_do = "write" if turns.by_template else "ask"
+    to_do = "ask" if any(tokens.values()) or not asked else "write"
     say(f"{store.path}: {plural(len(asked), 'page')} to {to_do}; nothing written")
 
 
@@ -636,7 +623,8 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
     )
     show_issues({"": result.validation}, str(result.source_path))
     if result.calls or result.stop_reasons or result.skipped or result.failures:
-        say(f"{result.source_path}: {turns.spent(result.calls, result.usage, cost)}")
+        spent = turns.spent(result.calls, result.usage, cost, by_template=result.by_template)
+        say(f"{result.source_path}: {spent}")
     else:
         say(f"{result.source_path}: no errors, nothing to ask", "green")
     show_failures(result.failures)

@@ -25,14 +25,17 @@ from pytest_regen.cli.output import (
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.stores import stores_in, tell_unmarked
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.cli.work_left import DocumentStores, WorkLeft
+from pytest_regen.cli.units import refuse_unknown_units
+from pytest_regen.cli.work_left import WorkLeft
 from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.regeneration.document_stores import DocumentStores
 from pytest_regen.stores import RegenStore
 from pytest_regen.units.ledger import Entry
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.stores import Origin
 
 __all__ = ["status"]
 
@@ -111,15 +114,16 @@ def status(
             if len(stores) == 1:
                 raise
             code = max(code, error.exit_code)
-            left.add_unreadable(path)
+            left.add_unreadable(path, documents)
             _tell_unreadable(path, error, None if not as_json else report["stores"])
             continue
         left.add_store(store, results)
-        documents.add(store)
+        documents.add(Origin.of(store))
         rows = list(_type_rows(store, results))
         _tell(path, "types", rows, report["stores"] if as_json else None)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
+        refuse_unknown_units(file, units if len(files) == 1 else None)
         view = file.open()
         rows = list(_unit_rows(view, units))
         _tell(file.here, "units", rows, report["files"] if as_json else None)

@@ -18,6 +18,7 @@ from pytest_regen.cli.output import (
 )
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents.changes import direction_of
+from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import GenerateResult
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.stores import RegenStore
@@ -56,7 +57,7 @@ def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     return {
         "ir": result.ir.to_json(),
         "prompts": [
-            {**entry.to_json(), "estimated_input_tokens": turns.estimate(entry)}
+            {**entry.to_json(), "estimated_input_tokens": _estimate(entry, result, turns)}
             for entry in result.prompts
         ],
         **_others_json(result),
@@ -90,14 +91,12 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     """Tell what would be asked for a store."""
     tokens = _show_pages(result, turns)
     _show_defects(result)
-    pages = plural(len(result.asked), "page")
-    planned = f"{pages} to ask, about {tokens:,} tokens of input"
-    if turns.by_template:
-        planned = f"{pages} to write by the template, no model to ask"
+    is_free = result.written and not tokens
+    about = "no model to ask" if is_free else f"about {tokens:,} tokens of input"
     _show_skipped(result)
     _show_shared(result)
     turns.show_cost(turns.estimate_all(result.sizes))
-    say(f"{result.path}: {planned}; nothing written")
+    say(f"{result.path}: {_pages(result)}, {about}; nothing written")
 
 
 def _show_defects(result: GenerateResult) -> None:
@@ -114,13 +113,27 @@ def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
     width = max((len(entry.type_name) for entry in waiting), default=0)
     tokens = 0
     for entry in waiting:
-        estimate = turns.estimate(entry)
+        estimate = _estimate(entry, result, turns)
         tokens += estimate
         page = f"page {entry.page} of {entry.total_pages}"
         fields = plural(len(entry.fields), "field")
-        about = "" if turns.by_template else f", about {estimate:,} tokens"
+        about = f", about {estimate:,} tokens" if estimate else ""
         say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}{about}")
     return tokens
+
+
+def _estimate(entry: PromptEntry, result: GenerateResult, turns: TurnOptions) -> int:
+    """Return about how many tokens a request for a page takes; the template takes none."""
+    return 0 if entry.key in result.written else turns.estimate(entry)
+
+
+def _pages(result: GenerateResult) -> str:
+    """Return how many pages are to be asked, and how many the template writes."""
+    written = len(result.written)
+    asked = len(result.asked) - written
+    parts = [f"{plural(asked, 'page')} to ask"] if asked or not written else []
+    parts += [f"{plural(written, 'page')} to write by the template"] if written else []
+    return ", ".join(parts)
 
 
 def show_result(
@@ -142,7 +155,8 @@ def show_result(
     show_issues(result.validation, str(source))
     show_prompt_faults(result.prompt_faults)
     show_stopped(one for one in result.results if one.rejected)
-    say(f"{source}: {turns.spent(result.calls, result.usage, cost)}")
+    by_template = bool(result.written)
+    say(f"{source}: {turns.spent(result.calls, result.usage, cost, by_template=by_template)}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
         say(stored if result.is_stored else f"nothing was written to {result.path}")
@@ -184,10 +198,9 @@ def show_check(result: GenerateResult, turns: TurnOptions) -> None:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
     show_changes(result.changes, direction_of(result.ir))
     _show_pages(result, turns)
-    pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
     turns.show_cost(turns.estimate_all(result.sizes))
     why = "there is no store yet" if result.is_new else "older than the document"
-    say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
+    say(f"{result.path}: {why}, {_pages(result)}; nothing written", "yellow")
 
 
 def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:

@@ -23,16 +23,19 @@ from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize, Estimate
 from pytest_regen.regeneration.values import Pending
+from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.providers import (
     KEY_VARIABLES,
+    DryRunProvider,
     TemplateProvider,
     no_template,
     reference_of,
     require_api_key,
 )
 from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
+from pytest_regen.validation.stores import is_by_template
 
 if TYPE_CHECKING:
     from pytest_regen.turns.replies import ReplyJournal
@@ -55,6 +58,8 @@ class TurnOptions:
     engine: EngineChoice = EngineChoice.LIVE
     pending: str = ""
     """The command, where what it would keep waits for review."""
+    corrects: bool = False
+    """Whether a person says what was wrong, which the template does not read."""
 
     @property
     def is_batch(self) -> bool:
@@ -77,10 +82,23 @@ class TurnOptions:
         is_model_named = self.model is not None or self.is_batch
         return not is_model_named and self.project.settings.provider == TEMPLATE
 
+    @property
+    def keeps_template(self) -> bool:
+        """Whether the template writes again what it wrote: nothing says who is to answer."""
+        named = self.provider, self.model, self.cassette, self.project.settings.provider
+        return not (self.is_batch or self.corrects or any(named))
+
+    def writes(self, store: RegenStore, type_name: str) -> bool:
+        """Return whether a type of a store is written by the template."""
+        return self.by_template or (self.keeps_template and is_by_template(store, type_name))
+
+    def planning(self) -> TurnSettings:
+        """Return the settings of a dry run, which asks nobody."""
+        provider = TemplateProvider() if self.by_template else DryRunProvider()
+        return TurnSettings(provider, keeps_template=self.keeps_template)
+
     def estimate(self, entry: PromptEntry) -> int:
-        """Return about how many tokens a request with a prompt takes: none without a model."""
-        if self.by_template:
-            return 0
+        """Return about how many tokens a request with a prompt takes."""
         return tokens_for(estimated_input_tokens(entry), self._model or DEFAULT_MODEL)
 
     def size(self, size: AskSize) -> AskSize:
@@ -120,10 +138,14 @@ class TurnOptions:
         price = self.price_of(usage, model)
         return price * BATCH_SHARE if price is not None and self.is_batch else price
 
-    def spent(self, calls: int, usage: Usage, cost: Decimal | None = None) -> str:
+    def spent(
+        self, calls: int, usage: Usage, cost: Decimal | None = None, *, by_template: bool = False
+    ) -> str:
         """Return what asking for types took, in words; ``cost`` where that is to be told."""
         if self.by_template:
             return "written by the template, no call"
+        if by_template and not calls:
+            return "written by the template, as before; --model or --provider asks a model"
         return usage_line(calls, usage, cost)
 
     @contextmanager
@@ -187,6 +209,7 @@ class TurnOptions:
                 ready=_ready(provider, of_types=of_types),
                 journal=journal,
                 pending=Pending(self.project.root, self.pending) if self.pending else None,
+                keeps_template=self.keeps_template,
             )
 
     def _journal(self, answers: Provider) -> "AbstractContextManager[ReplyJournal | None]":

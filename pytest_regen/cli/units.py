@@ -71,6 +71,7 @@ from pytest_regen.units.work import (
     enclose_units,
     forget_units,
     rebuild_units,
+    refuse_unknown,
     restore_unit,
     unit_history,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "rebuild_file",
     "record_units",
     "refuse_types",
+    "refuse_unknown_units",
     "regenerate_file",
     "regenerate_task",
     "restore_in_file",
@@ -265,6 +267,7 @@ def generate_file(
     as_json: bool,
 ) -> int:
     """Ask for the units that are missing or stale; return the exit code."""
+    refuse_unknown_units(file, names)
     if check:
         tell_outdated_units(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
@@ -272,6 +275,17 @@ def generate_file(
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
         done = drive_flow(_generate(file, names, turns, settings, force=force), settings)
     return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+
+
+def refuse_unknown_units(file: UnitFile, names: Sequence[str] | None) -> None:
+    """Refuse a name that no unit has, before anything else is wanted, such as a key.
+
+    Raises:
+        UsageError: it is not there; near ones are named.
+    """
+    units = file.open()
+    for name in names or ():
+        refuse_unknown(units, name, {*_names(units), *units.texts, *units.ledger.entries})
 
 
 def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> OutdatedUnits:
@@ -520,6 +534,7 @@ def regenerate_file(
     as_json: bool,
 ) -> int:
     """Ask for units again; return the exit code."""
+    refuse_unknown_units(file, names)
     units = file.open()
     chosen = _names(units) if names is None else tuple(names)
     if from_errors:
@@ -587,13 +602,13 @@ def _finish(
     show_unit_issues(units, left)
     if done.calls or done.results:
         say(f"{units.here}: {usage_line(done.calls, done.usage, cost)}")
-    else:
+    elif not units.file_issues:
         say(f"{units.here}: nothing to ask", "green")
     show_failures(done.failures)
     show_pending(done.pending)
     if done.failures or done.pending:
         return code
-    todo = _advice(units, left) if code else Advice(tests_command(units.here))
+    todo = _advice(units, left) if code else Advice(_tests(units, chosen))
     if todo:
         next_step(*todo)
     return code
@@ -637,7 +652,10 @@ def _show_results(done: UnitsResult) -> None:
 
 def history_of_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> None:
     """List the past texts of a file's units; newest last."""
-    found = [past for past in unit_history(file) if not names or past.entry.name in names]
+    past_texts = unit_history(file)
+    gone = {past.entry.name for past in past_texts}
+    refuse_unknown_units(file, [name for name in names or () if name not in gone])
+    found = [past for past in past_texts if not names or past.entry.name in names]
     if as_json:
         emit_json({"entries": [{"id": past.id, **past.to_json()} for past in found]})
         return
@@ -676,7 +694,7 @@ def restore_in_file(
         return
     show_diff(done.diff)
     fact("restored", f"{past.entry.name}, written by {past.entry.model}")
-    next_step(tests_command(file.here))
+    next_step(_tests(file.open(), names))
 
 
 def record_units(
@@ -708,7 +726,7 @@ def adopt_file(
             say(f"    {plural(number, 'text')} as {model} wrote {'it' if number == 1 else 'them'}")
         show_unit_issues(units, left)
         tell_only_read(units, done.names)
-        next_step(*(_advice(units, left) or Advice(tests_command(file.here))))
+        next_step(*(_advice(units, left) or Advice(_tests(units, done.names))))
     else:
         say(f"{file.here}: every text is recorded as it stands")
         if stale := _stale_names(units) if names is None else ():
@@ -717,6 +735,12 @@ def adopt_file(
         else:
             next_step(tests_command(file.here))
     return int(bool(left))
+
+
+def _tests(units: FileUnits, names: Sequence[str]) -> str:
+    """Return the command that tests units: all tests, if of one its own item runs nothing."""
+    known = [name for name in names if name in units.texts]
+    return "pytest" if any(map(units.is_only_read, known)) else tests_command(units.here)
 
 
 def tell_only_read(units: FileUnits, names: Sequence[str]) -> None:
@@ -780,7 +804,7 @@ def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) 
         fact("left", f"{plural(done.by_hand, 'text')} by hand, which only the file has")
     if not done.diff:
         say(f"{file.here}: every recorded text stands as it is recorded")
-        next_step(tests_command(file.here))
+        next_step(_tests(file.open(), names or ()))
 
 
 def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
@@ -791,7 +815,7 @@ def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
     for note in done.notes:
         fact("to do", note, "yellow")
     if done.names and not file.is_lost:
-        next_step(tests_command(file.here))
+        next_step(_tests(file.open(), done.names))
 
 
 def forget(

@@ -3,41 +3,30 @@
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_regen.cli.output import shorten
-from pytest_regen.cli.project import short_path
-from pytest_regen.cli.selection import select_operations
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.documents import Document, Part, read_document
-from pytest_regen.documents.ir import REQUEST, SCHEMAS
-from pytest_regen.documents.parts import Request, endpoint_of
-from pytest_regen.errors import NothingToGenerateError, RegenError
-from pytest_regen.modes import TEMPLATE
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration import generate_store
 from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
 from pytest_regen.regeneration.store_place import model_for
-from pytest_regen.stores import RegenStore, is_store
+from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
 from pytest_regen.units.naming import adopt_command, command, forget_command, generate_command
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import ValidationResult
 from pytest_regen.validation.stores import (
+    Origin,
     from_errors_command,
-    is_by_template,
     update_command,
 )
 
-__all__ = ["Absent", "DocumentStores", "WorkLeft"]
+if TYPE_CHECKING:
+    from pytest_regen.regeneration.document_stores import DocumentStores
 
-_MOST_PLANNED: Final = 50
-"""Operations without a store that are looked into: some answer with nothing that needs one."""
+__all__ = ["WorkLeft"]
 
 _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROMPT", "UNFIXABLE"})
 """Codes of what asking does not mend; ``validate`` says of each what does."""
@@ -75,10 +64,10 @@ class WorkLeft:
         self._counts: Counter[str] = Counter()
         self._written = 0
         """Pages that the template writes, for nothing."""
-        self._firsts: dict[str, tuple[str, RegenStore | None]] = {}
+        self._firsts: dict[str, tuple[str, Origin | None]] = {}
         """The command for the first place of each sort, and the store that it is about."""
-        self._failing: dict[Path, list[bool]] = {}
-        """Folders with stores that have errors, and of each store whether the template wrote it."""
+        self._failing: list[Path] = []
+        """The folder of each store that has errors."""
 
     def add_store(self, store: RegenStore, results: Mapping[str, ValidationResult]) -> None:
         """Add a store and what is wrong with its types."""
@@ -87,15 +76,15 @@ class WorkLeft:
         missing = set(store.missing_pages)
         stale = _keys(store, (name for name in codes if "STALE" in codes[name])) - missing
         wrong = _pages_at_fault(store, results, edited) - missing - stale
-        place = shlex.quote(str(store.path))
+        place, origin = shlex.quote(str(store.path)), Origin.of(store)
         self._counts["stores"] += 1
         self._counts["types"] += len(store.type_names)
         self._counts["outdated_stores"] += bool(missing or stale)
-        self._note("missing", len(missing), lambda: update_command(store), store)
-        self._note("stale", len(stale), lambda: update_command(store), store)
+        self._note("missing", len(missing), lambda: update_command(store), origin)
+        self._note("stale", len(stale), lambda: update_command(store), origin)
         self._note("with_errors", len(wrong), lambda: from_errors_command(store))
         if wrong:
-            self._failing.setdefault(store.path.parent, []).append(is_by_template(store))
+            self._failing.append(store.path.parent)
         self._note("edited", len(edited), lambda: f"pytest-regen adopt {place}")
         self._note(
             "not_mended",
@@ -103,19 +92,23 @@ class WorkLeft:
             lambda: f"pytest-regen validate {place}",
         )
         asked = [entry for entry in store.prompts if entry.key in missing | stale | wrong]
-        if self._turns.by_template or is_by_template(store):
-            self._written += len(asked)
-            return
         for entry in asked:
+            if self._turns.writes(store, entry.type_name):
+                self._written += 1
+                continue
             model = model_for(store, entry, None)
             size = page_size(entry, model, store.ir, store.envelope.profile)
             self._estimate.add(self._turns.size(size))
 
-    def add_unreadable(self, path: Path) -> None:
-        """Add a store that cannot be read."""
+    def add_unreadable(self, path: Path, documents: "DocumentStores") -> None:
+        """Add a store that cannot be read; one that git did not merge is made anew."""
+        if origin := Origin.of_conflict(path):
+            documents.add(origin)
         self._counts["stores"] += 1
+        self._counts["outdated_stores"] += origin is not None
         place = shlex.quote(str(path))
-        self._note("not_mended", 1, lambda: f"pytest-regen validate {place}")
+        following = update_command(origin) if origin else f"pytest-regen validate {place}"
+        self._note("not_mended", 1, lambda: following, origin)
 
     def add_file(self, file: UnitFile, view: FileUnits, names: Collection[str] | None) -> None:
         """Add a file with units, or those of them that are named."""
@@ -162,7 +155,7 @@ class WorkLeft:
         sort: str,
         number: int,
         following: Callable[[], str],
-        store: RegenStore | None = None,
+        store: Origin | None = None,
     ) -> None:
         """Count work of a sort, and keep the command for the first place that has it."""
         if number:
@@ -243,19 +236,14 @@ class WorkLeft:
             if sort not in self._firsts:
                 continue
             following, store = self._firsts[sort]
-            if sort == "missing" and store is not None and self._counts["outdated_stores"] > 1:
+            if store is not None and self._counts["outdated_stores"] > 1:
                 return documents.command_for_all(store) or following
-            if sort == "with_errors" and sum(map(len, self._failing.values())) > 1:
-                return self._command_for_errors()
+            if sort == "with_errors" and len(self._failing) > 1:
+                # It looks for them in whole folders.
+                folders = dict.fromkeys(map(str, self._failing))
+                return shlex.join(["pytest-regen", "regenerate", *folders, "--from-errors"])
             return following
         return next((absent.command for absent in documents.absent), "")
-
-    def _command_for_errors(self) -> str:
-        """Return the command for the errors of all stores: it looks for them in whole folders."""
-        words = ["pytest-regen", "regenerate", *map(str, self._failing), "--from-errors"]
-        if all(all(found) for found in self._failing.values()):
-            words += ["--provider", TEMPLATE]
-        return shlex.join(words)
 
 
 def _keys(store: RegenStore, names: Iterable[str]) -> set[PageKey]:
@@ -278,129 +266,6 @@ def _pages_at_fault(
 def _has_mendable(view: FileUnits, name: str) -> bool:
     issues = fixable_issues(view.issues(name))
     return any(issue.code not in _NOT_MENDED for issue in issues)
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """Operations of a document without a store, although others have one."""
-
-    spec: str
-    """The document, seen from the working directory."""
-    out: str
-    """The folder that holds the stores of the others."""
-    names: tuple[str, ...]
-    command: str
-    """Says what it would take to have them all."""
-
-    def __str__(self) -> str:
-        number = plural(len(self.names), "operation")
-        verb = "has" if len(self.names) == 1 else "have"
-        return f"{number} of {self.spec} {verb} no store in {self.out}: {shorten(self.names)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the value as JSON."""
-        return {"document": self.spec, "out": self.out, "operations": list(self.names)}
-
-
-class DocumentStores:
-    """The stores of a project by the document and the folder that they are made of."""
-
-    def __init__(self, *, is_whole: bool) -> None:
-        """Know of no store yet.
-
-        Args:
-            is_whole: whether folders or the project are looked at, not single stores: then what
-                is not there can be said.
-        """
-        self._is_whole = is_whole
-        self._groups: dict[_Group, RegenStore] = {}
-        """The first store of each, for the command."""
-        self._odd: set[_Group] = set()
-
-    def add(self, store: RegenStore) -> None:
-        """Add a store; one that lies elsewhere than ``generate`` puts it says nothing."""
-        group = self._group_of(store) if self._is_whole else None
-        if group is None:
-            return
-        self._groups.setdefault(group, store)
-        status = store.ir.endpoint.status
-        if status != REQUEST and not status.startswith("2"):
-            self._odd.add(group)  # Made with --status, which --all would not repeat.
-
-    @staticmethod
-    def _group_of(store: RegenStore) -> "_Group | None":
-        endpoint, reference = store.ir.endpoint, store.ir.document
-        if reference is None or store.path.name != endpoint.folder or endpoint.status == SCHEMAS:
-            return None
-        document = store.path / reference.path
-        if not document.is_file():
-            return None
-        is_request = endpoint.status == REQUEST
-        return _Group(document.resolve(), store.path.parent, is_request, store.ir.language)
-
-    @cached_property
-    def absent(self) -> tuple[Absent, ...]:
-        """The operations without a store; of a document that cannot be read, none."""
-        return tuple(
-            Absent(
-                short_path(group.document).as_posix(),
-                group.out.as_posix(),
-                names,
-                f"{update_command(store, every=True)} --dry-run",
-            )
-            for group, store in self._groups.items()
-            if (names := self._names_without(group))
-        )
-
-    def _names_without(self, group: "_Group") -> tuple[str, ...]:
-        try:
-            document = read_document(group.document)
-            chosen = select_operations(
-                document, tag=None, exclude=(), status=None, request=group.is_request
-            ).chosen
-        except RegenError:
-            return ()
-        found = [
-            part for part in chosen if not is_store(group.out / endpoint_of(part, document).folder)
-        ]
-        if len(found) <= _MOST_PLANNED:
-            found = [part for part in found if _has_types(document, part, group.out)]
-        return tuple(str(part.operation if isinstance(part, Request) else part) for part in found)
-
-    def command_for_all(self, store: RegenStore) -> str:
-        """Return the command for all stores that lie beside one and have its document.
-
-        Empty where it would make stores that are not there, or others than those that are.
-        """
-        group = self._group_of(store)
-        if group not in self._groups or group in self._odd or self._lacks_stores(group):
-            return ""
-        return update_command(store, every=True)
-
-    def _lacks_stores(self, group: "_Group") -> bool:
-        out, spec = group.out.as_posix(), short_path(group.document).as_posix()
-        return any((absent.out, absent.spec) == (out, spec) for absent in self.absent)
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """What stores have in common that one command makes."""
-
-    document: Path
-    out: Path
-    is_request: bool
-    language: str
-
-
-def _has_types(document: Document, part: Part, out: Path) -> bool:
-    """Return whether a part has a type to generate: plain values need none."""
-    try:
-        generate_store(document, part, out, dry_run=True, allow_defects=True)
-    except NothingToGenerateError:
-        return False
-    except RegenError:
-        pass  # There is something, and a defect in it: ``generate`` says which.
-    return True
 
 
 def _plural(number: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from pytest_regen.extras import needs
 from pytest_regen.kinds.catalogues import Catalogues, Original, read_reply
 from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
 from pytest_regen.regions import JsonStrings, Span
+from pytest_regen.regions.base import decode
 from pytest_regen.regions.json_text import pointer
 from pytest_regen.units.kind import Finding, Unit, quoted
 
@@ -156,8 +157,8 @@ class Translation(Catalogues):
             stat = self.source.stat()
             stamp = stat.st_mtime_ns, stat.st_size
             if self._read is None or self._read[0] != stamp:
-                self._read = stamp, self._source(self.source.read_bytes().decode("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+                self._read = stamp, self._source(self.source.read_bytes())
+        except OSError as error:
             raise UsageError(
                 f"{self._place}, the source of translations, cannot be read",
                 why=str(error),
@@ -165,9 +166,9 @@ class Translation(Catalogues):
             ) from None
         return self._read[1]
 
-    def _source(self, text: str) -> _Source:
+    def _source(self, data: bytes) -> _Source:
         try:
-            found = JsonStrings().find_paths(text)
+            found = JsonStrings().find_paths(decode(data, self._place))
         except RegionError as error:
             raise UsageError(
                 f"{self._place}, the source of translations: {error.what}", hint=error.hint

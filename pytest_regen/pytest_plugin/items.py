@@ -22,7 +22,7 @@ from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.regeneration import fixable
 from pytest_regen.text import excerpt, plural
 from pytest_regen.validation.issues import Issue, ValidationResult
-from pytest_regen.validation.stores import update_command
+from pytest_regen.validation.stores import Origin, update_command
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
@@ -235,11 +235,23 @@ class TypeItem(pytest.Item):
         """
         raise_known_failure(self)
         check = self.check
-        failing, warnings = check.gate(self.name)
+        try:
+            failing, warnings = check.gate(self.name)
+        except StoreError as error:
+            if Origin.of_conflict(self.path):
+                add_warnings(self, (), command=error.hint, outdated=check.place)
+            raise
         is_stale = any(issue.code == "STALE" for issue in (*failing, *warnings))
         command = update_command(check.store) if is_stale else ""
         not_run = (check.place, check.not_run) if check.not_run else None
-        add_warnings(self, warnings, note=check.format_note, not_run=not_run, command=command)
+        add_warnings(
+            self,
+            warnings,
+            note=check.format_note,
+            not_run=not_run,
+            command=command,
+            outdated=check.place if is_stale else "",
+        )
         if failing:
             raise UnitError(check, self.name, failing)
 

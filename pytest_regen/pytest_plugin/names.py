@@ -20,7 +20,6 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.stores import StoreCheck
-    from pytest_regen.stores import RegenStore
 
 
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
@@ -177,31 +176,42 @@ def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = 
     return " ".join(map(shlex.quote, ["pytest", *named, *options]))
 
 
+def keeps_template(config: pytest.Config) -> bool:
+    """Return whether the template writes again what it wrote: nothing says who is to answer."""
+    choices = choices_of(config)
+    named = choices.provider_option, choices.provider_default, config.option.regen_model
+    return not any(named) and config.hook.pytest_regen_provider(config=config) is None
+
+
+def template_writes(check: "StoreCheck", type_name: str, feedback: Iterable[object] = ()) -> bool:
+    """Return whether the template writes a type: it is chosen, or wrote it before.
+
+    What a test says in words it does not read.
+    """
+    from pytest_regen.validation.stores import is_by_template
+
+    is_told = any(isinstance(one, str) for one in feedback)
+    wrote = not is_told and is_by_template(check.store, type_name)
+    return choices_of(check.config).writes_types or (wrote and keeps_template(check.config))
+
+
 def heal_command(
-    config: pytest.Config, nodeid: str, cassette: Path, store: "RegenStore | None" = None
+    config: pytest.Config, nodeid: str, cassette: Path, *, by_template: bool = False
 ) -> str:
     """Return the command that heals one node.
 
     What was never recorded cannot be replayed: the command records it. The template, where it is
-    chosen or wrote the types before, records nothing.
+    chosen or wrote the type before, records nothing.
 
     Args:
         config: pytest's configuration.
         nodeid: the item.
         cassette: where its turns are recorded.
-        store: of the types that are to be healed; ``None`` for units.
+        by_template: whether the template writes what is to be healed.
     """
-    choices = choices_of(config)
-    is_recorded, is_model_named = cassette.exists(), config.option.regen_model is not None
-    if store is not None and choices.writes_types:
-        return _heal_again(config, nodeid, "none", provider=choices.provider_option)
-    if (
-        store is not None
-        and store.envelope.model == TEMPLATE
-        and not (is_recorded or is_model_named or choices.provider_option)
-    ):
-        return _heal_again(config, nodeid, "none", provider=TEMPLATE)
-    mode = "none" if is_recorded else "once"
+    if by_template:
+        return _heal_again(config, nodeid, "none", provider=choices_of(config).provider_option)
+    mode = "none" if cassette.exists() else "once"
     return _heal_again(config, nodeid, mode, provider=_asked_provider(config))
 
 
@@ -300,14 +310,11 @@ def regenerate_command(
         check: the store.
         type_name: the declared name.
         page: of the type; ``None`` for all.
-        more: options for a model. Without them, what the template wrote it writes anew.
+        more: options.
     """
     place = shlex.quote(check.here)
     words = [f"pytest-regen regenerate {place} --type {shlex.quote(type_name)}"]
     words += [f"--page {page}"] if page is not None else []
-    is_default = choices_of(check.config).settings.provider == TEMPLATE
-    if check.store.envelope.model == TEMPLATE and not (is_default or more):
-        words.append(f"--provider {TEMPLATE}")
     return " ".join([*words, *more])
 
 
@@ -344,7 +351,9 @@ def repair_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue])
     if not fixable(result):
         return ""
     cassette = cassette_of_type(check.config, check.path, type_name)
-    return heal_command(check.config, f"{check.place}::{type_name}", cassette, check.store)
+    by_template = template_writes(check, type_name)
+    nodeid = f"{check.place}::{type_name}"
+    return heal_command(check.config, nodeid, cassette, by_template=by_template)
 
 
 def is_stale(issues: Iterable[Issue]) -> bool:

@@ -13,7 +13,7 @@ from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
 from pytest_regen.errors import MissingExtraError, MissingKeyError, ProviderError, RefusedError
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
-from pytest_regen.pytest_plugin.names import recording_command
+from pytest_regen.pytest_plugin.names import keeps_template, recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.regeneration import TurnSettings
@@ -94,16 +94,17 @@ def default_provider(item: pytest.Item) -> Provider:
     return item.stash.setdefault(_DEFAULT, _provider_of_run(item.config, of_types=False))
 
 
-def provider_of(item: pytest.Item, *, of_types: bool) -> Provider:
+def provider_of(item: pytest.Item, *, of_types: bool, by_template: bool = False) -> Provider:
     """Return who answers for an item.
 
     The first of these that is there: the test's own fixture ``regen_provider``, the option
     ``--regen-provider``, a hook ``pytest_regen_provider``, ``provider`` in ``[tool.pytest-regen]``,
-    the real API.
+    the template where it wrote the type before, the real API.
 
     Args:
         item: the item.
         of_types: whether it asks for types of a store, and not for units of another kind.
+        by_template: whether the template wrote the type, and can do so again.
 
     Raises:
         UsageError: the option or the table names no provider; or the option names the template,
@@ -114,6 +115,8 @@ def provider_of(item: pytest.Item, *, of_types: bool) -> Provider:
         return own
     if choices_of(item.config).provider_option == TEMPLATE and not of_types:
         raise no_template("units of a kind")
+    if by_template and keeps_template(item.config):
+        return TemplateProvider()
     return _provider_of_run(item.config, of_types=of_types)
 
 
@@ -161,7 +164,13 @@ def hooks_of(
 
 @contextmanager
 def turn_settings(
-    item: pytest.Item, cassette: Path, unit: str, *, of_types: bool, jobs: int = 1
+    item: pytest.Item,
+    cassette: Path,
+    unit: str,
+    *,
+    of_types: bool,
+    by_template: bool = False,
+    jobs: int = 1,
 ) -> Iterator["RegenerationTurns"]:
     """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``.
 
@@ -170,12 +179,13 @@ def turn_settings(
         cassette: where its turns are recorded.
         unit: its node id.
         of_types: whether it asks for types of a store, and not for units of another kind.
+        by_template: whether the template wrote the type, and can do so again.
         jobs: pages that are asked at the same time, those of other items among them.
 
     Raises:
         UsageError: see ``--regen-provider``.
     """
-    answers = provider_of(item, of_types=of_types)
+    answers = provider_of(item, of_types=of_types, by_template=by_template)
     if isinstance(answers, TemplateProvider):
         # No turn is taken, so that there is nothing to record.
         yield RegenerationTurns(TurnSettings(answers, pending=pending_of(item)), None)

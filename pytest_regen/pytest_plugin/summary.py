@@ -104,7 +104,9 @@ class Record:
     only_read: str = ""
     """The id of a function that nothing in the run calls."""
     next: str = ""
-    """The command that ends the warnings."""
+    """The command that ends the warnings, or the failure."""
+    outdated: str = ""
+    """The place of the store that this command makes anew."""
     sandbox: str = ""
     """The level of the sandbox that verdicts came from, if any did."""
     has_run: bool = False
@@ -141,6 +143,7 @@ def add_warnings(
     note: str = "",
     not_run: tuple[str, str] | None = None,
     command: str = "",
+    outdated: str = "",
     id_of: "Callable[[Issue], str]" = lambda _: "",
 ) -> None:
     """Remember the warnings of a type; a later validation of it replaces them.
@@ -150,7 +153,8 @@ def add_warnings(
         issues: its warnings.
         note: about its store, shown once per run.
         not_run: the place of its store and why its code was not run, where it was not.
-        command: what ends the warnings, or the failure, of a stale type.
+        command: what ends the warnings, or the failure.
+        outdated: the place of its store, where the command makes that anew.
         id_of: returns what a warning is about, "" where that is the item.
     """
     warnings = [[id_of(issue), f"{issue.code}: {issue.message}"] for issue in issues]
@@ -158,7 +162,7 @@ def add_warnings(
     if warnings or note or not_run or command or _RECORD in item.stash:
         record = _record_of(item)
         record.warnings, record.notes, record.next = warnings, [note] if note else [], command
-        record.not_run = list(not_run or ())
+        record.not_run, record.outdated = list(not_run or ()), outdated
 
 
 def note_only_read(item: pytest.Item, id_: str) -> None:
@@ -259,8 +263,12 @@ class RunLog:
         """Node ids, and the work on a type that each has led to."""
         self._warnings: list[tuple[str, str]] = []
         """Node ids as they are seen from where pytest was called, and what is reported of them."""
-        self._commands: list[tuple[str, str]] = []
-        """Node ids, and what ends their warnings, or heals them."""
+        self._has_failed = False
+        """Whether a unit or a type fails."""
+        self._commands: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+        """Node ids, and what mends those that fail; and what ends the warnings of the others."""
+        self._outdated: dict[str, str] = {}
+        """Commands that make a store anew, and the place of the store."""
         self._old_modules: dict[tuple[str, bool], list[str]] = {}
         """The tests that ran on what a file was before it was healed, and whether they passed in
         a process of their own."""
@@ -285,6 +293,7 @@ class RunLog:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
+        self._has_failed |= report.failed and "regen" in report.keywords
         record: Record | None = record_on(report)
         if record is None:
             return
@@ -294,7 +303,10 @@ class RunLog:
             (id_from_here(other, self._config) if other else here, warning)
             for other, warning in record.warnings
         ]
-        self._commands += [(report.nodeid, record.next)] if record.next else []
+        if record.next:
+            self._commands[report.failed].append((report.nodeid, record.next))
+        if record.outdated:
+            self._outdated[record.next] = record.outdated
         self.notes += [note for note in record.notes if note not in self.notes]
         self._note_level(record.sandbox)
         self._has_run = self._has_run or record.has_run
@@ -332,7 +344,8 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
+        commands = self._commands[self._has_failed]
+        parts = self._heals, self._warnings, commands, self.all_notes, self._old_modules
         if not (any(parts) or self._has_run or self.gate or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
@@ -557,19 +570,28 @@ class RunLog:
                 str(path.parent if path.parent in stores else path) for path in paths
             )
             return shlex.join(["git", "diff", *(shown if len(shown) <= _MOST_PATHS else ())])
-        return self._leading(self._commands)
+        # Beside what fails, warnings have no say.
+        commands = self._commands[self._has_failed]
+        best = self._leading(commands)
+        outdated = {self._outdated[each] for _, each in commands if each in self._outdated}
+        if best in self._outdated and len(outdated) > 1:
+            from pytest_regen.regeneration.document_stores import command_for_all
+
+            places = (self._outdated[best], *sorted(outdated))
+            return command_for_all([self._config.rootpath / each for each in places]) or best
+        return best
 
     def _leading(self, commands: list[tuple[str, str]]) -> str:
         """Return the command that helps most items: what several need alike is run for all.
 
         It is the same one in every run: of equals, that of the first item.
         """
-        alike: dict[str, set[str]] = {}
+        alike: dict[str, list[str]] = {}
         for nodeid, command in sorted(commands):
             own = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
-            alike.setdefault(command.replace(own, "pytest", 1), set()).add(command)
+            alike.setdefault(command.replace(own, "pytest", 1), []).append(command)
         common = max(alike, key=lambda each: len(alike[each]), default="")
-        if len(alike.get(common, ())) < 2:
+        if len(set(alike.get(common, ()))) < 2:
             return min(alike.get(common, ()), default="")
         option = self._config.option
         chosen = [*option.file_or_dir]

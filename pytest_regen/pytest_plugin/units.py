@@ -20,6 +20,7 @@ from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
 from pytest_regen.regeneration.flow import stages
+from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.text import excerpt, plural, visible
 from pytest_regen.units.inventory import is_lost, lost_files, unmarked_kinds
 from pytest_regen.units.loading import (
@@ -577,11 +578,14 @@ class WrongUnitError(AssertionError):
 
 
 def _ending_command(check: FileCheck, issues: Iterable[Issue]) -> str:
-    """Return the command that ends warnings, or generates what is missing, for the whole file."""
+    """Return the command that mends the most of what is wrong, for the whole file."""
     issues = tuple(issues)
     codes = {issue.code for issue in issues}
-    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"}:
+    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"} or not check.names:
         return ""  # Somebody has to choose first; the failure says between what.
+    others = (issue for issue in issues if issue.code not in {"STALE", "MISSING_UNIT"})
+    if fixable_issues(others):
+        return command("regenerate", check.here, None, "--from-errors")
     if {"STALE", "MISSING_UNIT"} & {issue.code for issue in issues if not issue.is_by_hand}:
         return generate_command(check.here)
     if "STALE" in codes:

@@ -394,6 +394,9 @@ class Work(Generic[V]):
         for name, kept in by_name.items():
             self._note_kept(name, kept, ())
         if policy.is_draft:
+            for one, id_ in zip(decision.rejected, rejected, strict=True):
+                self._note_kept(one.answer.ask.name, (), [id_])
+                self._note_findings(one.answer.ask.name, one.issues, is_stored=False)
             return
         name, is_stored = decision.name, not rejected
         self._write_down(name, decision.kept, decision.view, is_kept=True)
@@ -596,7 +599,8 @@ def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V
     """Return what is kept of replies for one piece: all together, else some on their own."""
     name = replies[0].ask.name
     tried = best = before.with_answers(replies)
-    kept = tuple(replies)
+    # Whatever the policy: what cannot stand in its place cannot be kept.
+    kept = tuple(answer for answer in replies if tried.is_placed(answer.ask.name))
     if not policy.may_replace(Change(name, before, tried)):
         best, kept = _some_alone(policy, name, before, replies)
     rejected = tuple(Rejected(a, _issues_on(tried, a)) for a in replies if a not in kept)

@@ -1,6 +1,6 @@
 """An API description becomes a store, or an existing store follows its document."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -26,6 +26,7 @@ from pytest_regen.regeneration.store_place import (
     StoreView,
     ask_for_page,
     is_edited,
+    keeps_template,
     model_for,
     with_pages,
     without_types,
@@ -215,7 +216,9 @@ def generate_stores(
 
 
 def _settings(provider: Provider | None, settings: TurnSettings | None) -> TurnSettings:
-    return settings or TurnSettings(provider or AnthropicProvider())
+    return settings or TurnSettings(
+        provider or AnthropicProvider(), keeps_template=provider is None
+    )
 
 
 def _steps(
@@ -240,17 +243,19 @@ def _steps(
         is_shared=sharing is not None and sharing.is_for_many,
         **plan_options,
     )
-    known = _find_known(plan, settings, sharing)
+    written = _written(plan, settings)
+    known = _find_known(plan, None if dry_run else settings, sharing, written)
     if dry_run or settings is None:
         if sharing is not None:
             sharing.plan(plan.path, (e for e in plan.asked if e.key not in known))
-        return replace(_result(plan, known), sizes=_sizes(plan, known), is_stored=False)
+        sizes = _sizes(plan, {*known, *written})
+        return replace(_result(plan, known, written), sizes=sizes, is_stored=False)
     if not discard_edits:
         _refuse_edits(plan)
     place = _PlannedStore(
         plan, ignore(plan.path), known, sharing, settings, discard_edits=discard_edits
     )
-    place.check_ready()
+    place.check_ready(written)
     if not plan.asked:
         place.store_plan()
     names = dict.fromkeys(entry.type_name for entry in plan.asked)
@@ -269,7 +274,7 @@ def _steps(
             sharing.release(plan.path)
     if not place.is_stored:
         return _result_without_store(plan, place.known, results)
-    return _result_with_store(place, results)
+    return replace(_result_with_store(place, results), written=written)
 
 
 def _note_refused(
@@ -289,27 +294,40 @@ def _note_refused(
             sharing.refuse(asked[0], model, result.failure)
 
 
+def _written(plan: StorePlan, settings: TurnSettings | None) -> tuple[PageKey, ...]:
+    """Return the pages that the template writes: all, or those of the types that it wrote."""
+    if settings is None:
+        return ()
+    is_all = isinstance(settings.provider, TemplateProvider)
+    return tuple(
+        entry.key
+        for entry in plan.asked
+        if is_all or keeps_template(plan.previous, entry, settings)
+    )
+
+
 def _find_known(
-    plan: StorePlan, settings: TurnSettings | None, sharing: Sharing | None
+    plan: StorePlan,
+    settings: TurnSettings | None,
+    sharing: Sharing | None,
+    written: Collection[PageKey],
 ) -> dict[PageKey, Known | str]:
     """Return the answers that are there without asking, or who is going to have them.
 
     An enum of one value leaves nothing to decide: its language writes it.
     """
-    provider = settings.provider if settings else None
-    if isinstance(provider, TemplateProvider):
-        return {}
     language, template = find_language(plan.ir.language), TemplateProvider.reference
     types = {type_.name: type_ for type_ in plan.ir.types}
     found: dict[PageKey, Known | str] = {}
-    for entry in plan.asked:
+    asked = [entry for entry in plan.asked if entry.key not in written]
+    for entry in asked:
         type_ = types[entry.type_name]
         if len(type_.enum_values) == 1:
             code = language.write_page(type_, entry.fields, "enum_only", profile=plan.profile)
             found[entry.key] = Known(code, template, template)
 
     if sharing is not None:
-        rest = (entry for entry in plan.asked if entry.key not in found)
+        rest = (entry for entry in asked if entry.key not in found)
         found |= sharing.find(plan.path, rest, partial(_may_answer, plan, settings))
     return found
 
@@ -378,14 +396,14 @@ class _PlannedStore(StorePlace):
         self._followed: tuple[RegenStore, RegenStore] | None = None
         self.is_stored = False
 
-    def check_ready(self) -> None:
+    def check_ready(self, written: Collection[PageKey]) -> None:
         """Raise what would stop the first page, or what it would be paid for in vain."""
         plan, settings = self.plan, self._settings
         if plan.previous is not None and plan.asked:
             plan.previous.refuse_links()
         # The first write comes after the first answer, which is paid for by then.
         refuse_unwritable(self._without_unwritten, schema_markdown(plan.ir))
-        if settings.ready and any(entry.key not in self.known for entry in plan.asked):
+        if settings.ready and {entry.key for entry in plan.asked} - {*self.known, *written}:
             settings.ready()
 
     def open(self) -> StoreView:
@@ -433,7 +451,8 @@ class _PlannedStore(StorePlace):
         known = self.known.get(ask.entry.key)
         if isinstance(known, Known):
             return replace(ask, known=known)
-        is_own = self._sharing is None or isinstance(self._settings.provider, TemplateProvider)
+        who = ask.provider or self._settings.provider
+        is_own = self._sharing is None or isinstance(who, TemplateProvider)
         return (
             ask
             if is_own
@@ -556,6 +575,7 @@ def _envelope(plan: StorePlan, store: RegenStore) -> PagesEnvelope:
 def _result(
     plan: StorePlan,
     known: Mapping[PageKey, Known | str],
+    written: tuple[PageKey, ...] = (),
     results: Sequence[HealResult] = (),
 ) -> GenerateResult:
     usage = Usage()
@@ -566,6 +586,7 @@ def _result(
         ir=plan.ir,
         prompts=plan.prompts,
         asked=tuple(entry.key for entry in plan.asked if entry.key not in known),
+        written=written,
         shared=_shared(known),
         source_file=plan.source_file,
         defects=plan.defects,
@@ -593,7 +614,7 @@ def _result(
     )
 
 
-def _sizes(plan: StorePlan, known: Mapping[PageKey, Known | str]) -> tuple[AskSize, ...]:
+def _sizes(plan: StorePlan, known: Collection[PageKey]) -> tuple[AskSize, ...]:
     """Return about how large each request is that a plan needs."""
     return tuple(
         page_size(entry, model_for(plan.previous, entry, None), plan.ir, plan.profile)
@@ -620,7 +641,7 @@ def _result_without_store(
 ) -> GenerateResult:
     """Return why there was no answer at all; the folder is as it was."""
     return replace(
-        _result(plan, known, results),
+        _result(plan, known, results=results),
         added=(),
         changed=(),
         removed=(),
@@ -633,7 +654,7 @@ def _result_with_store(place: _PlannedStore, results: Sequence[HealResult]) -> G
     store = place.open().store
     before = place.plan.previous.source if place.plan.previous else ""
     return replace(
-        _result(place.plan, place.known, results),
+        _result(place.plan, place.known, results=results),
         validation=validate_store(store, ignore=place.ignore),
         diff=source_diff(before, store.source, store.source_path.name),
     )

@@ -250,17 +250,11 @@ class _HeldUpdate(Generic[V]):
         self, candidate: V, kept: Sequence[Answer], rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Let what is kept wait and put the rest in the history; return the ids of the rest."""
-        placed = [answer for answer in kept if candidate.is_placed(answer.ask.name)]
-        lost = [
-            Rejected(answer, candidate.issues(answer.ask.name))
-            for answer in kept
-            if not candidate.is_placed(answer.ask.name)
-        ]
-        if placed:
-            self._held.add(self._update.view, candidate, placed)
-        ids = self._held.write(self._update, candidate, [*rejected, *lost])
+        if kept:
+            self._held.add(self._update.view, candidate, kept)
+        ids = self._held.write(self._update, candidate, rejected)
         self.view = candidate
-        return ids[: len(rejected)]
+        return ids
 
 
 class _HeldTrial:

@@ -297,11 +297,12 @@ def heal_type_steps(
 
 
 def _settings(provider: Provider | None, config: Mapping[str, Any]) -> TurnSettings:
-    model = config.get("model")
+    model, keeps_template = config.get("model"), provider is None and not config
     if provider is None:
         known = ("api_key", "base_url", "max_retries", "timeout")
         provider = AnthropicProvider(model, **{key: config[key] for key in known if key in config})
-    return TurnSettings(provider, model=model, max_tokens=config.get("max_tokens"))
+    limit = config.get("max_tokens")
+    return TurnSettings(provider, model=model, max_tokens=limit, keeps_template=keeps_template)
 
 
 def targets(
@@ -379,6 +380,7 @@ def result_of(before: RegenStore, place: StorePlace, done: Work[StoreView]) -> P
         },
         usage=usage,
         calls=sum(result.calls for result in results),
+        by_template=bool(results) and all(result.by_template for result in results),
         failures=tuple(result.failure for result in results if result.failure),
         skipped={result.type_name: result.skipped for result in results if result.skipped},
         prompt_faults=prompt_faults(

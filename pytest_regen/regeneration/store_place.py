@@ -38,6 +38,7 @@ from pytest_regen.sources import (
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
 from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores.history import store_files
+from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
@@ -52,6 +53,7 @@ from pytest_regen.validation.issues import (
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import (
     behaviour_of_store,
+    is_by_template,
     update_command,
     validate_store,
     wants_behaviour,
@@ -64,6 +66,7 @@ __all__ = [
     "ask_for_page",
     "find_obstacle",
     "is_edited",
+    "keeps_template",
     "model_for",
     "results_that_count",
     "with_pages",
@@ -430,6 +433,9 @@ def ask_for_page(
     user = with_correction(entry.user, correction)
     limit = settings.max_tokens or FIRST_LIMIT
     page = None if corrections else (before or store).pages.get(entry.key)
+    # The template reads no corrections; what a person or a test says, a model is told.
+    is_told = any(isinstance(one, str) for one in corrections)
+    by_template = not is_told and keeps_template(before or store, entry, settings)
     return Ask(
         entry.type_name,
         entry.page,
@@ -440,9 +446,15 @@ def ask_for_page(
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
         template=partial(write_page, store, entry),
+        provider=TemplateProvider() if by_template else None,
         correction=correction,
         stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
     )
+
+
+def keeps_template(store: RegenStore | None, entry: PromptEntry, settings: TurnSettings) -> bool:
+    """Return whether the template writes a page because it wrote the type before."""
+    return settings.keeps_template and store is not None and is_by_template(store, entry.type_name)
 
 
 def write_page(store: RegenStore, entry: PromptEntry) -> str:

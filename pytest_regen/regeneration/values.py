@@ -166,6 +166,8 @@ class TurnSettings:
     """Called whenever the state of the run changes, in the caller's thread or the event loop's."""
     pending: "Pending | None" = None
     """Where outputs wait for review that would be kept; ``None`` where they are stored."""
+    keeps_template: bool = False
+    """Whether the template writes again what it wrote: nobody said who is to answer instead."""
 
     def exchange(self, provider: Provider | None = None) -> TurnExchange:
         """Return how turns are taken with these settings, by another provider if one is given."""
@@ -404,6 +406,8 @@ class PartialRegenResult:
     """Type name to why nothing was tried: it was edited by hand, say."""
     prompt_faults: tuple[PromptFault, ...] = ()
     """Errors that the prompts ask for themselves, so that no reply can correct them."""
+    by_template: bool = False
+    """Whether the template wrote all that was asked for, so that no model was asked."""
     diff: str = ""
     """Unified diff of the source, or of what it would be with the candidates that wait."""
     pending: Mapping[str, str] = field(default_factory=dict)
@@ -432,8 +436,10 @@ class GenerateResult:
     """All prompts of the store."""
     asked: tuple[PageKey, ...]
     """Pages asked, or to be asked in a dry run."""
+    written: tuple[PageKey, ...] = ()
+    """Those of them that the template writes, so that no model is asked."""
     sizes: tuple[AskSize, ...] = ()
-    """In a dry run about how large each request for these is."""
+    """In a dry run about how large each request to a model is."""
     source_file: str = ""
     defects: tuple[Defect, ...] = ()
     """What the document does not say plainly."""

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from pytest_regen.errors import RegionError
 
-__all__ = ["Region", "Span", "WholeFile", "line_at", "refuse_unknown", "splice"]
+__all__ = ["Region", "Span", "WholeFile", "decode", "line_at", "refuse_unknown", "splice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,20 @@ class WholeFile:
         """Return the text of a new file."""
         refuse_unknown(texts, (self.name,))
         return _with_line_ends(texts[self.name] + "\n", text) if texts else text
+
+
+def decode(data: bytes, place: str) -> str:
+    """Return the text of a file, nothing translated.
+
+    Raises:
+        RegionError: it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"{place} is not UTF-8 (line {line}); save it as UTF-8"
+        raise RegionError(what, line=line, hint="save it as UTF-8") from None
 
 
 def refuse_unknown(texts: Iterable[str], found: Iterable[str]) -> None:

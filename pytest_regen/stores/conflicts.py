@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from pytest_regen.commit import View
 from pytest_regen.documents.ir import IR, ir_hash, type_hash
-from pytest_regen.errors import SourceError, StoreCorruptError
+from pytest_regen.errors import SourceError, StoreCorruptError, StoreError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores.formats import (
     IR_FILE,
@@ -31,7 +31,7 @@ from pytest_regen.stores.strict_json import (
     versions,
 )
 
-__all__ = ["Resolution", "resolve_conflicts"]
+__all__ = ["Resolution", "read_ours", "resolve_conflicts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,20 @@ def resolve_conflicts(path: Path | str) -> Resolution | None:
         contents, resolution = _join(view, ours, theirs, tuple(conflicts))
         files.commit(contents)
     return resolution
+
+
+def read_ours(path: Path) -> tuple[IR, PagesEnvelope] | None:
+    """Return what our version of a store is made from, and what it says of itself.
+
+    ``None`` where no artifact holds a conflict marker, or our version cannot be read.
+    """
+    try:
+        view = store_files(path).view()
+        conflicts = _find_conflicts(view)
+        version = _read_version(view, conflicts, 0) if conflicts else None
+    except (OSError, StoreError):
+        return None
+    return (version.ir, version.envelope) if version else None
 
 
 def _find_conflicts(view: View) -> dict[str, tuple[bytes, bytes]]:

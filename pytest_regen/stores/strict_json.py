@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.errors import StoreCorruptError
+from pytest_regen.modes import TEMPLATE
 from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
 __all__ = [
@@ -165,38 +167,44 @@ def versions(data: bytes) -> tuple[bytes, bytes] | None:
 def _conflict(file: Path, line: int) -> StoreCorruptError:
     return StoreCorruptError(
         f"{file}, at line {line}: a conflict marker of git",
-        why="the file is two versions of itself",
+        why="the file is two versions of itself; the next command joins both, and keeps every "
+        "answer of either, in history/ if not in the store",
         hint=_way_out(file.parent),
     )
 
 
 def _way_out(store: Path) -> str:
     """Return the command that joins the two versions of a store."""
-    joins = "joins both versions and keeps every answer of either, in history/ if not in the store"
-    endpoint = _moved_endpoint(store)
-    if endpoint is None:
-        return f"pytest-regen rebuild {shlex.quote(str(store))} {joins}"
-    out = shlex.quote(str(store.parent))
-    return f"pytest-regen generate SPEC {shlex.join(endpoint)} --out {out} {joins}"
-
-
-def _moved_endpoint(store: Path) -> list[str] | None:
-    """Return the words for the part of a store whose branches follow different documents."""
     try:
-        both = versions((store / "ir.json").read_bytes()) or ()
-        ours, theirs = (json.loads(version) for version in both)
+        ir, theirs = (json.loads(version) for version in _sides(store / "ir.json"))
         prompts = (store / "prompts.json").read_bytes()
-        if ours["types"] == theirs["types"] and ours["document"] == theirs["document"]:
-            return None if conflict_line(prompts) is None else _part(ours)
-        return _part(ours)
+        is_same = ir["types"] == theirs["types"] and ir["document"] == theirs["document"]
+        if not is_same or conflict_line(prompts) is not None:
+            return _update(store, ir)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
+        pass
+    return f"pytest-regen rebuild {shlex.quote(str(store))}"
 
 
-def _part(ir: Any) -> list[str]:
+def _update(store: Path, ir: Any) -> str:
+    """Return the command that makes a store anew whose branches follow different documents."""
     from pytest_regen.documents.ir import Endpoint
 
-    return Endpoint.model_validate(ir["endpoint"]).words(ir.get("schemas"))
+    document = store / ir["document"]["path"] if ir["document"] else None
+    spec = os.path.relpath(document) if document and document.is_file() else "SPEC"
+    part = Endpoint.model_validate(ir["endpoint"]).words(ir.get("schemas"))
+    words = ["pytest-regen", "generate", spec, *part, "--out", str(store.parent)]
+    if json.loads(_sides(store / "pages.json")[0])["model"] == TEMPLATE:
+        words += ["--provider", TEMPLATE]
+    return shlex.join(words)
+
+
+def _sides(file: Path) -> tuple[bytes, bytes]:
+    """Return both versions of a file; of one that git merged, twice the same."""
+    both = versions(file.read_bytes())
+    if both is None:
+        raise ValueError(file)
+    return both
 
 
 def _show(value: object) -> str:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from pytest_regen.errors import KindError, RegenError
-from pytest_regen.regions import Marked, Region
+from pytest_regen.regions import Marked, Region, WholeFile
+from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
 from pytest_regen.text import fenced_blocks, without_thinking
 from pytest_regen.text import quote as quoted
-from pytest_regen.units.naming import encode_name
+from pytest_regen.units.naming import encode_name, from_here
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
 __all__ = [
@@ -93,9 +94,11 @@ class Kind:
 
     def units(self, file: Path) -> Iterable[str]:
         """Return the names that must exist in ``file``, which may not exist yet."""
+        if isinstance(self.region, WholeFile):
+            return (self.region.name,)  # Whether or not it was written yet.
         if not file.exists():
             return ()
-        return tuple(self.region.find(file.read_bytes().decode("utf-8")))
+        return tuple(self.region.find(decode(file.read_bytes(), from_here(file))))
 
     def inputs(self, unit: Unit) -> Iterable[str | Path]:
         """Return what a unit was made from: texts, and files that are hashed.

@@ -373,13 +373,8 @@ class _Update:
             for item in rejected
         ]
         for answer in kept:
-            name = answer.ask.name
-            if name in candidate.unplaced:
-                issues = candidate.all_issues(name)
-                write.keep_entry(units.entry_of(answer), "rejected", issues)
-                continue
-            _keep_old(units, write, name, answer.output)
-            write.record(candidate.new_entries[name])
+            _keep_old(units, write, answer.ask.name, answer.output)
+            write.record(candidate.new_entries[answer.ask.name])
         if kept and candidate.new_entries:
             write.text = candidate.text
         write.commit()

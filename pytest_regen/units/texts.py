@@ -1,19 +1,23 @@
 """Texts of units taken out of their file and put back, whatever a region or a reply does."""
 
+import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pytest_regen.errors import KindError, SourceError
-from pytest_regen.units.kind import Kind, call_kind
+from pytest_regen.text import flatten
+from pytest_regen.units.kind import Kind, call_kind, quoted
 from pytest_regen.validation.issues import Issue
 
 __all__ = [
     "UnitText",
     "call_region",
+    "difference",
     "find_texts",
+    "line_in_file",
     "put_text",
     "same_text",
     "sides",
@@ -150,3 +154,60 @@ def texts_or_none(kind: Kind, text: str) -> Mapping[str, UnitText]:
         return find_texts(kind, text, "")
     except (SourceError, KindError):
         return {}
+
+
+_SHOWN: Final = 120
+"""Characters of a line that are shown."""
+_BEFORE: Final = 40
+"""Of these, how many stand before the place where two lines begin to differ."""
+_LINES: Final = 10
+
+
+def difference(old: tuple[str, str], new: tuple[str, str]) -> tuple[int, str]:
+    """Return the line of the new text where it begins to differ, from 0, and how, in a few lines.
+
+    Args:
+        old: what a text is called, and the text.
+        new: the same of another one.
+    """
+    before, after = old[1].split("\n"), new[1].split("\n")
+    number = _alike(before, after)
+    first = [lines[number] if number < len(lines) else "" for lines in (before, after)]
+    start = max(0, _alike(*first) - _BEFORE)
+    if len(before) == len(after) == 1:
+        width = max(len(old[0]), len(new[0])) + 2
+        shown = [f"{f'{name}:':<{width}}{quoted(_clip(text, start))}" for name, text in (old, new)]
+        return 0, "\n".join(shown)
+    shown = [f"--- {old[0]}", f"+++ {new[0]}"]
+    for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]:
+        if not line.startswith("@@"):
+            text = _clip(line[1:], start)
+            # Blanks at the end of a line would not be seen.
+            shown.append(f"{line[0]} {flatten(text) if text == text.rstrip() else quoted(text)}")
+    if len(shown) > _LINES:
+        shown = [*shown[:_LINES], f"… {len(shown) - _LINES:,} more lines"]
+    return min(number, len(after) - 1), "\n".join(shown)
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many lines, or characters, two sequences have in common at their beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _clip(line: str, start: int) -> str:
+    if len(line) <= _SHOWN:
+        return line
+    cut = line[start : start + _SHOWN]
+    return f"{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(line) else ''}"
+
+
+def line_in_file(file_text: str, unit: UnitText, number: int) -> int | None:
+    """Return where a line of a unit's text stands in the file; if unknown, where the unit does.
+
+    The lines of a string in JSON are one line of the file.
+    """
+    lines, line = file_text.split("\n"), unit.line + number
+    wanted = unit.text.split("\n")[number].strip()
+    is_there = unit.line and line <= len(lines) and lines[line - 1].strip() == wanted
+    return (line if is_there else unit.line) or None

@@ -13,8 +13,9 @@ from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_
 from pytest_regen.errors import KindError, SourceError
 from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.values import Answer, Mark, Score
+from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names
-from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, quoted
+from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
 from pytest_regen.units.naming import (
     adopt_command,
@@ -27,7 +28,9 @@ from pytest_regen.units.naming import (
 )
 from pytest_regen.units.texts import (
     UnitText,
+    difference,
     find_texts,
+    line_in_file,
     put_text,
     same_text,
     sides,
@@ -52,7 +55,6 @@ _UNREADABLE: Final = frozenset(
 _CLEAN: Final = Score()
 _TELLING: Final = 20
 """Characters up to which a text may well stand in a file for another reason."""
-_SHOWN: Final = 120
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
@@ -145,17 +147,15 @@ class FileUnits:
     def text(self) -> str:
         """The text of the file; empty where it is absent or no text."""
         try:
-            return (self.data or b"").decode("utf-8")
-        except UnicodeDecodeError:
+            return self._decoded
+        except SourceError:
             return ""
 
     @cached_property
     def fault(self) -> Issue | None:
         """Why the file cannot be split into its units."""
-        if self._not_text:
-            return Issue.of("SYNTAX", self._not_text)
         try:
-            _ = self._read
+            _ = self._decoded, self._read
         except SourceError as error:
             line = getattr(error, "line", 0) or None
             return Issue.of("SYNTAX", f"{error.what}", line=line, detail=error.why or None)
@@ -164,12 +164,8 @@ class FileUnits:
         return None
 
     @property
-    def _not_text(self) -> str:
-        try:
-            (self.data or b"").decode("utf-8")
-        except UnicodeDecodeError as error:
-            return f"{self.place} is no UTF-8 text: {error.reason} at byte {error.start}"
-        return ""
+    def _decoded(self) -> str:
+        return decode(self.data or b"", self.place)
 
     @cached_property
     def _read(self) -> Mapping[str, UnitText]:
@@ -194,8 +190,10 @@ class FileUnits:
                 self.kind, "units", lambda: list(self.kind.units(self.path)), where=self.place
             )
         except KindError as error:
-            if isinstance(error.__cause__, SourceError):
-                return ()  # The default reads the file, whose fault has its own words.
+            # Of a kind that read the file in vain, the file's own fault says more.
+            is_broken = self.fault is not None and self.fault.code == "SYNTAX"
+            if is_broken or isinstance(error.__cause__, SourceError):
+                return ()
             raise
         names: list[object] = list(found)
         for name in names:
@@ -482,12 +480,13 @@ class FileUnits:
             and not entry.is_by_hand
             and not same_text(self.kind, entry.output, unit.text)
         ):
+            number, detail = difference(("recorded", entry.output), ("stands", unit.text))
             yield Issue.of(
                 "DRIFT",
                 "the text differs from the recorded one: it was edited by hand",
                 type_name=name,
-                line=line,
-                detail=f"recorded: {_clip(entry.output)}\nstands:   {_clip(unit.text)}",
+                line=line_in_file(self.text, found, number),
+                detail=detail,
             )
         if name in self._cut:
             yield Issue.of("TRUNCATED", "the model ran out of room", type_name=name, line=line)
@@ -638,8 +637,9 @@ class FileUnits:
             f"git could not join two versions of {self.place}",
             type_name=name,
             line=line,
-            detail=f"ours:   {_clip(_text_in(ours, name))}\n"
-            f"theirs: {_clip(_text_in(theirs, name))}",
+            detail=difference(("ours", _text_in(ours, name)), ("theirs", _text_in(theirs, name)))[
+                1
+            ],
         )
 
     @cached_property
@@ -866,11 +866,6 @@ class FileUnits:
         return replace(put, excerpt=Excerpt(1, lines[0]) if len(lines) == 1 else None)
 
     @property
-    def unplaced(self) -> Mapping[str, Issue]:
-        """The candidates that could not be put into the file, and why."""
-        return self._unplaced
-
-    @property
     def new_entries(self) -> Mapping[str, Entry]:
         """What the ledger is going to say of the candidates that stand in the file."""
         return self._placed
@@ -886,8 +881,3 @@ def _is_blank(kind: Kind, unit: Unit) -> bool:
 
 def _text_in(found: Mapping[str, UnitText], name: str) -> str:
     return found[name].text if name in found else ""
-
-
-def _clip(text: str) -> str:
-    shown = quoted(text)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

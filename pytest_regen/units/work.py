@@ -316,8 +316,9 @@ def _refuse_unreadable(units: FileUnits) -> None:
         return
     if units.has_conflict:
         raise _conflict_error(units)
+    message = units.fault.message
     raise SourceError(
-        f"{units.place}: {units.fault.message}",
+        message if message.startswith(units.place) else f"{units.place}: {message}",
         why=units.fault.detail or "",
         hint="correct the file",
     )

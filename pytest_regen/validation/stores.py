@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, TypeIR, type_hash
+from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, DocumentRef, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.files import content_hash
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
+from pytest_regen.stores.conflicts import read_ours
+from pytest_regen.stores.formats import HAND
 from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.text import join_names
 from pytest_regen.validation.behaviour import (
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     from pytest_regen.documents import Document
 
 __all__ = [
+    "Origin",
     "behaviour_of_store",
     "format_note",
     "from_errors_command",
+    "from_here",
     "is_by_template",
     "is_document_known",
     "runs_any",
@@ -140,21 +144,41 @@ def format_note(store: RegenStore) -> str:
     )
 
 
-def is_by_template(store: RegenStore) -> bool:
-    """Return whether the template wrote a store, so that it writes it anew without a model."""
-    return store.envelope.model == TEMPLATE
+def is_by_template(store: RegenStore, type_name: str = "") -> bool:
+    """Return whether the template wrote a type.
+
+    Of a type that is new, or that a person wrote, whether it was the last to write in the store.
+    """
+    pages = store.pages_of(type_name) if type_name in store.type_names else ()
+    models = {page.model for page in pages} - {HAND} or {store.envelope.model}
+    return models == {TEMPLATE}
 
 
 def from_errors_command(store: RegenStore) -> str:
-    """Return the command that asks for the types of a store that have errors.
-
-    What the template wrote it can write anew; who made the store may have no key.
-    """
-    free = f" --provider {TEMPLATE}" if is_by_template(store) else ""
-    return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors{free}"
+    """Return the command that asks for the types of a store that have errors."""
+    return f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors"
 
 
-def update_command(store: RegenStore, *, every: bool = False) -> str:
+class Origin(NamedTuple):
+    """What a store is made of, as far as it takes to make it anew."""
+
+    path: Path
+    ir: IR
+    by_template: bool
+
+    @classmethod
+    def of(cls, store: RegenStore) -> "Origin":
+        """Return that of a store."""
+        return cls(store.path, store.ir, is_by_template(store))
+
+    @classmethod
+    def of_conflict(cls, path: Path) -> "Origin | None":
+        """Return that of our version of a store that git did not merge; ``None`` of any other."""
+        ours = read_ours(path)
+        return cls(path, ours[0], ours[1].model == TEMPLATE) if ours else None
+
+
+def update_command(store: "RegenStore | Origin", *, every: bool = False) -> str:
     """Return the command that brings a store up to date with its document.
 
     Paths are seen from the working directory. The document is called SPEC where it is not at hand.
@@ -164,25 +188,27 @@ def update_command(store: RegenStore, *, every: bool = False) -> str:
         store: the store.
         every: name all operations of the document, not that of the store alone.
     """
+    store = store if isinstance(store, Origin) else Origin.of(store)
     endpoint, reference = store.ir.endpoint, store.ir.document
     document = store.path / reference.path if reference else None
-    spec = _from_here(document) if document and document.is_file() else "SPEC"
+    spec = from_here(document) if document and document.is_file() else "SPEC"
     named = endpoint.words(store.ir.schemas)
     if every:
         named = ["--all", *(["--request"] if endpoint.status == REQUEST else [])]
     words = ["pytest-regen", "generate", spec, *named]
     is_named = store.path.name == endpoint.folder
-    words += ["--out", _from_here(store.path.absolute().parent) if is_named else "DIR"]
+    words += ["--out", from_here(store.path.absolute().parent) if is_named else "DIR"]
     if endpoint.status not in {"200", REQUEST, SCHEMAS} and not every:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
-    if is_by_template(store):
+    if store.by_template:
         words += ["--provider", TEMPLATE]
     return shlex.join(words)
 
 
-def _from_here(path: Path) -> str:
+def from_here(path: Path) -> str:
+    """Return a path as commands name it, from the working directory."""
     try:
         return Path(os.path.relpath(path)).as_posix()
     except ValueError:  # On Windows, another drive.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import command
+from plugin_project import emulated
 
 from pytest_regen import sandbox
 
@@ -142,3 +143,60 @@ def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, tex
     assert done.code == 2
     assert f"no kind claims {name}" in done.told
     assert done.err.endswith(f"  next: pytest-regen init {name}\n")
+
+
+LOW = '''
+
+def low(hour):
+    """Return whether the water is low.
+
+    >>> low(0)
+    True
+    """
+    return height(hour) == 0
+'''
+
+
+@pytest.mark.parametrize(
+    ("reply", "named"),
+    [
+        ("def low(hour):\n    return hour == 0", "low"),
+        ("import math\n\n\ndef tide(hour):\n    return math.floor(hour)", "tide"),
+        ("class Tide:\n    def low(self):\n        return 0", "Tide"),
+    ],
+)
+def test_a_reply_that_is_another_function_is_no_body(
+    here: Path, monkeypatch: pytest.MonkeyPatch, reply: str, named: str
+) -> None:
+    """It is told as what it is, for a stub as well, and never put into the file."""
+    (here / FILE).write_text(MODULE.replace("return 2 * hour", "...") + LOW, "utf-8")
+    assert command("adopt", f"{FILE}::height").code == 2  # Marked: a stub is not recorded.
+    before = (here / FILE).read_text("utf-8")
+    with emulated(monkeypatch, lambda _: f"```python\n{reply}\n```") as model:
+        done = command("generate", FILE)
+
+    assert done.code == 1
+    assert f"the reply defines {named}, and not height" in json.dumps(model.requests[1].body)
+    assert (here / FILE).read_text("utf-8") == before
+
+
+@pytest.mark.parametrize("verb", ["validate", "generate", "adopt", "rebuild", "regenerate"])
+def test_a_module_that_is_not_utf8(here: Path, verb: str) -> None:
+    """Every command names the file and the line, and no method of the kind."""
+    assert command("adopt", f"{FILE}::height").code == 0
+    (here / FILE).write_bytes((here / FILE).read_bytes() + b"# caf\xe9\n")
+
+    done = command(verb, FILE, *(["--yes"] if verb == "regenerate" else []))
+
+    assert done.code != 0
+    assert f"{FILE} is not UTF-8 (line 10); save it as UTF-8" in done.told
+    assert "kind" not in done.told
+
+
+def test_the_next_of_a_function_without_examples_runs_all_tests(here: Path) -> None:
+    """Its file would only be read: what calls the function are tests elsewhere."""
+    (here / FILE).write_text("def height(hour):\n    return 2 * hour\n", "utf-8")
+
+    adopted = command("adopt", f"{FILE}::height")
+
+    assert adopted.err.endswith("  next: pytest\n")

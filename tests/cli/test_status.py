@@ -1,12 +1,17 @@
 """``status`` of many stores: what is missing, stale, wrong or edited, and what asking costs."""
 
 import json
+import os
+import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
+from branches import GIT, project_in
 from command_line import command
 from store_factory import make_store
 from store_states import damaged, edited, fine, stale, wrong
+from warm_python import run_python
 
 FREE = ("--provider", "template")
 PRICES = """
@@ -171,3 +176,61 @@ def test_one_command_for_all_stores_of_a_document(document: Path) -> None:
         whole == "  next: pytest-regen generate api.json --all --out generated --provider template"
     )
     assert partly.startswith("  next: pytest-regen generate api.json 'GET /kites' --out generated")
+
+
+def gate() -> str:
+    """Run pytest as CI does; return what it says comes next."""
+    told = ["-m", "pytest", "-q", "-p", "no:syrupy"]
+    done = run_python(told, Path.cwd(), {**os.environ, "CI": "true"})
+    found = [line for line in done.stdout.splitlines() if line.startswith("next: ")]
+    return found[-1] if found else ""
+
+
+ALL = "next: pytest-regen generate api.json --all --out generated --provider template"
+
+
+def test_pytest_names_one_command_for_all_stale_stores(document: Path) -> None:
+    """The same as ``status``; one round mends all."""
+    assert command("generate", document, "--all", *FREE, "--register").code == 0
+    text = document.read_text("utf-8")
+    document.write_text(text.replace('"name"', '"title"'), "utf-8")
+
+    told = gate()
+    mended = command(*shlex.split(told)[2:])
+
+    assert told == ALL
+    assert mended.code == 0, mended.err
+    assert not gate()
+
+
+@pytest.mark.skipif(GIT is None, reason="git is not installed")
+def test_stores_that_git_did_not_merge_have_one_next(document: Path, here: Path) -> None:
+    """It names the document, and joins them all; that of each alone names it too."""
+
+    def add(schema: str) -> None:
+        told = json.loads(document.read_text("utf-8"))
+        told["components"]["schemas"][schema]["properties"]["new"] = {"type": "string"}
+        document.write_text(json.dumps(told, indent=1), "utf-8")
+        assert command("generate", document, "--all", *FREE, "--register").code == 0
+
+    add("Kite")
+    merge = project_in(here).merge(lambda: add("Maker"), partial(rename, document))
+    assert sum(name.endswith("ir.json") for name in merge.conflicts) == 2
+
+    alone = command("validate", "generated/GET_kites").told
+    status = command("status").out
+    told = gate()
+    mended = command(*shlex.split(told)[2:])
+
+    assert "  next: pytest-regen generate api.json 'GET /kites' --out generated --prov" in alone
+    assert status.endswith(f"  {ALL}\n")
+    assert told == ALL
+    assert mended.code == 0, mended.err
+    assert not gate()
+
+
+def rename(document: Path) -> None:
+    """Rename a field, and bring all stores up to date."""
+    text = document.read_text("utf-8")
+    document.write_text(text.replace('"span"', '"width"'), "utf-8")
+    assert command("generate", document, "--all").code == 0

@@ -1,6 +1,7 @@
 """``--provider template``: types without a model, a key, a network or a price."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,109 @@ def test_prompts_of_another_ir_are_refused(document: Path) -> None:
     assert ran.code == 2
     assert "is not about the type in ir.json" in ran.err
     assert "Traceback" not in ran.err
+
+
+AGAIN = "written by the template, as before; --model or --provider asks a model"
+
+
+def add_field(document: Path, schema: str = "Maker") -> None:
+    """Add an optional field to a schema, as a new version of an API does."""
+    told = json.loads(document.read_text("utf-8"))
+    told["components"]["schemas"][schema]["properties"]["since"] = {"type": "integer"}
+    document.write_text(json.dumps(told), "utf-8")
+
+
+def test_what_the_template_wrote_it_writes_again(document: Path) -> None:
+    """After a change of the API, without a key, in every store that has the type."""
+    assert command("generate", document, "--all", *FREE).code == 0
+    add_field(document)
+
+    planned = command("generate", document, "--all", "--dry-run")
+    checked = command("generate", document, "--all", "--check", "--json").json
+    ran = command("generate", document, "--all")
+
+    assert planned.err.count("1 page to write by the template, no model to ask") == 2
+    assert checked["estimate"]["pages"] == 0
+    assert ran.code == 0, ran.err
+    assert ran.err.count(AGAIN) == 2
+    pages = RegenStore.open("generated/GET_makers").pages.values()
+    assert {(page.model, page.attempt) for page in pages} == {("template", 2)}
+    assert "since" in RegenStore.open(STORE).source.lower()
+
+
+def test_a_new_type_of_such_a_store_is_written_too(document: Path) -> None:
+    """A type that was not there is written by whom the store was."""
+    assert command("generate", document, KITES, *FREE).code == 0
+    told = json.loads(document.read_text("utf-8"))
+    told["components"]["schemas"]["Tail"] = {
+        "type": "object",
+        "properties": {"length": {"type": "number"}},
+    }
+    told["components"]["schemas"]["Kite"]["properties"]["tail"] = {
+        "$ref": "#/components/schemas/Tail"
+    }
+    document.write_text(json.dumps(told), "utf-8")
+
+    ran = command("generate", document, KITES)
+
+    assert ran.code == 0, ran.err
+    assert "Tail" in RegenStore.open(STORE).type_names
+
+
+@pytest.mark.parametrize(
+    "words", [("--yes",), ("--type", "Maker"), ("--from-errors",), ("--yes", "--dry-run")]
+)
+def test_regenerating_such_a_store_needs_no_key(document: Path, words: tuple[str, ...]) -> None:
+    """Named types, all of them, or those with errors."""
+    assert command("generate", document, KITES, *FREE).code == 0
+    break_page(STORE)
+
+    ran = command("regenerate", STORE, *words)
+
+    assert ran.code == 0, ran.err
+    assert (AGAIN if "--dry-run" not in words else "to write; nothing written") in ran.err
+
+
+def break_page(store: Path) -> None:
+    """Spoil a page of the template's, and the source alike."""
+    path = store / "pages.json"
+    told = json.loads(path.read_text("utf-8"))
+    page = next(page for page in told["pages"] if page["type_name"].startswith("Maker"))
+    page["output"] = page["output"].replace('("name")', '("nam")')
+    page["output_hash"] = f"sha256:{sha256(page['output'].encode()).hexdigest()}"
+    path.write_text(json.dumps(told), "utf-8")
+    assert command("rebuild", store).code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--model", "claude-sonnet-5-5"),
+        ("--provider", "anthropic:claude-sonnet-5-5"),
+        ("--engine", "batch"),
+        ("--correction", "shorter"),
+    ],
+)
+def test_a_model_that_is_meant_is_asked(document: Path, words: tuple[str, ...]) -> None:
+    """By name; or because the template reads no words of a person."""
+    assert command("generate", document, KITES, *FREE).code == 0
+
+    ran = command("regenerate", STORE, "--type", "Maker", *words)
+
+    assert ran.code == 3
+    assert "ANTHROPIC_API_KEY is not set" in ran.err
+
+
+@pytest.mark.usefixtures("api")
+def test_a_store_of_both_remembers_by_type(document: Path) -> None:
+    """What a model wrote the model writes again; the template writes the rest."""
+    assert command("generate", document, KITES, *FREE).code == 0
+    asked = command("regenerate", STORE, "--type", "Maker", "--model", "claude-sonnet-5-5")
+    assert asked.code == 0, asked.err
+
+    told = command("regenerate", STORE, "--yes", "--json").json
+
+    assert told["calls"] == 1
+    models = {page.type_name: page.model for page in RegenStore.open(STORE).pages.values()}
+    assert models["KiteDataObject"] == "template"
+    assert models["Maker"] != "template"

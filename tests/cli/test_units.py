@@ -91,12 +91,21 @@ def test_a_claimed_file_is_never_read_as_a_description() -> None:
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_misspelt_path_is_told_what_kinds_claim() -> None:
-    """Without an operation it is not meant as a description of an API."""
+def test_a_misspelt_folder_names_the_near_path() -> None:
+    """Nobody meant a description of an API."""
     done = command("generate", "locale/de.json")
 
     assert done.code == 2
-    assert "no kind claims locale/de.json" in done.told
+    assert "locale/de.json is not there\n  next: name locales/de.json\n" in done.err
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_path_that_is_near_none_is_told_what_kinds_claim() -> None:
+    """Of what is not there, without an operation."""
+    done = command("generate", "strings.json")
+
+    assert done.code == 2
+    assert "no kind claims strings.json" in done.told
     assert "the kinds of the project claim locales/de.json" in done.told
 
 
@@ -428,3 +437,63 @@ def test_several_files_are_asked_for_at_once(here: Path) -> None:
     assert [
         plan["asked"] for plan in command("generate", "locales", "--check", "--json").json["files"]
     ] == [[], []]
+
+
+@pytest.mark.usefixtures("recorded")
+@pytest.mark.parametrize("verb", ["generate", "regenerate", "status", "history", "rebuild"])
+def test_a_misspelt_unit_is_named_before_a_key_is_asked_for(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With near names; no key would help."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+    done = command(verb, FILE, "--unit", "bert")
+
+    assert done.code == 2
+    assert "locales/de.json has no unit 'bert'" in done.err
+    assert "near are berth" in done.err
+
+
+@pytest.mark.usefixtures("recorded")
+@pytest.mark.parametrize("verb", ["generate", "regenerate", "validate", "status", "adopt"])
+def test_a_misspelt_path_names_the_near_one(verb: str) -> None:
+    """Whatever the path is of: nobody meant a store there."""
+    done = command(verb, "locales/dee.json")
+
+    assert done.code == 2
+    assert "locales/dee.json is not there" in done.err
+    assert "  next: name locales/de" in done.err
+
+
+MAILS = """
+from pytest_regen import Kind, regions
+
+
+class Mails(Kind):
+    files = "mails/*.txt"
+    region = regions.WholeFile()
+    system = "You write mails."
+
+    def prompt(self, unit):
+        return f"Write {unit.path.name}"
+"""
+
+
+def test_a_whole_file_that_is_absent_is_generated(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one unit; the gate says that it is missing."""
+    (here / "pyproject.toml").write_text(SETTINGS.replace("regen_kinds:German", "mails:Mails"))
+    (here / "mails.py").write_text(MAILS, "utf-8")
+    (here / "mails").mkdir()
+    (here / "mails/late.txt").write_text("Dear you\n", "utf-8")
+    monkeypatch.delitem(sys.modules, "mails", raising=False)
+
+    gate = command("validate", "mails/lost.txt")
+    with emulated(monkeypatch, lambda _: "Dear all"):
+        done = command("generate", "mails/lost.txt")
+
+    assert "file [MISSING_UNIT] mails/lost.txt is not there" in gate.told
+    assert gate.told.endswith("  next: pytest-regen generate mails/lost.txt\n")
+    assert done.code == 0, done.err
+    assert (here / "mails/lost.txt").read_text("utf-8") == "Dear all\n"

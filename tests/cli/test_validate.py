@@ -328,3 +328,11 @@ def change(document: Path) -> None:
     old = '"span": {"type": "number"}'
     assert old in text
     document.write_text(text.replace(old, '"span": {"type": "string"}'), "utf-8")
+
+
+def test_a_misspelt_store_names_the_near_one(good: Path) -> None:
+    """A project of stores alone."""
+    ran = command("validate", f"{good}s")
+
+    assert ran.code == 2
+    assert ran.err == f"error: {good}s is not there\n  next: name {good}\n"

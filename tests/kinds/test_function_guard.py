@@ -141,7 +141,10 @@ HONEST = {
         "return False",
         "return text.endswith('_test.py')",
     ),
-    "an equality": ("return 0", "class A:\n    def __eq__(self, o):\n        return o is self\n"),
+    "an equality": (
+        "return 0",
+        "class A:\n    def __eq__(self, o):\n        return o is self\nreturn A()\n",
+    ),
 }
 
 

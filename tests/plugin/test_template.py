@@ -56,17 +56,56 @@ def test_the_table_makes_it_the_default(project: Project) -> None:
 
 
 def test_what_the_template_wrote_is_healed_by_it(project: Project) -> None:
-    """Who made a store without a key is offered what needs none."""
+    """Who made a store without a key needs none to heal it, also what a person adopted."""
     path = project.store()
     partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
     source = path / "ProjectDataObject.cs"
     source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
     adopt_edits(path)
 
-    result = project.run()
+    gate = project.run()
+    healed = project.run("--regen")
+
+    gate.stdout.fnmatch_lines(["*regenerate: *::Owner --regen"])
+    assert healed.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    healed.stdout.fnmatch_lines(["regenerated: *::Owner page 1, by the template"])
+    assert not (project.path / "cassettes").exists()
+
+
+def test_a_model_named_in_the_run_is_asked_instead(project: Project) -> None:
+    """Whoever wrote the type before."""
+    path = project.store()
+    partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
+    source = path / "ProjectDataObject.cs"
+    source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
+    adopt_edits(path)
+
+    result = project.run("--regen", "--regen-model", "claude-opus-5")
 
     result.stdout.fnmatch_lines(
-        ["*regenerate: *::Owner --regen --regen-provider template", "*or: *--provider template"]
+        ["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"]
+    )
+
+
+def test_a_test_of_the_users_own_asks_a_model(project: Project) -> None:
+    """The template reads no words: what it wrote is what it would write."""
+    path = project.store()
+    partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.regen(store="generated/GET_v1_projects", types=["Owner"])
+        def test_summary(regen_store):
+            owner = regen_store("generated/GET_v1_projects")["Owner"]
+            assert "/// <summary>" in owner.source, "write a summary"
+        """
+    )
+
+    result = project.run("--regen")
+
+    result.stdout.fnmatch_lines(
+        ["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"]
     )
 
 

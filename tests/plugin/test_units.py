@@ -580,3 +580,54 @@ def test_functions_without_markers_are_told(pytester: pytest.Pytester) -> None:
             )
         ]
     )
+
+
+def last_next(result: pytest.RunResult) -> str:
+    """Return the last line that says what comes next."""
+    return [line for line in result.outlines if line.startswith("next: ")][-1]
+
+
+def test_the_next_of_a_unit_that_fails_mends_it(units: UnitProject) -> None:
+    """Though more units are only not recorded; ``status`` says the same."""
+    units.write(german=WRONG)
+
+    gate = last_next(units.run())
+
+    assert gate == "next: pytest-regen regenerate locales/de.json --from-errors"
+    status = units.pytester.run(sys.executable, "-m", "pytest_regen", "status")
+    assert status.outlines[-1].strip() == gate
+
+
+def test_of_two_files_the_next_is_about_the_one_with_more_errors(units: UnitProject) -> None:
+    """Warnings do not count beside errors."""
+    units.settings(
+        """
+        [tool.pytest.ini_options]
+        [tool.pytest-regen]
+        functions = ["*.py"]
+        """
+    )
+    good, bad = (
+        "".join(
+            f"def {name}():\n    # [REGEN:BEGIN {name}]\n    return {what}\n"
+            f"    # [REGEN:END {name}]\n\n\n"
+            for name in names
+        )
+        for names, what in (("abcd", "1"), ("ef", "unknown"))
+    )
+    (units.path / "one.py").write_text(good, "utf-8")
+    (units.path / "two.py").write_text(bad, "utf-8")
+
+    assert last_next(units.run()) == "next: pytest-regen regenerate two.py --from-errors"
+
+
+def test_beside_an_edit_no_warning_has_the_last_word(units: UnitProject) -> None:
+    """What to do about the edit somebody has to choose first."""
+    units.recorded()
+    units.write(german={**GERMAN, "leave": "Los um {time}", "gone": "Weg"})
+
+    result = units.run()
+
+    assert result.parseoutcomes() == {"passed": 2, "failed": 1}
+    result.stdout.fnmatch_lines(["warning: *ORPHAN*"])
+    assert not [line for line in result.outlines if line.startswith("next: ")]

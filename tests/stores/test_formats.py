@@ -362,7 +362,7 @@ def test_a_conflict_of_git_is_told_as_one(tmp_path: Path, name: str) -> None:
 
     command = "generate" if name == "prompts.json" else "rebuild"
     assert caught.value.hint.startswith(f"pytest-regen {command} ")
-    assert "keeps every answer" in caught.value.hint
+    assert "keeps every answer" in caught.value.why
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What is wrong with a unit, by how its text, its inputs and its entry in the ledger stand."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -443,3 +444,40 @@ def test_a_file_without_names_is_an_issue_of_its_own(tmp_path: Path) -> None:
         f"Nameless names no unit of {PLACE}",
     )
     assert project(tmp_path).open().file_issues == ()
+
+
+NOT_UTF8 = "is not UTF-8 (line 3); save it as UTF-8"
+
+
+def test_a_file_that_is_not_utf8_is_at_fault_itself(tmp_path: Path) -> None:
+    """Each of its units says so, with the line, and what is recorded stays."""
+    file = project(tmp_path)
+    file.path.write_bytes(file.path.read_bytes().replace(b"Hier", b"H\xefer"))
+
+    (issue,) = file.open().issues("berth")
+
+    assert (issue.code, issue.line) == ("SYNTAX", 3)
+    assert issue.message == f"{PLACE} {NOT_UTF8}"
+    with pytest.raises(SourceError, match=re.escape(NOT_UTF8)):
+        adopt_units(file)
+
+
+@pytest.mark.parametrize("reader", ["of the kind", "ours"])
+def test_a_kind_that_reads_such_a_file_in_vain_is_not_blamed(tmp_path: Path, reader: str) -> None:
+    """Whether ``units`` is ours, or the kind's own."""
+
+    class Own(German):
+        """The names are those in the file."""
+
+        def units(self, file: Path) -> Mapping[str, str]:
+            """Ask the file."""
+            if reader == "of the kind":
+                return dict.fromkeys(file.read_text("utf-8").split(), "")
+            return dict.fromkeys(Kind.units(self, file), "")
+
+    file = project(tmp_path, is_recorded=False, kind=Own())
+    file.path.write_bytes(file.path.read_bytes().replace(b"Hier", b"H\xefer"))
+
+    (issue,) = file.open().file_issues
+
+    assert issue.message == f"{PLACE} {NOT_UTF8}"

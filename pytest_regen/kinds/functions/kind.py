@@ -20,6 +20,7 @@ from pytest_regen.kinds.functions.source import (
     is_stub,
     read_module,
 )
+from pytest_regen.regions.base import decode
 from pytest_regen.units.kind import Finding, Kind, Unit, quoted
 from pytest_regen.units.loading import PytestLists
 from pytest_regen.validation.issues import WEAKENED, Issue
@@ -219,7 +220,7 @@ class Function(Kind):
         stamp = stat.st_mtime_ns, stat.st_size
         known = self._read.get(path)
         if known is None or known[0] != stamp:
-            known = stamp, read_module(path.read_bytes().decode("utf-8"))
+            known = stamp, read_module(decode(path.read_bytes(), path.name))
             self._read[path] = known
         return known[1]
 

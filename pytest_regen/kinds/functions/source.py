@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from pytest_regen.errors import RegionError
 from pytest_regen.regions import Marked, Span
+from pytest_regen.text import join_names
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -85,6 +86,21 @@ class FunctionRegion(Marked):
         if spans:
             read_module(text)
         return spans
+
+    def replace(self, text: str, texts: Mapping[str, str]) -> str:
+        """Return ``text`` with other blocks.
+
+        Raises:
+            RegionError: see ``Marked.replace``; or a text is another function, and no body.
+        """
+        for name, new in texts.items():
+            if defined := _only_defines(new):
+                raise RegionError(
+                    f"the reply defines {join_names(defined, 'and')}, and not {name}",
+                    why=f"a body that only defines functions does nothing; write that of {name}",
+                    hint="answer with the code of the function that is asked for",
+                )
+        return super().replace(text, texts)
 
     def same(self, old: str, new: str) -> bool:
         """Return whether two texts are the same code with the same comments."""
@@ -382,6 +398,24 @@ def is_stub(text: str) -> bool:
             return name == _STUBS
         case _:
             return False
+
+
+def _only_defines(text: str) -> list[str]:
+    """Return the functions and classes that code defines, if it does nothing else."""
+    try:
+        body = parse(text).body
+    except SyntaxError:
+        return []
+    body = body[1:] if body and is_text(body[0]) else body
+    defined = [
+        node
+        for node in body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    ]
+    imports = sum(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
+    # A decorator may do something with what it is given: register it, for one.
+    is_all = len(defined) + imports == len(body) and not any(n.decorator_list for n in defined)
+    return [node.name for node in defined] if is_all else []
 
 
 def _normalize(tree: ast.Module) -> ast.Module:

@@ -37,6 +37,7 @@ from pytest_regen.pytest_plugin.names import (
     regenerate_command,
     repair_command,
     rerun_command,
+    template_writes,
 )
 from pytest_regen.pytest_plugin.providers import provider_of, turn_settings
 from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, forget
@@ -68,14 +69,14 @@ def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path
         target: the type, and what is wrong with it.
         cassette: where it would be recorded.
     """
-    by_template = choices_of(check.config).writes_types
+    by_template = template_writes(check, target.type_name, target.feedback)
     prompts = check.store.prompts_of(target.type_name)
     issues = check.result(target.type_name)
     errors = StoreView(check.store, check.ignored).correctable(target.type_name)
     found = (*errors, *target.feedback)
     pages = [page for page in pages_at_fault(found, len(prompts)) if found]
     asked = [prompt for prompt in prompts if prompt.page in pages]
-    following = heal_command(check.config, nodeid, cassette, check.store)
+    following = heal_command(check.config, nodeid, cassette, by_template=by_template)
     if is_edited(issues.errors):
         # As without the dry run: an edit is kept or dropped, not regenerated.
         pages, asked = [], []
@@ -170,7 +171,9 @@ class _Healing:
         target = self._next_target(self._failure) if self._rounds and self._failure else None
         if target is None or not is_chosen(self._unit(target), self._item.config):
             return None
-        is_template = isinstance(provider_of(self._item, of_types=True), TemplateProvider)
+        wrote = self._template_writes(target)
+        provider = provider_of(self._item, of_types=True, by_template=wrote)
+        is_template = isinstance(provider, TemplateProvider)
         is_asked = not is_template and self._is_fixable(target) and not self._is_too_old(target)
         return self._steps(target) if is_asked else None
 
@@ -198,6 +201,9 @@ class _Healing:
         return Asked(
             target.store, work.before.store.source_path.name, work, result, target.feedback, is_live
         )
+
+    def _template_writes(self, target: Target) -> bool:
+        return template_writes(self._check(target), target.type_name, target.feedback)
 
     def _next_target(self, failure: BaseException) -> Target | None:
         try:
@@ -257,7 +263,13 @@ class _Healing:
         calls = ItemCalls(
             item, target.type_name, lambda: forget(item.config, target.store), self._failure
         )
-        with turn_settings(item, _cassette(item, target), item.nodeid, of_types=True) as turns:
+        with turn_settings(
+            item,
+            _cassette(item, target),
+            item.nodeid,
+            of_types=True,
+            by_template=self._template_writes(target),
+        ) as turns:
             result = heal_type(
                 target.store,
                 target.type_name,

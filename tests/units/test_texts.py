@@ -1,0 +1,95 @@
+"""How two texts of a unit differ, in a few lines."""
+
+from pathlib import Path
+from textwrap import indent
+
+from unit_work import GERMAN, kinds_with, project, record, write_json
+
+from pytest_regen import Kind, Unit, regions
+from pytest_regen.units.place import open_units
+from pytest_regen.units.texts import difference
+
+LONG = "a number that goes on " * 12
+
+
+def shown(recorded: str, stands: str) -> list[str]:
+    """Return what is shown of two texts."""
+    return difference(("recorded", recorded), ("stands", stands))[1].splitlines()
+
+
+def test_one_line_is_shown_with_the_other() -> None:
+    """Both in quotes, below each other."""
+    assert shown("Ab {time}", "Ab um {time}") == [
+        'recorded: "Ab {time}"',
+        'stands:   "Ab um {time}"',
+    ]
+
+
+def test_a_long_line_is_cut_around_the_difference() -> None:
+    """Not before it, where both are alike."""
+    old, new = shown(f"{LONG}end", f"{LONG}End")
+
+    assert old.endswith('goes on end"')
+    assert new.endswith('goes on End"')
+    assert len(new) < 100
+
+
+def test_of_many_lines_those_that_differ_are_shown() -> None:
+    """As a diff without its context."""
+    assert shown("a\nb\nc\nd", "a\nb\nC\nd") == ["--- recorded", "+++ stands", "- c", "+ C"]
+
+
+def test_a_line_that_looks_like_a_head_is_a_line() -> None:
+    """SQL has comments with two dashes."""
+    assert shown("-- a\nb", "b")[2:] == ["- -- a"]
+
+
+def test_blanks_at_the_end_of_a_line_are_seen() -> None:
+    """Two lines that look alike explain nothing."""
+    assert shown("a\nb", "a\nb ")[2:] == ["- b", '+ "b "']
+
+
+def test_a_long_diff_is_counted() -> None:
+    """The rest is in the file."""
+    assert shown("\n".join("abcdefghi"), "x\n" * 9)[-1].endswith(" more lines")
+
+
+def test_the_line_of_drift_is_the_line_that_changed(tmp_path: Path) -> None:
+    """Not the first of the region."""
+    body = "digits = text.strip()\nif not digits:\n    return 0\nreturn int(digits)\n"
+    module = "def f(text):\n    # [REGEN:BEGIN f]\n{}    # [REGEN:END f]\n"
+    path = tmp_path / "f.py"
+
+    class Bodies(Kind):
+        """Blocks between markers."""
+
+        files = "f.py"
+        region = regions.Marked()
+        system = "s"
+
+        def prompt(self, unit: Unit) -> str:
+            """The order."""
+            return f"Write {unit.name}"
+
+    def write(text: str) -> None:
+        path.write_text(module.format(indent(text, "    ")), "utf-8")
+
+    write(body)
+    file = open_units(kinds_with(tmp_path, Bodies()), path)
+    record(file)
+    write(body.replace("int(digits)", "int(digits, 8)"))
+
+    (drift,) = file.open().issues("f")
+    assert (drift.code, drift.line) == ("DRIFT", 6)
+    assert drift.detail == (
+        "--- recorded\n+++ stands\n- return int(digits)\n+ return int(digits, 8)"
+    )
+
+
+def test_the_lines_of_a_json_string_are_one_line_of_the_file(tmp_path: Path) -> None:
+    """What changed is there, however many lines the text has."""
+    file = project(tmp_path, {**GERMAN, "mooring": "Hier\nanlegen"})
+    write_json(file.path, {**GERMAN, "mooring": "Hier\nfestmachen"})
+
+    (drift,) = file.open().issues("mooring")
+    assert drift.line == 3
