@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_regen.sources import assemble_cs
     from pytest_regen.stores import RegenStore, check_staleness
     from pytest_regen.testing import check_stateless_agent, fail
+    from pytest_regen.text import quote as quoted
     from pytest_regen.turns import (
         AnthropicProvider,
         Budget,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
         TurnRequest,
         generate_object_with_repair,
     )
-    from pytest_regen.units.kind import Kind, Unit, quoted
+    from pytest_regen.units.kind import Kind, Unit
     from pytest_regen.validation import (
         Issue,
         ValidationResult,

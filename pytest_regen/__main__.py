@@ -5,8 +5,6 @@ import os
 import signal
 from typing import Final, NoReturn
 
-__all__ = ["main"]
-
 _STOPPED: Final = 130
 
 

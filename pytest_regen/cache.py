@@ -23,8 +23,6 @@ from typing import Any, Final
 from pytest_regen.files import make_ignored_folder
 from pytest_regen.strict_json import json_bytes, strict_loads
 
-__all__ = ["VARIABLE", "Cache", "user_folder", "user_key", "user_secret"]
-
 VARIABLE: Final = "REGEN_CACHE_KEY"
 """The environment variable with a secret of one's own, for caches that machines share."""
 

@@ -4,8 +4,6 @@ import hashlib
 import json
 from typing import Any
 
-__all__ = ["canonical_hash", "canonical_json", "file_hash", "source_hash", "text_hash"]
-
 
 def canonical_json(value: Any) -> str:
     """Return ``value`` as compact JSON with sorted keys, not ASCII-escaped.

@@ -47,17 +47,6 @@ from pytest_regen.journal import Change, digest, encode_changes, read_changes
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = [
-    "LOCK_TIMEOUT",
-    "AtomicFiles",
-    "Contents",
-    "Trial",
-    "Undo",
-    "View",
-    "new_id",
-    "refuse_link",
-]
-
 Contents = Mapping[str, bytes | None]
 """What files are to hold, by names relative to the root with ``/``; ``None`` removes a file."""
 

@@ -6,8 +6,6 @@ from typing import Literal
 
 from pytest_regen.errors import MissingExtraError
 
-__all__ = ["Extra", "needs"]
-
 Extra = Literal[
     "anthropic",
     "litellm",

@@ -7,8 +7,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy"]
-
 
 def lazy(
     package: str, *, within: Callable[[], AbstractContextManager[object]] = nullcontext

@@ -15,20 +15,6 @@ from typing import Final, Literal
 from pytest_regen.modes import AnnotationPolicy
 from pytest_regen.text import flatten, plural
 
-__all__ = [
-    "MAX_ANNOTATIONS",
-    "MAX_SUMMARY",
-    "Annotation",
-    "annotation_lines",
-    "append_summary",
-    "code_span",
-    "details",
-    "repository_path",
-    "summary_file",
-    "table",
-    "wants_annotations",
-]
-
 MAX_ANNOTATIONS: Final = 10
 """Errors, and warnings, that GitHub shows of one step."""
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["Child", "Html", "document", "element", "isolate", "join"]
-
 _VOID = frozenset({"input", "link", "meta"})
 
 

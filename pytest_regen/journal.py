@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-__all__ = ["Change", "digest", "encode_changes", "read_changes"]
-
 
 def digest(data: bytes | None) -> str | None:
     """Return the SHA-256 of a content; ``None`` where there is no file."""

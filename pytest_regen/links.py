@@ -10,8 +10,6 @@ from functools import cache
 from typing import Final, Protocol
 from urllib.parse import quote
 
-__all__ = ["VARIABLE", "code_link", "codes_in", "docs_link", "link_codes", "shows_links"]
-
 VARIABLE: Final = "PYTEST_REGEN_DOCS_URL"
 """The environment variable that names the site of the documentation: an intranet's, a folder's."""
 

@@ -6,30 +6,6 @@ Imports nothing from the package and nothing heavy: the plugin offers them to ev
 import os
 from typing import Literal, get_args
 
-__all__ = [
-    "ANNOTATION_POLICIES",
-    "BEHAVIOUR_CODES",
-    "BEHAVIOUR_POLICIES",
-    "POLICIES",
-    "RECORD_MODES",
-    "SANDBOX_LEVELS",
-    "SERVICES",
-    "STALE_POLICIES",
-    "TABLE_PROVIDER",
-    "TEMPLATE",
-    "AnnotationPolicy",
-    "BehaviourPolicy",
-    "FindingPolicy",
-    "RecordMode",
-    "SandboxLevel",
-    "StalePolicy",
-    "effective_provider",
-    "is_ci",
-    "named_model",
-    "split_provider",
-    "stale_outcome",
-]
-
 RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
 """``none`` replays and sends nothing. ``once`` records where there is no file, else replays.
 ``new_episodes`` replays what is recorded and records the rest. ``all`` sends everything; what is

@@ -17,20 +17,6 @@ from urllib.parse import urlsplit
 
 from pytest_regen.errors import UsageError
 
-__all__ = [
-    "AllowedHosts",
-    "BlockedConnectionError",
-    "Guard",
-    "PassthroughOnly",
-    "UnresolvedNames",
-    "check_hosts",
-    "closed_network",
-    "host_of",
-    "is_loopback",
-    "is_named",
-]
-
-
 _HOST = re.compile(r"[\w*.:-]*[\w*]|::")
 _PORT = re.compile(r"[^:]+:\d+")
 

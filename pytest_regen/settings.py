@@ -28,14 +28,6 @@ from pytest_regen.settings_files import TABLE, find_table
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = [
-    "CassetteSettings",
-    "Price",
-    "Settings",
-    "read_settings",
-    "settings_of",
-]
-
 T = TypeVar("T", bound=str)
 
 _ALIASES = {"STRUCTURAL": "SYNTAX"}

@@ -9,8 +9,6 @@ from typing import Final
 
 from pytest_regen.files import JOURNAL
 
-__all__ = ["IR_FILE", "PAGES_FILE", "PROMPTS_FILE", "FoundStores", "find_stores", "is_store"]
-
 IR_FILE: Final = "ir.json"
 PROMPTS_FILE: Final = "prompts.json"
 PAGES_FILE: Final = "pages.json"

@@ -12,17 +12,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-__all__ = [
-    "ConstantError",
-    "DuplicateKeyError",
-    "HalfCharacterError",
-    "JsonDefectError",
-    "TooDeepError",
-    "json_bytes",
-    "json_or_none",
-    "strict_loads",
-]
-
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """Half a character, escaped; two of them may be one whole character."""
 

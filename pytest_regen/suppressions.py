@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["directive_in", "find_directives", "split_directive"]
-
 _DIRECTIVE: Final = re.compile(
     r"""(?ix)
     (?:

@@ -22,16 +22,6 @@ from pytest_regen.strict_json import strict_loads
 from pytest_regen.text import in_quotes, quote
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue
 
-__all__ = [
-    "Finding",
-    "fault_finding",
-    "findings_of_invalid",
-    "findings_of_valid",
-    "outside_finding",
-    "smallest",
-    "to_issue",
-]
-
 _MAX_VALUE: Final = 160
 _MAX_INSTANCE: Final = 320
 _MAX_REASON: Final = 300

@@ -31,8 +31,6 @@ from pytest_regen.validation.issues import Issue
 if TYPE_CHECKING:
     from pytest_regen.strategies import Instances, Violation
 
-__all__ = ["Behaviour", "Block", "Known", "Subject", "Verdict", "check"]
-
 FORMAT: Final = 3
 """Of what is kept about a type; raised when the same replies are judged differently."""
 

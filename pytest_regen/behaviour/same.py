@@ -26,8 +26,6 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.languages.runner import Traits
 
-__all__ = ["ABSENT", "Difference", "Step", "differences", "has_format", "prune"]
-
 
 class _Absent:
     """What stands for a property that is not there."""

@@ -28,19 +28,6 @@ from pytest_regen.credentials.search import ASSIGNED, scrub_text
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = [
-    "HeaderRules",
-    "at_origin",
-    "cookie_credentials",
-    "holds_credential",
-    "identifies_account",
-    "is_private_header",
-    "keep_request_headers",
-    "keep_response_headers",
-    "public_address",
-    "public_headers",
-]
-
 _REQUEST_HEADERS: Final = frozenset(
     {"accept", "anthropic-beta", "anthropic-version", "content-type"}
 )

@@ -14,22 +14,6 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import StreamedMessage, is_retried_status, sse_events, usage_of
 
-__all__ = [
-    "BROKEN_OFF",
-    "Headers",
-    "Interaction",
-    "StreamEnd",
-    "by_lower_name",
-    "has_body",
-    "keys_of",
-    "message_of",
-    "pieces_of",
-    "playable_headers",
-    "request_key",
-    "text_of_header",
-    "tokens_of",
-]
-
 
 def keys_of(method: str, uri: str, body: bytes | Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys a request may be stored under, the cheap one first.

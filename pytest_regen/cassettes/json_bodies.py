@@ -13,23 +13,6 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.strict_json import json_bytes, json_or_none
 
-__all__ = [
-    "LAYOUTS",
-    "JsonPath",
-    "Layout",
-    "SpreadJson",
-    "leaves",
-    "map_texts",
-    "member_path",
-    "parse_path",
-    "replace_at",
-    "restore_wire",
-    "rewrite_texts",
-    "spread_json",
-    "too_deep",
-]
-
-
 Layout = Literal["compact", "spaced"]
 """How the wire wrote what a file shows line by line: ``{"a":1,"b":2}`` or ``{"a": 1, "b": 2}``."""
 

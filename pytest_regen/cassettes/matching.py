@@ -22,9 +22,6 @@ from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import POLICIES, FindingPolicy
 from pytest_regen.strict_json import json_bytes, json_or_none
 
-__all__ = ["IGNORED", "DriftPolicy", "Matching", "Normalize", "RecordingIndex", "Scrub"]
-
-
 DriftPolicy = FindingPolicy
 """What happens to a request that differs from its recording: it fails; it is answered by the
 recording in its place and reported as drift; or it is answered silently, as in vcrpy."""

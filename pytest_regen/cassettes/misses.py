@@ -21,22 +21,6 @@ from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.network import host_of
 from pytest_regen.strict_json import json_or_none
 
-__all__ = [
-    "DiffFiles",
-    "Difference",
-    "Drift",
-    "MissedRequest",
-    "differences",
-    "distance",
-    "drift_between",
-    "drift_of",
-    "full_diff",
-    "miss",
-    "miss_causes",
-    "with_exemption",
-]
-
-
 _SHOWN = 60
 """How many characters of a value are shown."""
 

@@ -43,8 +43,6 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["WireExchange", "clean_body", "clean_exchange", "clean_interaction"]
-
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
 _SHORTEST_CREDENTIAL = 8

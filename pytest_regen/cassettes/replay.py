@@ -28,8 +28,6 @@ from pytest_regen.turns.wire import (
     status_failure,
 )
 
-__all__ = ["Player", "ReplayProvider", "replay_turn"]
-
 
 class Player:
     """Finds the recordings of one cassette by request.

@@ -25,8 +25,6 @@ from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, h
 from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
 from pytest_regen.turns.values import Reply
 
-__all__ = ["CassetteRun", "journal", "use_cassette"]
-
 
 class _NotRecordedError(Exception):
     """Nothing, or nothing more, was recorded for a turn, so it is to be sent."""

@@ -20,21 +20,6 @@ from pytest_regen.credentials.shapes import SECRET_SHAPES
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
-__all__ = [
-    "credentials_across_events",
-    "is_emulated",
-    "is_private_parameter",
-    "scrub_lines",
-    "scrub_literal",
-    "scrub_path",
-    "scrub_query",
-    "scrub_value",
-    "secrets_and_values_in",
-    "secrets_in",
-    "stable_origin",
-    "stable_uri",
-]
-
 _PRIVATE_PARAMETERS: Final = frozenset(
     {
         *("key", "keys", "token", "tokens", "secret", "password", "signature", "sig"),

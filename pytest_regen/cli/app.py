@@ -30,8 +30,6 @@ from pytest_regen.cli.output import (
 )
 from pytest_regen.errors import RegenError, UsageError
 
-__all__ = ["COMMANDS", "app", "emulator", "main"]
-
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "init": ("init", "Set a project up: settings, and the first types or functions."),
     "generate": ("generate", "Generate or update types of an API, or units of a file."),

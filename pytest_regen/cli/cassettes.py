@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_regen.cassettes.upkeep.convert import Conversion
     from pytest_regen.errors import RegenError
 
-__all__ = ["cassettes"]
-
 cassettes = typer.Typer(
     name="cassettes",
     help="Check, show and convert recordings.",

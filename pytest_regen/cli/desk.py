@@ -19,8 +19,6 @@ from pytest_regen.stores import is_store
 from pytest_regen.text import plural
 from pytest_regen.units.naming import node_id, unit_id
 
-__all__ = ["Desk", "answerers", "candidate_facts", "following", "stored_diff"]
-
 _NAMED: Final = 3
 """Pieces that the next command names; of more, it runs all tests."""
 

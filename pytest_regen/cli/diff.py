@@ -25,8 +25,6 @@ from pytest_regen.languages.base import Language
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import in_quotes, plural
 
-__all__ = ["changes_json", "diff", "show_changes"]
-
 
 def diff(
     old: Annotated[

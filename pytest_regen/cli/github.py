@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from pytest_regen.cassettes.upkeep.check import Finding
     from pytest_regen.cli.operations import StoreResults
 
-__all__ = [
-    "OutdatedUnits",
-    "tell_findings",
-    "tell_outdated_stores",
-    "tell_outdated_units",
-    "tell_validated",
-]
-
 Report = Mapping[str, Any]
 
 OutdatedUnits = tuple[list[tuple[str, str, str]], int]

@@ -22,7 +22,6 @@ from pytest_regen.cli.output import (
     is_terminal,
     next_step,
     say,
-    shorten,
     show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
@@ -32,6 +31,7 @@ from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.settings_files import load_toml
+from pytest_regen.text import shorten
 
 
 class CiChoice(StrEnum):

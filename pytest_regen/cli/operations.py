@@ -8,7 +8,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.cli.output import InOrder, describe_failure, fact, fail, hold_back, say, shorten
+from pytest_regen.cli.output import InOrder, describe_failure, fact, fail, hold_back, say
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.selection import (
     PLAIN_REQUEST,
@@ -29,10 +29,8 @@ from pytest_regen.errors import (
 )
 from pytest_regen.regeneration import GenerateResult, Sharing, generate_stores
 from pytest_regen.regeneration.costs import AskSize, Estimate
-from pytest_regen.text import plural
+from pytest_regen.text import plural, shorten
 from pytest_regen.turns.values import Usage
-
-__all__ = ["StoreResults", "StoreSummary", "StoreWork", "show_sum"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextI
 
 import typer
 
-from pytest_regen.text import plural, shorten, visible
+from pytest_regen.text import plural, visible
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -29,56 +29,6 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.values import HealResult
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue, ValidationResult
-
-
-__all__ = [
-    "DROPS_EDIT",
-    "KEEPS_EDIT",
-    "Advice",
-    "AsJson",
-    "Attempts",
-    "BudgetTokens",
-    "CassetteOption",
-    "DryRun",
-    "EngineChoice",
-    "EngineOption",
-    "InOrder",
-    "Jobs",
-    "KeepPending",
-    "ModelOption",
-    "ProviderName",
-    "RecordChoice",
-    "RecordOption",
-    "UnitNames",
-    "answer_on_stdout",
-    "choose",
-    "confirm",
-    "console",
-    "describe_failure",
-    "emit_json",
-    "emit_text",
-    "fact",
-    "fail",
-    "forget_said",
-    "hold_back",
-    "is_terminal",
-    "money_json",
-    "next_step",
-    "said_next",
-    "say",
-    "shorten",
-    "show_diff",
-    "show_edit",
-    "show_errors",
-    "show_failures",
-    "show_issues",
-    "show_issues_by_type",
-    "show_pending",
-    "show_prompt_faults",
-    "show_stopped",
-    "stdout_for_json",
-    "usage_line",
-]
 
 
 _DIFF_LINES = 200

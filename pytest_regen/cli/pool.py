@@ -19,8 +19,6 @@ from typing import Any, Final, Generic, TypeVar
 from pytest_regen.cli.output import hold_back, say
 from pytest_regen.errors import RegenError, WorkerError
 
-__all__ = ["map_in_order"]
-
 _AHEAD: Final = 4
 """Tasks per process that are handed out or done before the first of them is told of."""
 

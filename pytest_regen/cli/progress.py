@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.costs import PriceOf
     from pytest_regen.regeneration.values import Progress
 
-__all__ = ["RunProgress", "progress_line_of"]
-
 _FIRST_PAGES: Final = 20
 """Pages that are told one by one where lines are plain; a larger run is told in shares."""
 

@@ -37,7 +37,6 @@ from pytest_regen.cli.output import (
     money_json,
     next_step,
     say,
-    shorten,
     show_diff,
     show_failures,
     show_issues,
@@ -71,7 +70,7 @@ from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.regenerate import heal_steps, regenerate_steps
 from pytest_regen.regeneration.store_place import StoreView, keeps_template, model_for
 from pytest_regen.stores import RegenStore, is_store
-from pytest_regen.text import plural
+from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
 from pytest_regen.validation import stale_types
 from pytest_regen.validation.issues import Ignore
@@ -79,8 +78,6 @@ from pytest_regen.validation.stores import from_errors_command
 
 if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
-
-__all__ = ["regenerate"]
 
 
 def regenerate(

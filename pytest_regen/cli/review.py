@@ -26,8 +26,6 @@ from pytest_regen.regeneration.pending import Candidate
 from pytest_regen.text import plural
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["review"]
-
 
 class _Desk(TyperGroup):
     """Takes what is no command for the arguments of the review itself."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.review import Look
     from pytest_regen.validation.issues import Issue
 
-__all__ = ["review_each"]
-
 Decision = Literal["a", "r", "s", "A", "R", "d", "q"]
 
 _KEYS: Final[dict[Decision, str]] = {

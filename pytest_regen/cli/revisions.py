@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from pytest_regen.errors import UsageError
 
-__all__ = ["at_revision"]
-
 _DESCRIPTIONS: Final = (".json", ".yaml", ".yml")
 _FILE_MODES: Final = frozenset({"100644", "100755"})
 """Plain files; links and other repositories are not followed."""

@@ -12,19 +12,6 @@ from pytest_regen.documents import Components, Document, Operation, Part, Reques
 from pytest_regen.errors import UsageError
 from pytest_regen.text import plural
 
-__all__ = [
-    "NO_ANSWER",
-    "NO_REQUEST",
-    "PLAIN_REQUEST",
-    "PLAIN_VALUES",
-    "UNREADABLE",
-    "PartSelection",
-    "Skipped",
-    "select_operations",
-    "select_parts",
-]
-
-
 NO_ANSWER: Final = "without a successful JSON response"
 NO_REQUEST: Final = "without a JSON request"
 PLAIN_VALUES: Final = "answered with plain values, which need no type"

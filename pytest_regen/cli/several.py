@@ -12,8 +12,6 @@ from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.text import plural
 from pytest_regen.turns.values import Usage
 
-__all__ = ["Outcome", "Task", "run_tasks"]
-
 Emit = Callable[[Any], None]
 """Takes what a command says of one place as JSON."""
 

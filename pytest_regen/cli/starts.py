@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pytest_regen.cli.operations import StoreWork
-from pytest_regen.cli.output import fact, shorten
+from pytest_regen.cli.output import fact
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartSelection
 from pytest_regen.cli.turns import TurnOptions
@@ -31,7 +31,7 @@ from pytest_regen.modes import TEMPLATE
 from pytest_regen.regeneration import GenerateResult, generate_store
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.strict_json import json_or_none
-from pytest_regen.text import join_names, plural
+from pytest_regen.text import join_names, plural, shorten
 from pytest_regen.units.naming import command
 from pytest_regen.validation.stores import stale_types, update_command
 

@@ -37,8 +37,6 @@ from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.stores import Origin
 
-__all__ = ["status"]
-
 _FIRST: Final = ("KIND_ERROR", "CONFLICT", "LEDGER", "DRIFT", "MISSING_UNIT")
 """Codes that say more of a unit than any other that it has."""
 

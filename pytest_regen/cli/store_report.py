@@ -10,7 +10,6 @@ from pytest_regen.cli.output import (
     fact,
     next_step,
     say,
-    shorten,
     show_failures,
     show_issues,
     show_prompt_faults,
@@ -22,18 +21,8 @@ from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import GenerateResult
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.stores import RegenStore
-from pytest_regen.text import plural
+from pytest_regen.text import plural, shorten
 from pytest_regen.validation.stores import from_errors_command
-
-__all__ = [
-    "check_json",
-    "exit_code_of",
-    "plan_json",
-    "result_json",
-    "show_check",
-    "show_plan",
-    "show_result",
-]
 
 
 def exit_code_of(result: GenerateResult) -> int:

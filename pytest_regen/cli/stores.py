@@ -52,9 +52,6 @@ from pytest_regen.validation.stores import (
 if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
 
-__all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "tell_unmarked", "validate"]
-
-
 ResultsByStore = dict[str, ValidationResult]
 
 

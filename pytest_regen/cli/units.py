@@ -28,7 +28,6 @@ from pytest_regen.cli.output import (
     money_json,
     next_step,
     say,
-    shorten,
     show_diff,
     show_errors,
     show_failures,
@@ -44,7 +43,7 @@ from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import TurnSettings, fixable
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.text import plural
+from pytest_regen.text import plural, shorten
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.units.asking import (
     UnitsResult,
@@ -76,25 +75,6 @@ from pytest_regen.units.work import (
     unit_history,
 )
 from pytest_regen.validation.issues import Issue, ValidationResult
-
-__all__ = [
-    "adopt_file",
-    "enclose_in_file",
-    "forget",
-    "generate_file",
-    "generate_files",
-    "history_of_file",
-    "plan_regeneration",
-    "rebuild_file",
-    "record_units",
-    "refuse_types",
-    "refuse_unknown_units",
-    "regenerate_file",
-    "regenerate_task",
-    "restore_in_file",
-    "show_unit_issues",
-    "validate_files",
-]
 
 
 def refuse_types(file: UnitFile, **options: object) -> None:

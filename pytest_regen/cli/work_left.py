@@ -26,8 +26,6 @@ from pytest_regen.validation.stores import (
 if TYPE_CHECKING:
     from pytest_regen.regeneration.document_stores import DocumentStores
 
-__all__ = ["WorkLeft"]
-
 _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROMPT", "UNFIXABLE"})
 """Codes of what asking does not mend; ``validate`` says of each what does."""
 

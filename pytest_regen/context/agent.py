@@ -25,9 +25,6 @@ from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.structured import Parsed, object_steps, parse_json_with_schema
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
-__all__ = ["ClarifyingAgent", "prompt_of", "read_reply"]
-
-
 _Fault = tuple[tuple[int | str, ...], str, str]
 """Where, of what type, and why."""
 

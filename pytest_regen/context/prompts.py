@@ -23,22 +23,6 @@ from pytest_regen.context.values import (
     Scope,
 )
 
-__all__ = [
-    "ALL_SKIPPED",
-    "CLOSING",
-    "HEADINGS",
-    "LEVEL_SCOPES",
-    "SCOPE_EXAMPLES",
-    "SCOPE_RULES",
-    "SUBJECT_LINE_PROMPT",
-    "location_scope_rules",
-    "render_context",
-    "render_description",
-    "render_legacy",
-    "scope_problem",
-]
-
-
 SCOPE_RULES: Final[Mapping[LocationLevel, tuple[str, ...]]] = {
     "city": (
         "local government: city council, mayor, local agencies",

@@ -19,36 +19,6 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-__all__ = [
-    "BLANK_CHARACTERS",
-    "MAX_ANSWER",
-    "MAX_ID",
-    "MAX_LABEL",
-    "MAX_OPTIONS",
-    "MAX_QUESTION",
-    "MAX_SUGGESTIONS",
-    "MIN_OPTIONS",
-    "Answer",
-    "AsTuple",
-    "ChoiceAnswer",
-    "ClarificationQuestion",
-    "Id",
-    "Label",
-    "LocationLevel",
-    "Option",
-    "PlaceAnswer",
-    "QuestionType",
-    "TextAnswer",
-    "Value",
-    "as_data",
-    "is_blank",
-    "is_empty",
-    "not_blank",
-    "problem",
-    "trim",
-]
-
-
 BLANK_CHARACTERS: Final = frozenset(
     {
         *map(chr, range(0x21)),  # controls and the space

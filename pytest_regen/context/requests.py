@@ -18,14 +18,6 @@ from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, Value,
 from pytest_regen.context.values import MAX_DESCRIPTION, MAX_QUESTIONS, ConversationContext
 from pytest_regen.errors import InvalidContextError
 
-__all__ = [
-    "ClarificationRequest",
-    "list_problems",
-    "parse_context",
-    "parse_request",
-    "place_name",
-]
-
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_NAME: Final = 64
 _LONGEST_REASON: Final = 300

@@ -22,8 +22,6 @@ from pytest_regen.errors import (
     UsageError,
 )
 
-__all__ = ["Seal", "SealPolicy", "Sealer", "SpentSeals", "require_seal"]
-
 _SALT: Final = "pytest-regen.context"
 _SHORTEST_KEY: Final = 32
 _FEWEST: Final = 6

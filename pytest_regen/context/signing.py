@@ -8,8 +8,6 @@ from pytest_regen.extras import needs
 with needs("server", "seals"):
     from itsdangerous import BadSignature, TimestampSigner
 
-__all__ = ["Signer"]
-
 
 class Signer(TimestampSigner):
     """Signs text with HMAC-SHA256 and a key derived from a secret.

@@ -36,30 +36,6 @@ from pytest_regen.context.questions import (
     trim,
 )
 
-__all__ = [
-    "CONFIDENT",
-    "DELIMITER",
-    "MAX_DESCRIPTION",
-    "MAX_QUESTIONS",
-    "MAX_REASONING",
-    "SCHEMA_VERSION",
-    "Ask",
-    "ClarificationAnswers",
-    "ConversationContext",
-    "Dimension",
-    "Generate",
-    "InferredContext",
-    "Scope",
-    "TargetType",
-    "TurnResult",
-    "answer_problem",
-    "expand_answers",
-    "least_confident_dimensions",
-    "meets_confidence_threshold",
-    "overall_confidence",
-]
-
-
 DELIMITER: Final = "|||"
 """Between the parts of a multiple choice that was sent as one string."""
 

@@ -13,17 +13,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote_plus, unquote_to_bytes
 
-__all__ = [
-    "EncodedPart",
-    "UnescapedText",
-    "encoded_parts",
-    "letters_in",
-    "runs",
-    "shade_table",
-    "unescape",
-]
-
-
 Holds = Callable[[str], bool]
 """Returns whether a text holds something to replace."""
 

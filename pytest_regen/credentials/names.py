@@ -10,21 +10,6 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-__all__ = [
-    "PASSWORDS",
-    "changes_often",
-    "is_harmless_name",
-    "is_mixed",
-    "is_one_time_code",
-    "is_password_of",
-    "is_path",
-    "is_placeholder",
-    "is_private_name",
-    "is_uuid",
-    "looks_random",
-]
-
-
 PASSWORDS: Final = (
     *("password", "passwd", "passphrase", "passcode", "pwd"),
     # In other languages, as in names of fields: with and without accents.

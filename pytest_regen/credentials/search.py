@@ -20,9 +20,6 @@ from pytest_regen.credentials.names import (
 )
 from pytest_regen.credentials.shapes import SECRET_SHAPES, SecretShape
 
-__all__ = ["ASSIGNED", "find_secrets", "scrub_text", "secrets_with_values"]
-
-
 ASSIGNED: Final = "assigned-secret"
 """The kind of random values without a shape of their own, found after ``key=``."""
 

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-__all__ = ["SECRET_SHAPES", "SecretShape"]
-
-
 _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"
 """At the start, or after something other than a letter or digit, even percent-encoded."""
 _END = r"(?![A-Za-z0-9])"

@@ -35,8 +35,6 @@ from pytest_regen.documents.schemas import Schemas
 from pytest_regen.documents.settling import Found, settle, tag_names
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
 
-__all__ = ["IRBuild", "build_ir", "rebuild_ir"]
-
 _PARAMETER: Final = re.compile(r"\{([^{}]+)\}")
 
 

@@ -29,8 +29,6 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.text import quote
 
-__all__ = ["Change", "Direction", "Effect", "compare_types", "direction_of"]
-
 Direction = Literal["response", "request"]
 """Who is asked for: the reader of a response, or the writer of a request."""
 

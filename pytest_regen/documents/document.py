@@ -15,9 +15,6 @@ from pytest_regen.documents.schemas import Schemas
 from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
 from pytest_regen.text import plural
 
-__all__ = ["Document", "Operation", "SubtypeMap", "Subtypes", "read_document"]
-
-
 _HOMES: Final = (("components", "schemas"), ("definitions",), ("$defs",))
 """Where a document keeps its named schemas: OpenAPI, Swagger, JSON Schema."""
 _PLAIN: Final = "JSON Schema"

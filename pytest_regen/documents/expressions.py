@@ -40,8 +40,6 @@ from pytest_regen.documents.unions import (
 )
 from pytest_regen.text import join_names
 
-__all__ = ["Expressions", "FieldType", "text_in"]
-
 _MAX_LEVELS: Final = 40
 """Arrays and maps inside one another that are followed."""
 _MAX_PLACE: Final = 200

@@ -12,31 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.files import store_slug
 
-__all__ = [
-    "FORMAT",
-    "IR",
-    "REQUEST",
-    "SCHEMAS",
-    "ArrayOf",
-    "DocumentRef",
-    "Endpoint",
-    "EnumValue",
-    "FieldIR",
-    "MapOf",
-    "Ref",
-    "Review",
-    "Scalar",
-    "ScalarKind",
-    "TypeExpr",
-    "TypeIR",
-    "UnionOf",
-    "ir_hash",
-    "referenced_names",
-    "show_expression",
-    "type_hash",
-    "usual_format",
-]
-
 FORMAT = 1
 """How this release reads a document and words a prompt. Raised with every change that makes
 another IR of a document that is still the same: a store of another number is not stale for that."""

@@ -9,8 +9,6 @@ from typing import Final, Protocol
 
 from pytest_regen.documents.places import Pointer
 
-__all__ = ["MAX_TITLE_WORDS", "NamingRules", "give_names", "home_name", "singular", "words"]
-
 _MAX_LENGTH: Final = 80
 """Characters of a schema name; a longer one is cut and told apart by a hash."""
 MAX_TITLE_WORDS: Final = 3

@@ -16,8 +16,6 @@ from pytest_regen.errors import (
 )
 from pytest_regen.text import join_names
 
-__all__ = ["Components", "Part", "Request", "endpoint_of", "find_part", "find_schemas", "part_of"]
-
 _MOST_NEAR: Final = 5
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Defect", "DefectLog", "DefectSeverity", "JsonNode", "Pointer", "pointer_segments"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pointer:

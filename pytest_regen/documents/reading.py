@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from referencing import Resource
 
 
-__all__ = [
-    "MAX_ALIASED_VALUES",
-    "MAX_DEPTH",
-    "BrokenReference",
-    "LoadedFile",
-    "References",
-    "load_file",
-]
-
-
 MAX_DEPTH: Final = 200
 """Levels of nesting a file may have; hand-written descriptions stay below 40."""
 MAX_ALIASED_VALUES: Final = 1_000_000

@@ -23,8 +23,6 @@ from pytest_regen.documents.shapes import (
     with_options,
 )
 
-__all__ = ["MAX_OPTIONS", "CoreSchema", "Schemas", "allows_null"]
-
 _MAX_COMPOSITION: Final = 40
 """Levels of ``allOf`` and ``oneOf`` inside one another that are read in one go."""
 _MAX_CYCLE: Final = 60

@@ -16,8 +16,6 @@ from pytest_regen.documents.ir import (
     referenced_names,
 )
 
-__all__ = ["Found", "Tags", "settle", "tag_names"]
-
 Tags = Mapping[str, Mapping[str, Iterable[str]]]
 """By place of a type: properties, and the values that stand for the type by a mapping."""
 

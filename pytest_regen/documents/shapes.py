@@ -6,26 +6,6 @@ from typing import Any, Final, Literal
 
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 
-__all__ = [
-    "ANYTHING",
-    "NOTHING",
-    "Makeup",
-    "SchemaKind",
-    "Shape",
-    "Variant",
-    "as_one_schema",
-    "has_options",
-    "join",
-    "kind_of",
-    "live_branches",
-    "makeup",
-    "meet",
-    "own_shape",
-    "types_of",
-    "with_options",
-]
-
-
 SchemaKind = Literal["object", "enum", "map", "array", "scalar", "union", "any", "nothing"]
 
 Makeup = tuple[str, frozenset[Any]]

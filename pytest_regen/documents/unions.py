@@ -15,17 +15,6 @@ from pytest_regen.documents.ir import (
 from pytest_regen.documents.schemas import CoreSchema
 from pytest_regen.documents.shapes import SchemaKind, Shape, types_of
 
-__all__ = [
-    "ANY",
-    "NUMBER_FORMATS",
-    "is_whole",
-    "narrowed_values",
-    "one_of",
-    "only_value",
-    "size_of",
-    "type_order",
-]
-
 ANY: Final = Scalar(kind="any")
 NUMBER_FORMATS: Final = frozenset({"int32", "int64", "float", "double", "decimal"})
 

@@ -29,8 +29,6 @@ from pytest_regen.strict_json import TooDeepError, strict_loads
 from pytest_regen.turns.models import find_model
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "MessagesApi", "key_of", "public_headers"]
-
 _VERSIONS = ("2023-06-01", "2026-10-21")
 MAX_BYTES = 32 * 1024 * 1024
 MAX_BATCH_BYTES = 256 * 1024 * 1024

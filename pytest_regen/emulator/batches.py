@@ -13,9 +13,6 @@ from pytest_regen.emulator.messages import derived_id
 from pytest_regen.emulator.values import ApiError, BatchStep, dump
 from pytest_regen.turns.models import MODELS, Model, find_model
 
-__all__ = ["Batches", "ExpiredError", "model_info", "model_list", "page_of"]
-
-
 _DEFAULT_LIMIT = 20
 _MAX_LIMIT = 1_000
 _LIMIT = re.compile("[0-9]{1,9}")

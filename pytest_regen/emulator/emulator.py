@@ -27,8 +27,6 @@ from pytest_regen.emulator.values import (
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["Emulator", "serve"]
-
 
 class Emulator:
     """An emulated Messages API; a context manager, or ``start`` and ``stop``.

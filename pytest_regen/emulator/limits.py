@@ -12,8 +12,6 @@ from pytest_regen.emulator.values import ApiError
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.models import Model
 
-__all__ = ["Clock", "Limiter", "RateLimits"]
-
 
 class Clock:
     """Seconds since the epoch; follows the system's clock until it is set.

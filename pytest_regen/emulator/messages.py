@@ -12,19 +12,6 @@ from pytest_regen.emulator.values import EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = [
-    "TEXT_DELTA",
-    "ApiCall",
-    "EmulatedTurn",
-    "derived_id",
-    "event",
-    "events_of",
-    "message_of",
-    "signature",
-    "split_text",
-    "thinking_is_on",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:

@@ -9,28 +9,6 @@ from typing import Any, Protocol
 from pytest_regen.canonical import canonical_hash, canonical_json
 from pytest_regen.turns.models import Model
 
-__all__ = [
-    "FORMAT_OVERHEAD",
-    "TOOLS_OVERHEAD",
-    "TRAILING",
-    "WINDOW",
-    "CacheUse",
-    "CachedBlock",
-    "Prompt",
-    "PromptBlock",
-    "PromptCache",
-    "PromptHistory",
-    "PromptPlace",
-    "bare",
-    "block_tokens",
-    "fit",
-    "places",
-    "prompt_of",
-    "text_tokens",
-    "web_search",
-]
-
-
 TRAILING = 3
 """Tokens after the last block of every request; never read from or written to the cache."""
 TOOLS_OVERHEAD = 300

@@ -20,9 +20,6 @@ from pytest_regen.emulator.schemas import check_schemas
 from pytest_regen.emulator.values import ApiError
 from pytest_regen.turns.models import Model, find_model
 
-__all__ = ["check_request", "check_shape"]
-
-
 _MAX_MESSAGES = 100_000
 
 

@@ -9,16 +9,6 @@ from pytest_regen.emulator.prompt import PromptPlace, automatic_place, places, t
 from pytest_regen.emulator.values import ApiError
 from pytest_regen.turns.models import MODELS, Model
 
-__all__ = [
-    "check_breakpoints",
-    "check_content",
-    "check_signatures",
-    "check_tool_choice",
-    "check_tool_results",
-    "check_tools",
-]
-
-
 _KINDS = {
     "text": ("text",),
     "image": ("source",),

@@ -8,8 +8,6 @@ from typing import Any
 from pytest_regen.emulator.values import ApiError, EmulatedReply
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["check_answer", "check_schemas", "mismatch"]
-
 _MAX_OPTIONAL = 24
 _MAX_UNIONS = 16
 _FORMATS = {

@@ -28,9 +28,6 @@ from pytest_regen.emulator.values import (
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["Match", "Rule", "Script", "Step", "load_script"]
-
-
 Count = Literal["rule", "request"]
 
 

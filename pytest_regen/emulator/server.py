@@ -12,9 +12,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.emulator.values import HttpRequest, HttpResponse
 
-__all__ = ["HOST", "BadRequestError", "LoopbackServer", "read_body"]
-
-
 _NUMBER = re.compile(r"[0-9]+")
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,15}")
 _LINE = 8_192

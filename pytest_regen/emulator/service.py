@@ -28,17 +28,6 @@ from pytest_regen.emulator.values import (
 from pytest_regen.turns.models import Model
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = [
-    "MessageService",
-    "count_tokens",
-    "drop_connection",
-    "fault_error",
-    "fault_headers",
-    "status_fault",
-    "stop_early",
-]
-
-
 _MESSAGES = {
     401: "invalid x-api-key",
     413: "Request exceeds the maximum size",

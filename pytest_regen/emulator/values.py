@@ -7,26 +7,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Literal
 
-__all__ = [
-    "ApiError",
-    "BatchStep",
-    "EmulatedReply",
-    "End",
-    "Fault",
-    "FaultKind",
-    "HttpRequest",
-    "HttpResponse",
-    "Part",
-    "ReceivedRequest",
-    "Responder",
-    "ResponderResult",
-    "ToolUse",
-    "dump",
-    "error_response",
-    "json_response",
-]
-
-
 _ERRORS = range(400, 600)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 

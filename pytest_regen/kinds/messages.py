@@ -12,22 +12,6 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Final
 
-__all__ = [
-    "FORMATS",
-    "IcuError",
-    "IcuMessage",
-    "format_problem",
-    "icu_doubt",
-    "icu_problem",
-    "is_icu",
-    "phrases",
-    "placeholder_problem",
-    "read_icu",
-    "tag_doubt",
-    "tag_problem",
-    "words",
-]
-
 _NAMED: Final = re.compile(
     r"\$t\([^()\n]*\)"  # i18next: another text
     r"|\{\{[^{}\n]*\}\}|\{\s*[\w.$@-]+(?:\[[\w.]+\])*(?:![rsa])?(?::[^{}\n]*)?\s*\}"

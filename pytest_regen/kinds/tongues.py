@@ -5,8 +5,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["is_one_more", "is_tag", "language_of", "name_of", "needed_plurals", "plurals_of"]
-
 _TAG: Final = re.compile(
     r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}|valencia))*(?:@[a-z]+)?"
 )

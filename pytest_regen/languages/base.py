@@ -11,30 +11,6 @@ from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
 
-__all__ = [
-    "AbsenceFault",
-    "Attribute",
-    "Comment",
-    "Converter",
-    "Declaration",
-    "HeaderLine",
-    "Language",
-    "Member",
-    "Nouns",
-    "PageFault",
-    "RuleSource",
-    "RuleSubject",
-    "SourceFacts",
-    "StitchedType",
-    "Syntax",
-    "SyntaxFault",
-    "TypeRef",
-    "Wording",
-    "describe_absence",
-    "with_article",
-]
-
-
 # --- what a source declares ----------------------------------------------------------------------
 
 

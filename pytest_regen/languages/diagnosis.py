@@ -11,26 +11,11 @@ from functools import lru_cache
 from time import thread_time
 from typing import Final, NamedTuple
 
-from pytest_regen.languages.base import SyntaxFault
-from pytest_regen.languages.trees import Grammar, Node, Tree
-from pytest_regen.text import in_quotes
+from tree_sitter import Node, Tree
 
-__all__ = [
-    "Change",
-    "Cut",
-    "Diagnosis",
-    "Doctor",
-    "Place",
-    "SlipRepair",
-    "first_on_line",
-    "innermost_errors",
-    "insertion",
-    "insertions",
-    "line_removals",
-    "quotes",
-    "removals",
-    "rows_of",
-]
+from pytest_regen.languages.base import SyntaxFault
+from pytest_regen.languages.trees import Grammar
+from pytest_regen.text import in_quotes
 
 _BYTES_TO_SPEND: Final = 3_000_000
 """How much text is parsed, at most, to explain one illegal source: about a second's worth."""

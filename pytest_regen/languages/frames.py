@@ -10,8 +10,6 @@ from typing import Any
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["Frame", "collect_answers", "make_work", "read_frame", "read_replies"]
-
 Frame = Mapping[str, Any]
 """What one line says."""
 

@@ -5,19 +5,6 @@ from dataclasses import dataclass, replace
 
 from pytest_regen.languages.base import PageFault, StitchedType
 
-__all__ = [
-    "Line",
-    "TextEdit",
-    "as_type",
-    "cut",
-    "is_blank",
-    "join_lines",
-    "line_start",
-    "plain_page",
-    "reindent",
-    "trim",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-__all__ = ["shorten", "split_words", "unescape", "word_set"]
-
 _WORD: Final = re.compile(
     r"[A-Z]{2,}s(?![a-z])"  # the URLs of URLsSeen
     r"|[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader

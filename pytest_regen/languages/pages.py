@@ -4,22 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.errors import SourceError
 from pytest_regen.languages.lines import TextEdit, cut, trim
-from pytest_regen.languages.trees import Node, walk
-
-__all__ = [
-    "DELIMITER_LINE",
-    "Units",
-    "cannot_split",
-    "delimiters",
-    "first_members",
-    "illegal_bytes",
-    "indent_at",
-    "outside",
-    "spans",
-    "text_of_lines",
-]
+from pytest_regen.languages.trees import walk
 
 Units = Sequence[Sequence[str | int]]
 """For each page, the JSON names or enum values it asks for."""

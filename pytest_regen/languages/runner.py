@@ -12,8 +12,6 @@ from typing import Protocol
 
 from pytest_regen.documents.ir import TypeIR
 
-__all__ = ["Answers", "Question", "Reply", "RunFault", "Runner", "Traits"]
-
 
 @dataclass(frozen=True, slots=True)
 class Traits:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
+from tree_sitter import Node
+
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.base import Declaration, Member
-from pytest_regen.languages.trees import Node, text_of, walk
+from pytest_regen.languages.trees import text_of, walk
 from pytest_regen.suppressions import directive_in
 from pytest_regen.validation.issues import Weakness
-
-__all__ = ["AS_ASKED", "found_at", "members_of", "silenced"]
 
 AS_ASKED = "write the type as the request says, and nothing that lets more pass"
 """What to do about code that takes more than it should."""

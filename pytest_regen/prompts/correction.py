@@ -13,8 +13,6 @@ from pytest_regen.prompts.values import clip
 from pytest_regen.text import flatten, in_quotes, quote
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["MAX_CORRECTIONS", "correction_block", "list_corrections", "with_correction"]
-
 MAX_CORRECTIONS: Final = 25
 """Entries of one block; a page with more has one cause, not many."""
 

@@ -24,20 +24,6 @@ from pytest_regen.prompts.values import PromptEntry, clip
 from pytest_regen.text import quote
 from pytest_regen.turns.values import estimate_tokens
 
-__all__ = [
-    "HARD_LIMIT",
-    "TARGET_INPUT_TOKENS",
-    "TARGET_OUTPUT_TOKENS",
-    "Plan",
-    "UnitLine",
-    "page_content_hash",
-    "plan_from_entries",
-    "plan_pages",
-    "unit_lines",
-    "value_kind",
-]
-
-
 _MAX_DESCRIPTION: Final = 600
 _MAX_CONSTRAINTS: Final = 500
 _MAX_LABEL: Final = 200

@@ -15,14 +15,6 @@ from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, clip, 
 from pytest_regen.text import quote
 from pytest_regen.turns.values import estimate_tokens
 
-__all__ = [
-    "build_prompts",
-    "estimated_input_tokens",
-    "estimated_output_tokens",
-    "is_shared",
-    "system_prompt",
-]
-
 _TOKENS_PER_UNIT: Final = 70
 """What one field or enum value costs in output."""
 

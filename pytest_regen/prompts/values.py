@@ -6,8 +6,6 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pytest_regen.canonical import canonical_hash
 
-__all__ = ["OutputMode", "PageKey", "PromptEntry", "clip", "output_mode"]
-
 OutputMode = Literal["full_class", "class_only", "fields_only", "enum_only", "enum_values_only"]
 
 

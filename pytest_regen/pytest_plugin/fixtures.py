@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.stores import StoreOpener
     from pytest_regen.turns.values import Provider
 
-__all__ = [
-    "anthropic_emulator",
-    "cassette",
-    "cassette_config",
-    "clarification_flow",
-    "generator_session",
-    "recheck_marks",
-    "regen_provider",
-    "regen_store",
-    "scenario_session",
-    "setup_with_marked_fixtures",
-]
-
 
 @pytest.fixture
 def regen_store(request: pytest.FixtureRequest) -> "StoreOpener":

@@ -8,8 +8,6 @@ import pytest
 
 from pytest_regen.links import code_link, link_codes, shows_links
 
-__all__ = ["CodeLinks", "code_links"]
-
 Link = Callable[[str], str | None]
 
 

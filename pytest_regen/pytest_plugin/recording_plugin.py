@@ -12,19 +12,6 @@ import pytest
 
 from pytest_regen.modes import RECORD_MODES
 
-__all__ = [
-    "MARKERS",
-    "allowed_hosts",
-    "block_network",
-    "default_cassette_name",
-    "disable_recording",
-    "record_mode",
-    "vcr",
-    "vcr_cassette_dir",
-    "vcr_config",
-    "vcr_markers",
-]
-
 MARKERS = (
     "vcr(*cassettes, **config): record or replay the requests of the test with vcrpy.",
     "default_cassette(name): name of the test's cassette.",

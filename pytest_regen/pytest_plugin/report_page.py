@@ -19,9 +19,6 @@ from pytest_regen.pytest_plugin.report_boxes import (
 )
 from pytest_regen.text import plural, visible
 
-__all__ = ["page_of"]
-
-
 _STYLE: Final = Path(__file__).with_name("report_page.css")
 _KINDS: Final = {
     "types": "Types",

@@ -32,17 +32,6 @@ from pytest_regen.turns.structured import (
 )
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, Usage
 
-__all__ = [
-    "Conversation",
-    "GeneratorSessionMaker",
-    "ReplayableGeneratorSession",
-    "ReplayableScenarioSession",
-    "ReplayableSession",
-    "ScenarioSessionMaker",
-    "SessionMaker",
-]
-
-
 T = TypeVar("T")
 
 _WRONG: Final = "Your last answer was tested, and is wrong:"

@@ -13,32 +13,6 @@ if TYPE_CHECKING:
     from pytest_regen.cassettes.clients.vcr_run import VcrRun
 
 
-__all__ = [
-    "AHEAD",
-    "CALL_FAILED",
-    "CALL_PASSED",
-    "CASSETTE",
-    "OUR_MARKS",
-    "RECORDING_PLUGIN",
-    "RECORD_KEY",
-    "SESSION_MAKERS",
-    "VCR_PLUGINS",
-    "VCR_RUN",
-    "WorkAhead",
-    "drop_ledger",
-    "forget_sandbox",
-    "is_regen_item",
-    "is_regen_node",
-    "make_ledger",
-    "other_vcr_plugin",
-    "our_marks",
-    "raise_known_failure",
-    "scrubber_of",
-    "used_sandbox",
-    "uses_cassette",
-    "worker_ledger",
-]
-
 OUR_MARKS = frozenset({"cassette", "regen"})
 
 

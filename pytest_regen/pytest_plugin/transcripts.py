@@ -11,8 +11,8 @@ import pytest
 
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.pytest_plugin.stash import scrubber_of
-from pytest_regen.regeneration.values import Attempt, Feedback
-from pytest_regen.validation.issues import Issue
+from pytest_regen.regeneration.values import Attempt
+from pytest_regen.validation.issues import Feedback, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.sessions import Conversation

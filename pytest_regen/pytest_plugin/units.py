@@ -49,28 +49,6 @@ if TYPE_CHECKING:
 
     from pytest_regen.units.view import FileUnits
 
-__all__ = [
-    "DAMAGED",
-    "FileCheck",
-    "UnitFileNode",
-    "UnitItem",
-    "UnitSelection",
-    "WrongUnitError",
-    "describe_unit",
-    "first_unit",
-    "forget_units",
-    "ids_of",
-    "issues_json",
-    "kind_name",
-    "kinds_of",
-    "marked_units",
-    "notes_on_kinds",
-    "select_units",
-    "unit_nodes",
-    "units_of",
-    "waves_of",
-]
-
 DAMAGED = "file"
 """Name of the one item of a file whose units cannot be named."""
 

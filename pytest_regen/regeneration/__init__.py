@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from pytest_regen.regeneration.sharing import Sharing
     from pytest_regen.regeneration.values import (
-        Feedback,
         GenerateResult,
         HealResult,
         PartialRegenResult,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         StopReason,
         TurnSettings,
     )
+    from pytest_regen.validation.issues import Feedback
 else:
     __getattr__, __dir__ = lazy(__name__)
 

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pytest_regen.regeneration.values import Attempt, Feedback, HealResult, StopReason
+from pytest_regen.regeneration.values import Attempt, HealResult, StopReason
 from pytest_regen.text import flatten, plural
-from pytest_regen.validation.issues import WEAKENED, Issue
+from pytest_regen.validation.issues import WEAKENED, Feedback, Issue
 
 _STOPPED: Final[dict[StopReason, str]] = {
     "no_progress": "the same errors came back; asking again as before would not help",

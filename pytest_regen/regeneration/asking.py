@@ -32,22 +32,6 @@ from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provi
 if TYPE_CHECKING:
     from pytest_regen.turns.replies import ReplyJournal
 
-__all__ = [
-    "ENDS_ALL",
-    "FIRST_LIMIT",
-    "LARGER_LIMIT",
-    "Replies",
-    "Turns",
-    "answer_at_once",
-    "ask_model",
-    "ends_all",
-    "ends_the_run",
-    "meets_all",
-    "note_stored",
-    "read_answer",
-    "stop_reason_of",
-]
-
 FIRST_LIMIT = 8_192
 """Tokens a page may take at first; several times what the planner aims at."""
 

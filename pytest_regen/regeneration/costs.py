@@ -15,8 +15,6 @@ from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.turns.models import min_cacheable_tokens, tokens_for
 from pytest_regen.turns.values import Usage, estimate_tokens
 
-__all__ = ["AskSize", "Estimate", "PriceOf", "dollars", "page_size", "spent_on"]
-
 PriceOf = Callable[[Usage, str], Decimal | None]
 """Returns what usage of a model costs in US dollars; ``None`` where no price is known."""
 

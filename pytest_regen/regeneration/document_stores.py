@@ -15,8 +15,6 @@ from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural, shorten
 from pytest_regen.validation.stores import Origin, from_here, update_command
 
-__all__ = ["Absent", "DocumentStores"]
-
 _MOST_PLANNED: Final = 50
 """Operations without a store that are looked into: some answer with nothing that needs one."""
 

@@ -29,7 +29,6 @@ from pytest_regen.regeneration.values import (
     Answer,
     Ask,
     Attempt,
-    Feedback,
     HealResult,
     Mark,
     Progress,
@@ -37,7 +36,7 @@ from pytest_regen.regeneration.values import (
     StopReason,
     TurnSettings,
 )
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Feedback, Issue
 
 Check = Callable[[], Sequence[Feedback]]
 """Calls the asking test again and returns what it reports; nothing when it passes."""

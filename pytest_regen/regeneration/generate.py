@@ -34,7 +34,6 @@ from pytest_regen.regeneration.store_place import (
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
-    Feedback,
     GenerateResult,
     HealResult,
     Known,
@@ -50,10 +49,8 @@ from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, Usage, provider_reference
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Ignore
+from pytest_regen.validation.issues import Feedback, Ignore
 from pytest_regen.validation.stores import format_note, validate_pages
-
-__all__ = ["GenerateOptions", "generate_store", "generate_stores"]
 
 
 def generate_store(

@@ -22,16 +22,13 @@ from pytest_regen.regeneration.values import (
     Answer,
     Ask,
     FailedTest,
-    Feedback,
     Known,
     Pending,
     Rejected,
     TurnSettings,
 )
 from pytest_regen.turns.providers import TemplateProvider
-from pytest_regen.validation.issues import Issue
-
-__all__ = ["HeldPlace", "answers_of", "rejected_of"]
+from pytest_regen.validation.issues import Feedback, Issue
 
 _NOBODY: Final = TurnSettings(TemplateProvider())
 """Nothing is asked: requests are made for what they know of their pages."""

@@ -23,8 +23,6 @@ from pytest_regen.stores.strict_json import Node, as_json, parse_json
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["FOLDER", "Candidate", "Output", "PendingFolder", "Waiting", "moment"]
-
 FOLDER: Final = ".regen/pending"
 """From the root of a project."""
 

@@ -9,16 +9,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    Feedback,
-    Mark,
-    Rejected,
-    Score,
-    TurnSettings,
-)
-from pytest_regen.validation.issues import Issue
+from pytest_regen.regeneration.values import Answer, Ask, Mark, Rejected, Score, TurnSettings
+from pytest_regen.validation.issues import Feedback, Issue
 
 
 class View(Protocol):

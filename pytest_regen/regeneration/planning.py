@@ -43,9 +43,6 @@ from pytest_regen.stores import (
 )
 from pytest_regen.text import join_names, plural
 
-__all__ = ["StorePlan", "plan_store", "schema_markdown"]
-
-
 _MAX_SHOWN: Final = 5
 """Places of a broken document that an error shows."""
 

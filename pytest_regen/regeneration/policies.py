@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_regen.regeneration.places import View
-from pytest_regen.regeneration.values import Feedback, Mark
-from pytest_regen.validation.issues import WEAKENED, Issue, ValidationResult
+from pytest_regen.regeneration.values import Mark
+from pytest_regen.validation.issues import WEAKENED, Feedback, Issue, ValidationResult
 
 _UNFIXABLE_CODES = frozenset(
     {

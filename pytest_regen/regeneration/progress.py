@@ -14,8 +14,6 @@ from pytest_regen.regeneration.values import RunState
 from pytest_regen.text import plural
 from pytest_regen.turns.values import Usage
 
-__all__ = ["Pace", "duration", "final_line", "progress_line"]
-
 _WINDOW: Final = 60.0
 """Seconds that the pace is taken from."""
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 from pytest_regen.text import join_names, plural
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["SPELLING_ADVICE", "PromptFault", "prompt_faults"]
-
 SPELLING_ADVICE: Final = (
     "change the spelling that the prompts ask for: by the type or format in the API description, "
     "another --profile, or the language itself; then pytest-regen generate"

@@ -31,8 +31,6 @@ from pytest_regen.turns.values import Usage
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["AskQueue", "Batch", "Flow", "drive_flow", "drive_flows", "jobs_of"]
-
 R = TypeVar("R")
 
 Batch = Sequence[Ask]

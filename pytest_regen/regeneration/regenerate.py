@@ -12,32 +12,12 @@ from pytest_regen.regeneration.prompt_faults import prompt_faults
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.store_place import StorePlace, StoreView, find_obstacle
-from pytest_regen.regeneration.values import (
-    Feedback,
-    HealResult,
-    PartialRegenResult,
-    TurnSettings,
-)
+from pytest_regen.regeneration.values import HealResult, PartialRegenResult, TurnSettings
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Ignore, Issue, ValidationResult
-
-__all__ = [
-    "heal_steps",
-    "heal_store",
-    "heal_stores",
-    "heal_type",
-    "heal_type_steps",
-    "merge_results",
-    "partial_regenerate",
-    "regenerate_steps",
-    "result_of",
-    "summary_of",
-    "targets",
-    "write_summary",
-]
+from pytest_regen.validation.issues import Feedback, Ignore, Issue, ValidationResult
 
 
 def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's

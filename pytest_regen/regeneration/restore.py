@@ -27,16 +27,6 @@ from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
 from pytest_regen.validation.pieces import split
 
-__all__ = [
-    "RebuildResult",
-    "RestoredOutputs",
-    "adopt_edits",
-    "edited_types",
-    "rebuild_source",
-    "restore_outputs",
-]
-
-
 _UNKNOWN: Final = "unknown"
 """Stands for the hash of an IR that was not recorded; equal to no hash."""
 

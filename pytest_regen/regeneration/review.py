@@ -17,8 +17,6 @@ from pytest_regen.regeneration.policies import Change, Regenerate
 from pytest_regen.regeneration.values import Answer
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Look", "accept_candidate", "look_at", "reject_candidate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Look(Generic[V]):

@@ -12,8 +12,6 @@ from pytest_regen.regeneration.values import Known
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.stores.formats import HAND
 
-__all__ = ["Sharing"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Source:

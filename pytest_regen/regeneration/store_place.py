@@ -19,15 +19,7 @@ from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.policies import fixable, signature, without_marks
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    Feedback,
-    Mark,
-    Rejected,
-    Score,
-    TurnSettings,
-)
+from pytest_regen.regeneration.values import Answer, Ask, Mark, Rejected, Score, TurnSettings
 from pytest_regen.sources import (
     extract_code,
     extract_type_block,
@@ -35,8 +27,8 @@ from pytest_regen.sources import (
     remove_type_block,
     replace_type_block,
 )
+from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
-from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores.history import store_files
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.reply_text import join_text
@@ -45,6 +37,7 @@ from pytest_regen.validation.edits import broken_file
 from pytest_regen.validation.issues import (
     WEAKENED,
     Excerpt,
+    Feedback,
     Ignore,
     Issue,
     ValidationResult,
@@ -58,21 +51,6 @@ from pytest_regen.validation.stores import (
     validate_store,
     wants_behaviour,
 )
-
-__all__ = [
-    "LockedStore",
-    "StorePlace",
-    "StoreView",
-    "ask_for_page",
-    "find_obstacle",
-    "is_edited",
-    "keeps_template",
-    "model_for",
-    "results_that_count",
-    "with_pages",
-    "without_types",
-    "write_page",
-]
 
 _HIDING_CODES: Final = frozenset(
     {"ARTIFACT", "EMPTY_OUTPUT", "INVALID_IDENTIFIER", "MISSING_CLASS", "SYNTAX", "TRUNCATED"}

@@ -20,26 +20,6 @@ from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 if TYPE_CHECKING:
     from pytest_regen.turns.replies import ReplyJournal
 
-__all__ = [
-    "Answer",
-    "Ask",
-    "Attempt",
-    "FailedTest",
-    "Feedback",
-    "GenerateResult",
-    "HealResult",
-    "Known",
-    "Mark",
-    "PartialRegenResult",
-    "Pending",
-    "Progress",
-    "Rejected",
-    "RunState",
-    "Score",
-    "StopReason",
-    "TurnSettings",
-]
-
 
 class FailedTest(str):
     """What a test failed with, in words; ``source`` is the test itself, which a correction shows.

@@ -6,8 +6,6 @@ from typing import Protocol, runtime_checkable
 
 from pytest_regen.errors import RegionError
 
-__all__ = ["Region", "Span", "WholeFile", "decode", "line_at", "refuse_unknown", "splice"]
-
 
 @dataclass(frozen=True, slots=True)
 class Span:

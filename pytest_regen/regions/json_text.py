@@ -24,8 +24,6 @@ from pytest_regen.regions.base import (
     unix_line_ends,
 )
 
-__all__ = ["JsonStrings", "JsonValues", "pointer"]
-
 _Path = tuple[str | int, ...]
 """Keys, and indices of lists, from the root of a document to one value."""
 

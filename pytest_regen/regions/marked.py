@@ -15,8 +15,6 @@ from pytest_regen.regions.markers import (
     renumber,
 )
 
-__all__ = ["Marked"]
-
 # Strings that may hold line ends, by the comment sign of the language. Their lines are part of a
 # value, so indentation is neither added to them nor taken from them. Comments and strings of one
 # line are matched first, so that a quote in them opens nothing; what is not closed goes to the end.

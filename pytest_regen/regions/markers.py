@@ -12,20 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
-__all__ = [
-    "ANY_TAG",
-    "DEFAULT_TAG",
-    "Comment",
-    "Malformed",
-    "Marker",
-    "free_mark",
-    "is_comment",
-    "pair_markers",
-    "read_markers",
-    "renumber",
-    "write_marker",
-]
-
 DEFAULT_TAG: Final = "REGEN"
 ANY_TAG: Final = "[A-Za-z][A-Za-z0-9_-]{0,49}"
 """What a tag may look like, as a regular expression."""

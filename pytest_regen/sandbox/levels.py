@@ -20,17 +20,6 @@ from pytest_regen.modes import SandboxLevel
 from pytest_regen.sandbox.mounts import Mounts, bwrap_options, plain_path
 from pytest_regen.strict_json import json_or_none
 
-__all__ = [
-    "LEVELS",
-    "VARIABLE",
-    "Level",
-    "command",
-    "is_weaker",
-    "level_line",
-    "missing",
-    "strongest_level",
-]
-
 Level = SandboxLevel
 
 LEVELS: Final[Mapping[Level, str]] = {

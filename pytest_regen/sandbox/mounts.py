@@ -16,8 +16,6 @@ from typing import Final
 
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["Mounts", "bwrap_options", "plain_path"]
-
 _SYSTEM: Final = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
 _ELSEWHERE: Final = ("/usr", "/nix/store", "/gnu/store")
 _SETTINGS: Final = (

@@ -18,16 +18,6 @@ from pytest_regen.errors import SandboxError
 from pytest_regen.sandbox.levels import Level, command, is_weaker, strongest_level
 from pytest_regen.sandbox.mounts import Mounts, plain_path
 
-__all__ = [
-    "Limits",
-    "Outcome",
-    "forget_used_level",
-    "has_run",
-    "note_used_level",
-    "run",
-    "used_level",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

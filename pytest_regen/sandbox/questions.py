@@ -20,8 +20,6 @@ from pytest_regen.sandbox.levels import Level, strongest_level
 from pytest_regen.sandbox.processes import Limits, Outcome, run
 from pytest_regen.strict_json import strict_loads
 
-__all__ = ["Answer", "Job", "Module", "Raised", "Result", "ask"]
-
 
 @dataclass(frozen=True, slots=True)
 class Module:

@@ -8,8 +8,6 @@ from pytest_regen.errors import RegenError
 from pytest_regen.sandbox.levels import LEVELS, Level, is_weaker, missing, strongest_level
 from pytest_regen.sandbox.processes import note_used_level, used_level
 
-__all__ = ["VerdictCache", "fallen_level", "level_to_remember"]
-
 REMEMBERED: Final = ".regen/sandbox"
 """The file, from the root of the project, that names the strongest level it was recorded at."""
 

@@ -17,8 +17,6 @@ from pytest_regen.turns.providers import load_provider, provider_from_environmen
 if TYPE_CHECKING:
     from pytest_regen.server.settings import Quota
 
-__all__ = ["main"]
-
 KEY_VARIABLE = "PYTEST_REGEN_SEAL_KEY"
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 _LOOPBACK_ADDRESSES = ("127.0.0.1", "localhost", "::1")

@@ -45,9 +45,6 @@ from pytest_regen.server.requests import (
 )
 from pytest_regen.server.settings import Agent, Screen, ServerSettings, peer_of
 
-__all__ = ["Endpoints", "create_app", "problem_response"]
-
-
 _LEVELS: Mapping[str, Level | None] = {"any": None, **{name: name for name in get_args(Level)}}
 _SHORTEST_QUERY, _LONGEST_QUERY, _MOST_PLACES = 2, 100, 10
 _LONGEST_SEARCH = 4_096

@@ -31,17 +31,6 @@ from pytest_regen.server.problems import (
 )
 from pytest_regen.server.settings import Agent, Quotas, QuotaStatus, Screen, ServerSettings
 
-__all__ = [
-    "CLIENT_GONE",
-    "AcceptedRequest",
-    "Caller",
-    "ClientGoneError",
-    "Flow",
-    "TurnOutcome",
-    "unless_gone",
-]
-
-
 _T = TypeVar("_T")
 
 CLIENT_GONE: Final = 499

@@ -11,8 +11,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-__all__ = ["Gazetteer", "Level", "Place", "fold", "read_places", "well_known"]
-
 Level = Literal["city", "state", "country"]
 
 

@@ -15,8 +15,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from pytest_regen.server.problems import WithoutSearch
 from pytest_regen.server.settings import ServerSettings
 
-__all__ = ["uvicorn_options"]
-
 _OTHER_FILES = 64
 """Descriptors for what is no connection: sockets to the model, files, threads' wake-up calls."""
 _ENOUGH = 4_096

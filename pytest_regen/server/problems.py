@@ -20,17 +20,6 @@ from pytest_regen.errors import (
     TransportError,
 )
 
-__all__ = [
-    "Problem",
-    "WithoutSearch",
-    "invalid",
-    "log_failure",
-    "logger",
-    "of_model",
-    "of_seal",
-    "second_question",
-]
-
 
 class Problem(Exception):  # noqa: N818 - an answer to be sent, no defect of the program
     """Ends a request with an answer that says why; never carries the text of an exception.

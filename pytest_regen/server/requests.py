@@ -17,23 +17,6 @@ from pytest_regen.server.page.layout import error_page
 from pytest_regen.server.problems import Problem, log_failure
 from pytest_regen.strict_json import HalfCharacterError, strict_loads
 
-__all__ = [
-    "FORM",
-    "HEADERS",
-    "JSON",
-    "RequestGuard",
-    "frame",
-    "read_body",
-    "read_form",
-    "read_json",
-    "request_id_of",
-    "require_media_type",
-    "unexpected",
-    "wants_page",
-    "with_heartbeats",
-]
-
-
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 200

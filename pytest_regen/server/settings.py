@@ -15,18 +15,6 @@ from starlette.requests import Request
 from pytest_regen.context.requests import ClarificationRequest
 from pytest_regen.context.values import TurnResult
 
-__all__ = [
-    "LOOPBACK_HOSTS",
-    "Agent",
-    "Quota",
-    "QuotaStatus",
-    "Quotas",
-    "Screen",
-    "ServerSettings",
-    "client_header",
-    "peer_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Quota:

@@ -37,19 +37,6 @@ from pytest_regen.turns.values import (
     Usage,
 )
 
-__all__ = [
-    "Account",
-    "Conversation",
-    "PendingTurn",
-    "SessionBase",
-    "SessionOptions",
-    "SessionSettings",
-    "Turn",
-    "TurnLog",
-    "check_limits",
-]
-
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -29,21 +29,6 @@ from pytest_regen.sessions.scenarios import (
 from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.values import Message
 
-__all__ = [
-    "FirstTurn",
-    "GroupAnswer",
-    "GroupBatches",
-    "GroupFeedback",
-    "ToolGroup",
-    "Tools",
-    "ask_group",
-    "plan_groups",
-    "route_feedback",
-    "run_batch",
-    "split_evenly",
-]
-
-
 TOKENS_PER_TOOL = 350
 """Output expected per tool; measured sets take 170 to 335."""
 

@@ -19,9 +19,6 @@ from pytest_regen.sessions.scenarios import (
     plain_numbers,
 )
 
-__all__ = ["InputSchema", "among", "argument_problems", "undecided_roles"]
-
-
 _SHOWN: Final = 60
 """Characters of a value that are shown."""
 _FORMS: Final = ("anyOf", "oneOf")

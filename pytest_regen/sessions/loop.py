@@ -56,16 +56,6 @@ from pytest_regen.sessions.state import (
 from pytest_regen.text import plural
 from pytest_regen.turns.steps import adrive, drive, in_thread, tell
 
-__all__ = [
-    "PartCall",
-    "PartCaller",
-    "PartCalls",
-    "Verification",
-    "acompile_verify_repair",
-    "compile_verify_repair",
-]
-
-
 R = TypeVar("R")
 
 

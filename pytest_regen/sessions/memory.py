@@ -20,9 +20,6 @@ from pytest_regen.sessions.scenarios import (
 from pytest_regen.sessions.state import StoredMemory
 from pytest_regen.text import flatten, quote
 
-__all__ = ["Memory", "SentFeedback", "check_handwritten", "check_tools", "format_feedback_message"]
-
-
 V = TypeVar("V", bound=Value | str | tuple[str, str])
 
 _KINDS = ("corrected", "discarded")

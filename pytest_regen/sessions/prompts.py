@@ -11,13 +11,6 @@ from pytest_regen.sessions.input_schema import InputSchema
 from pytest_regen.sessions.scenarios import ConditionalRoles, TestScenario, ToolAnnotation
 from pytest_regen.text import flatten, quote
 
-__all__ = [
-    "PROMPT_FORMAT",
-    "build_generator_system_prompt",
-    "first_message",
-    "scenarios_as_json",
-]
-
 PROMPT_FORMAT = 3
 
 _INSTRUCTIONS = """\

@@ -22,31 +22,6 @@ from pytest_regen.sessions.scenarios import (
 from pytest_regen.sessions.state import content_hash
 from pytest_regen.text import flatten
 
-__all__ = [
-    "STRUCTURAL_PREFIX",
-    "AsyncJudge",
-    "AsyncPolicyCompiler",
-    "AsyncScenarioSource",
-    "Attribution",
-    "BlameKind",
-    "Engine",
-    "ExecutionResult",
-    "Judge",
-    "Judgement",
-    "LoopParts",
-    "LoopSettings",
-    "Policy",
-    "PolicyCompiler",
-    "RepairContext",
-    "Ruling",
-    "ScenarioSource",
-    "StructuralFilter",
-    "execute",
-    "fingerprint_of",
-    "structural_conflict",
-]
-
-
 Policy = Mapping[str, Any]
 """Compiled rules, as plain JSON: they are written into the artifact."""
 

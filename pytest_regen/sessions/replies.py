@@ -21,9 +21,6 @@ from pytest_regen.text import flatten, plural, quote
 from pytest_regen.turns.reply_text import complete_items, json_texts
 from pytest_regen.turns.structured import parse_json_with_schema
 
-__all__ = ["Expectations", "ScenarioReader", "response_hint"]
-
-
 _LIST = "scenarios"
 _MOST_PROBLEMS = 20
 _ABOUT_EQUAL = 0.9

@@ -8,15 +8,6 @@ from pytest_regen.sessions.protocols import BlameKind, ExecutionResult, Policy
 from pytest_regen.sessions.scenarios import ActualDecision, ScenarioCorrection, TestScenario
 from pytest_regen.text import plural
 
-__all__ = [
-    "Disagreement",
-    "LoopLog",
-    "LoopReport",
-    "RunStop",
-    "ScenarioHistory",
-    "ScenarioOutcome",
-]
-
 ScenarioOutcome = Literal["passed", "corrected", "failed", "discarded"]
 """``failed`` scenarios are in the set and fail it; those discarded are not in it any more."""
 

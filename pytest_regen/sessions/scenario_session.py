@@ -50,14 +50,6 @@ from pytest_regen.text import plural
 from pytest_regen.turns.steps import OnProgress, Parallel, adrive, drive, tell
 from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, Message, Provider
 
-__all__ = [
-    "ScenarioGenerationResult",
-    "ScenarioGeneratorSession",
-    "generate_scenarios",
-    "generate_test_scenarios",
-    "scenario_input_hash",
-]
-
 
 class ScenarioGeneratorSession(SessionBase):
     """Writes test scenarios in one conversation, turn by turn.

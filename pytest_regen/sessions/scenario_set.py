@@ -25,9 +25,6 @@ from pytest_regen.sessions.scenarios import (
     merge_replacements,
 )
 
-__all__ = ["FailureCount", "ScenarioSet", "match_attributions"]
-
-
 _ALMOST = 0.85
 """How alike a misspelt description must be to the only one it can mean."""
 

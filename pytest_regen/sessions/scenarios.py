@@ -23,28 +23,6 @@ from pytest_regen.canonical import canonical_hash, canonical_json
 from pytest_regen.errors import UsageError
 from pytest_regen.text import flatten
 
-__all__ = [
-    "ActualDecision",
-    "ConditionalRoles",
-    "DiscardedScenario",
-    "ExpectedDecision",
-    "RoleChoice",
-    "ScenarioCorrection",
-    "ScenarioFeedback",
-    "ScenarioIndex",
-    "ScenarioRequest",
-    "TestScenario",
-    "ToolAnnotation",
-    "apply_corrections",
-    "are_similar",
-    "decision_of",
-    "expectation_holds",
-    "merge_replacements",
-    "plain_numbers",
-    "scenario_id",
-]
-
-
 ActualDecision = Literal["allow", "deny", "escalate"]
 ExpectedDecision = Literal["allow", "deny", "escalate", "not-allow"]
 """``not-allow`` stands in handwritten scenarios only: deny and escalate both pass."""

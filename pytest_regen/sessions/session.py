@@ -33,9 +33,6 @@ from pytest_regen.turns.structured import (
 )
 from pytest_regen.turns.values import Message, Provider
 
-__all__ = ["GeneratorSession", "closed_schema"]
-
-
 _REFUSED = frozenset(
     {
         "minimum",

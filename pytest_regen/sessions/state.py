@@ -20,23 +20,6 @@ from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, Value
 from pytest_regen.text import plural
 from pytest_regen.turns.values import Message, Role, Usage
 
-__all__ = [
-    "VERSION",
-    "Artifact",
-    "ArtifactStatus",
-    "GeneratorState",
-    "ScenarioState",
-    "StoredMemory",
-    "check_path",
-    "check_policy",
-    "content_hash",
-    "load_state",
-    "messages_to_json",
-    "read_artifact",
-    "write_artifact",
-]
-
-
 ArtifactStatus = Literal["generated", "verified", "failed"]
 
 _VERSION = 1

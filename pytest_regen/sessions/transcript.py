@@ -7,8 +7,6 @@ from typing import Any, Literal
 from pytest_regen.turns.models import min_cacheable_tokens
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
 
-__all__ = ["SLACK", "CacheReport", "Exchange", "Purpose", "SessionTranscript", "TurnReport"]
-
 Purpose = Literal["ask", "continuation", "repair"]
 
 SLACK = 7

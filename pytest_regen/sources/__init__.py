@@ -1,5 +1,6 @@
 """Generated source: out of a reply, from pages to a type, from types to a file, and back."""
 
+from pytest_regen.regions.markers import DEFAULT_TAG
 from pytest_regen.sources.assemble import (
     Origin,
     SourceMap,
@@ -10,7 +11,6 @@ from pytest_regen.sources.assemble import (
     stitch_and_assemble,
 )
 from pytest_regen.sources.boundaries import (
-    DEFAULT_TAG,
     MARKER_BEGIN,
     MARKER_END,
     Block,

@@ -7,23 +7,8 @@ from dataclasses import dataclass
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language, StitchedType
-from pytest_regen.sources.boundaries import (
-    DEFAULT_TAG,
-    Block,
-    blocks,
-    is_boundary_free,
-    wrap_type_block,
-)
-
-__all__ = [
-    "Origin",
-    "SourceMap",
-    "assemble",
-    "assemble_cs",
-    "same_leaves",
-    "stitch",
-    "stitch_and_assemble",
-]
+from pytest_regen.regions.markers import DEFAULT_TAG
+from pytest_regen.sources.boundaries import Block, blocks, is_boundary_free, wrap_type_block
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,21 +24,6 @@ from pytest_regen.regions.markers import (
     write_marker,
 )
 
-__all__ = [
-    "DEFAULT_TAG",
-    "MARKER_BEGIN",
-    "MARKER_END",
-    "Block",
-    "blocks",
-    "extract_type_block",
-    "insert_type_block",
-    "list_type_names",
-    "remove_type_block",
-    "replace_type_block",
-    "wrap_type_block",
-]
-
-
 DEFAULT_COMMENT = Comment("//")
 
 MARKER_BEGIN = "// [REGEN:BEGIN {name}]"

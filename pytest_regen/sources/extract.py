@@ -9,18 +9,9 @@ from time import thread_time
 from typing import NamedTuple
 
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language, has_only_members
-from pytest_regen.languages.base import Comment, Language, SourceFacts
+from pytest_regen.languages.base import Language, SourceFacts
+from pytest_regen.regions.markers import Comment
 from pytest_regen.text import without_thinking
-
-__all__ = [
-    "Extraction",
-    "FencedBlock",
-    "extract_code",
-    "fence_lines",
-    "fenced_blocks",
-    "split_stuck_fences",
-]
-
 
 _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<run>`{3,}|~{3,})[ \t]*(?P<info>.*?)[ \t]*")
 _MOST_CLOSERS = 12

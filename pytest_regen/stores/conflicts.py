@@ -10,10 +10,8 @@ from pytest_regen.commit import View
 from pytest_regen.documents.ir import IR, ir_hash, type_hash
 from pytest_regen.errors import SourceError, StoreCorruptError, StoreError
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores.formats import (
-    IR_FILE,
-    PAGES_FILE,
-    PROMPTS_FILE,
     SCHEMA_FILE,
     PagesEnvelope,
     StoredPage,
@@ -30,8 +28,6 @@ from pytest_regen.stores.strict_json import (
     parse_json,
     versions,
 )
-
-__all__ = ["Resolution", "read_ours", "resolve_conflicts"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,24 +14,6 @@ from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.turns.values import Usage
 
-__all__ = [
-    "HAND",
-    "IR_FILE",
-    "PAGES_FILE",
-    "PROMPTS_FILE",
-    "SCHEMA_FILE",
-    "PagesEnvelope",
-    "StoredPage",
-    "check_staleness",
-    "describe_page",
-    "ir_as_json",
-    "now",
-    "read_pages",
-    "read_prompts",
-    "source_file_fault",
-]
-
-
 SCHEMA_FILE = "schema.md"
 
 _VERSION = 1

@@ -14,17 +14,6 @@ from pytest_regen.stores.formats import StoredPage
 from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
 
-__all__ = [
-    "HISTORY",
-    "HistoryEntry",
-    "HistoryReason",
-    "history",
-    "history_entry",
-    "history_files",
-    "source_name",
-    "store_files",
-]
-
 HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted", "dropped"]
 """Why an output is not, or no longer, the stored one. ``restored`` and ``adopted``: it was replaced
 by one from the history, or by an edit made by hand. ``dropped``: it is such an edit, dropped."""

@@ -14,11 +14,8 @@ from pytest_regen.commit import View, refuse_link
 from pytest_regen.documents.ir import IR, TypeIR, ir_hash, type_hash
 from pytest_regen.errors import StoreCorruptError, StoreMissingError, UnknownTypeError
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.store_folders import is_store
+from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores.formats import (
-    IR_FILE,
-    PAGES_FILE,
-    PROMPTS_FILE,
     PagesEnvelope,
     StoredPage,
     describe_page,
@@ -29,13 +26,6 @@ from pytest_regen.stores.formats import (
 from pytest_regen.stores.history import store_files
 from pytest_regen.stores.strict_json import as_json, corrupt, parse_json, without_collection
 from pytest_regen.stores.trials import take_out
-
-__all__ = [
-    "Snapshot",
-    "refuse_no_store",
-    "remember",
-]
-
 
 _SHARED = (
     "ir",

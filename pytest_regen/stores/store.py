@@ -11,8 +11,8 @@ from pytest_regen.commit import LOCK_TIMEOUT, Contents, View
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.store_folders import PAGES_FILE
 from pytest_regen.stores.formats import (
-    PAGES_FILE,
     PagesEnvelope,
     StoredPage,
     ir_as_json,
@@ -38,8 +38,6 @@ from pytest_regen.stores.trials import (
     take_out,
 )
 from pytest_regen.validation.issues import Issue
-
-__all__ = ["RegenStore", "Trial", "trial"]
 
 
 class Trial(Generic[StoreT]):

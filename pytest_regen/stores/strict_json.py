@@ -15,16 +15,6 @@ from pytest_regen.errors import StoreCorruptError
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
-__all__ = [
-    "Node",
-    "as_json",
-    "conflict_line",
-    "corrupt",
-    "parse_json",
-    "versions",
-    "without_collection",
-]
-
 _SHOWN = 80
 """Characters of an offending value that a message shows."""
 

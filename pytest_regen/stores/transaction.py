@@ -11,12 +11,9 @@ from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import UnknownPageError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.store_folders import is_store
+from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores.formats import (
     HAND,
-    IR_FILE,
-    PAGES_FILE,
-    PROMPTS_FILE,
     SCHEMA_FILE,
     PagesEnvelope,
     StoredPage,
@@ -27,16 +24,6 @@ from pytest_regen.stores.history import HistoryEntry, history_files, source_name
 from pytest_regen.stores.snapshot import Snapshot, refuse_no_store, remember
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.trials import take_out
-
-__all__ = [
-    "PageChange",
-    "StoreT",
-    "StoreUpdate",
-    "create_or_update",
-    "pages_and_source",
-    "refuse_unwritable",
-    "update",
-]
 
 StoreT = TypeVar("StoreT", bound=Snapshot)
 

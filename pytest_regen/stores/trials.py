@@ -11,12 +11,11 @@ from typing import Any, Self
 from pytest_regen.commit import Contents, View
 from pytest_regen.errors import SourceError
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.stores.formats import PAGES_FILE, PagesEnvelope, StoredPage, read_pages
+from pytest_regen.store_folders import PAGES_FILE
+from pytest_regen.stores.formats import PagesEnvelope, StoredPage, read_pages
 from pytest_regen.stores.history import HISTORY, HistoryEntry, history_files
 from pytest_regen.stores.strict_json import Node, as_json
 from pytest_regen.validation.issues import Issue
-
-__all__ = ["Content", "TrialRecord", "contents_at_end", "splice", "take_out"]
 
 
 @dataclass(frozen=True, slots=True)

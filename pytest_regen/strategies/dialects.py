@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pytest_regen.documents.document import Document
     from pytest_regen.strategies.reach import Reach
 
-__all__ = ["FORMAT_RANGES", "Check", "has_format", "is_multiple"]
-
 Json = Any
 _Keyword = Callable[[Any, Any, Any, Any], "Iterator[ValidationError] | None"]
 

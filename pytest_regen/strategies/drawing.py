@@ -24,8 +24,6 @@ from pytest_regen.strategies.plans import (
 from pytest_regen.strategies.samples import Samples
 from pytest_regen.strategies.scalars import MAX_EXACT, TEXT_FORMATS, Numbers, Texts, as_number
 
-__all__ = ["Drawing"]
-
 Json = Any
 _DEPTH: Final = 3
 """Objects inside one another in which optional properties are still drawn."""

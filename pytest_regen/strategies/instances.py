@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pytest_regen.strategies.reach import Reach
     from pytest_regen.strategies.samples import Samples
 
-__all__ = ["Instances", "allows", "instances_key", "instances_of", "instances_of_store"]
-
 Json = Any
 _VERSION: Final = 2
 """Raised with every change of what is drawn, or of how it is kept."""

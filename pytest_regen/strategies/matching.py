@@ -9,8 +9,6 @@ from pytest_regen.strategies.patterns import to_python
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["draw", "texts_matching"]
-
 Json = Any
 
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from pytest_regen.strategies.repeats import takes_endlessly
 
-__all__ = ["UnreadablePatternError", "agree", "search", "to_python"]
-
 _DIGIT: Final = "0-9"
 _WORD: Final = "A-Za-z0-9_"
 _SPACE: Final = r" \t\n\r\f\v\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"

@@ -20,18 +20,6 @@ from pytest_regen.strategies.patterns import search
 from pytest_regen.strategies.reach import Reach
 from pytest_regen.strategies.scalars import Numbers, Texts
 
-__all__ = [
-    "ArrayOption",
-    "ObjectOption",
-    "Option",
-    "Plan",
-    "Plans",
-    "Values",
-    "height_of",
-    "needed_by",
-    "same_json",
-]
-
 Json = Any
 _MAX_OPTIONS: Final = 60
 """Combinations of branches of several unions that are planned; more are gone through side by side,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_regen.strategies.reach import Direction
     from pytest_regen.strategies.violations import Violation
 
-__all__ = ["from_schema", "invalid", "valid"]
-
 Json = Any
 
 

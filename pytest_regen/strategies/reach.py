@@ -11,8 +11,6 @@ from pytest_regen.documents.ir import EnumValue
 from pytest_regen.documents.places import JsonNode
 from pytest_regen.documents.reading import BrokenReference
 
-__all__ = ["Direction", "Reach", "Tags", "Unreadable"]
-
 Direction = Literal["response", "request"]
 """Which way the JSON goes: a server never answers with what is only written."""
 

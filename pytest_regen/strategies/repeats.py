@@ -9,8 +9,6 @@ import re._parser as reading  # type: ignore[import-untyped, import-not-found, u
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-__all__ = ["takes_endlessly"]
-
 _MANY: Final = 10
 """Repeats up to this are few enough to try them all."""
 _MANY_EMPTY: Final = 50

@@ -25,8 +25,6 @@ from pytest_regen.strategies.plans import (
 )
 from pytest_regen.strategies.scalars import Numbers, Texts
 
-__all__ = ["Samples"]
-
 Json = Any
 _ABSENT: Final = object()
 _SIZES: Final = {-1: (0, 0), 0: (130, 100), 1: (130, 12), 2: (8, 3)}

@@ -19,8 +19,6 @@ from pytest_regen.strategies.dialects import FORMAT_RANGES, is_multiple
 from pytest_regen.strategies.matching import draw, texts_matching
 from pytest_regen.strategies.patterns import agree
 
-__all__ = ["MAX_EXACT", "TEXT_FORMATS", "Numbers", "Texts", "as_number"]
-
 MAX_EXACT: Final = 2**53 - 1
 """The greatest integer up to which doubles have all: what JSON carries between any two programs."""
 

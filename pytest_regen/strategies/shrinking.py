@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from pytest_regen.canonical import canonical_json
 
-__all__ = ["Shrinker"]
-
 Json = Any
 _MAX_STEPS: Final = 2000
 """Candidates that are looked at for one value; a larger one is small enough then."""

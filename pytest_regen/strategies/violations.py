@@ -26,8 +26,6 @@ from pytest_regen.strategies.patterns import UnreadablePatternError, agree
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-__all__ = ["Skipped", "Violation", "find_violations"]
-
 Json = Any
 Path = tuple[str | int, ...]
 _KEPT: Final = 3

@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.testing.agents import KNOWN_BAD, AgentFactory, Replies, completion
+    from pytest_regen.testing.agents import (
+        KNOWN_BAD,
+        AgentFactory,
+        ContextLossError,
+        Replies,
+        completion,
+    )
     from pytest_regen.testing.caching import assert_cache_prefix_stable
     from pytest_regen.testing.conformance import KindConformance
-    from pytest_regen.testing.failures import Feedback, FeedbackError, fail
+    from pytest_regen.testing.failures import FeedbackError, fail
     from pytest_regen.testing.languages import LanguageConformance
     from pytest_regen.testing.stateless import (
         CHECKS,
-        ContextLossError,
         assert_answers_in_place,
         assert_carries_full_context,
         assert_legacy_ignored,
@@ -21,16 +26,16 @@ if TYPE_CHECKING:
         assert_retry_keeps_context,
         assert_skip_is_graceful,
         assert_stateless,
-        assert_structure_holds,
         check_stateless_agent,
         failing_checks,
     )
-    from pytest_regen.testing.structure import HOSTILE_TEXTS
+    from pytest_regen.testing.structure import HOSTILE_TEXTS, assert_structure_holds
     from pytest_regen.testing.transcripts import (
         ClarificationFlow,
         TranscriptError,
         verify_transcript,
     )
+    from pytest_regen.validation.issues import Feedback
 else:
     __getattr__, __dir__ = lazy(__name__)
 

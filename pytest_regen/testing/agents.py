@@ -19,35 +19,6 @@ from pytest_regen.context.values import Ask, ConversationContext
 from pytest_regen.testing.canaries import RequestWith, new_mark
 from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest
 
-__all__ = [
-    "ANY_MARK",
-    "KNOWN_BAD",
-    "AgentFactory",
-    "AnswersOnly",
-    "AsksForEver",
-    "ContextLossError",
-    "ForgetfulRetry",
-    "GlobalMemory",
-    "HelplessWithoutAnswers",
-    "LegacyFirst",
-    "Observed",
-    "Replies",
-    "SwappedAnswers",
-    "Turns",
-    "UnescapedRenderer",
-    "bad_at_first",
-    "completion",
-    "first_text",
-    "is_questions",
-    "observe",
-    "plain_request",
-    "plain_result",
-    "plain_turn",
-    "resolve",
-    "text_of",
-    "writing",
-]
-
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 

@@ -9,8 +9,6 @@ from pytest_regen.sessions import Exchange
 from pytest_regen.turns.values import TurnRequest
 from pytest_regen.turns.wire import request_body
 
-__all__ = ["assert_cache_prefix_stable"]
-
 _BREAKPOINTS = 4
 _SHOWN = 60
 

@@ -11,21 +11,6 @@ from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, MAX_QU
 from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.context.values import MAX_DESCRIPTION, MAX_REASONING
 
-__all__ = [
-    "CanaryFlow",
-    "RequestWith",
-    "canary_flows",
-    "exchanges",
-    "find_misplaced",
-    "flow_of_pairs",
-    "flow_with",
-    "new_mark",
-    "posing",
-    "text_leaves",
-    "variants",
-]
-
-
 _INFERRED: Final[Mapping[str, object]] = {
     "detected_location": "?",
     "detected_scope": "local",

@@ -49,8 +49,6 @@ from pytest_regen.units.work import (
 )
 from pytest_regen.validation.issues import WEAKENED
 
-__all__ = ["KindConformance", "ProjectReplies"]
-
 _REPLIES: Final = "replies.json"
 _LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "cassettes")
 _STATES: Final = ("STALE", "UNRECORDED")

@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from pytest_regen.sessions import ScenarioFeedback
 
 
-__all__ = ["Feedback", "FeedbackError", "fail"]
-
-
 class FeedbackError(AssertionError):
     """The assertion that ``fail`` raises; carries the feedback for the next request."""
 

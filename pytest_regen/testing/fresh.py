@@ -20,8 +20,6 @@ from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.errors import UsageError
 from pytest_regen.testing.agents import AgentFactory, Replies, observe, plain_result
 
-__all__ = ["FRESH", "take_turn_elsewhere"]
-
 FRESH: Final = "a fresh process"
 _SECONDS: Final = 60
 _ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}

@@ -33,8 +33,6 @@ from pytest_regen.sources import assemble, extract_code, extract_type_block
 from pytest_regen.validation import PageText, validate_by_type, validate_generated_code
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["LanguageConformance"]
-
 _NAMES: Final = (
     "first-name",
     "first_name",

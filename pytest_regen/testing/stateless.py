@@ -41,22 +41,6 @@ from pytest_regen.testing.canaries import (
 from pytest_regen.testing.fresh import FRESH, take_turn_elsewhere
 from pytest_regen.testing.structure import assert_structure_holds
 
-__all__ = [
-    "CHECKS",
-    "ContextLossError",
-    "assert_answers_in_place",
-    "assert_carries_full_context",
-    "assert_legacy_ignored",
-    "assert_level",
-    "assert_reasking_is_bounded",
-    "assert_retry_keeps_context",
-    "assert_skip_is_graceful",
-    "assert_stateless",
-    "assert_structure_holds",
-    "check_stateless_agent",
-    "failing_checks",
-]
-
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 

@@ -24,14 +24,6 @@ from pytest_regen.text import plural
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
-__all__ = [
-    "ClarificationFlow",
-    "Transcript",
-    "TranscriptError",
-    "read_transcript",
-    "verify_transcript",
-]
-
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 

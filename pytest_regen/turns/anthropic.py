@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from pytest_regen.turns.limits import RateLimiter, RateState
     from pytest_regen.turns.pacing import PacedTurn
 
-__all__ = ["DEFAULT_BASE_URL", "AnthropicProvider"]
-
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
 _FIRST_PAUSE = 0.5

@@ -10,8 +10,6 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["background_loop", "is_running"]
-
 _LAST_WORDS: Final = 1.0
 """Seconds that the end of the process waits for a loop to close its connections."""
 

@@ -18,16 +18,6 @@ from pytest_regen.turns.batch_files import BatchFile
 from pytest_regen.turns.sdk import plain
 from pytest_regen.turns.wire import RATE_LIMITED
 
-__all__ = [
-    "FAILURES",
-    "POLL_VARIABLE",
-    "BatchCalls",
-    "asked_pause",
-    "count_of",
-    "gave_up",
-    "id_of",
-]
-
 R = TypeVar("R")
 
 POLL_VARIABLE: Final = "PYTEST_REGEN_BATCH_POLL"

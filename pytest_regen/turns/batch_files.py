@@ -33,8 +33,6 @@ from pytest_regen.strict_json import json_or_none
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["BatchFile", "BatchFolder", "Origin"]
-
 KEPT: Final = 29 * 86_400.0
 """Seconds for which the API keeps results, from the creation of a batch."""
 

@@ -57,8 +57,6 @@ from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failur
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["BatchProvider"]
-
 _LARGEST: Final = 100 << 20
 """Bytes of one batch: well below the 256 MB that the API takes."""
 _BATCHES: Final = 3

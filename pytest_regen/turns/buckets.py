@@ -11,17 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = [
-    "LONGEST_HOLD",
-    "Amounts",
-    "Bucket",
-    "Pool",
-    "Said",
-    "Ticket",
-    "amounts",
-    "read_limits",
-]
-
 LONGEST_HOLD: Final = 900.0
 """Seconds. A limit is per minute: a server that asks for more speaks of something else."""
 

@@ -11,8 +11,6 @@ from typing import Protocol, runtime_checkable
 from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.turns.values import Usage
 
-__all__ = ["Budget", "TokenBudget", "TokenLedger"]
-
 
 class TokenBudget(Protocol):
     """A limit on the tokens of calls, as ``Budget``; called in any thread."""

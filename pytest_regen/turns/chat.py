@@ -9,14 +9,6 @@ from typing import Any, Final
 from pytest_regen.errors import TransportError
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 
-__all__ = [
-    "chat_messages",
-    "reply_of_completion",
-    "reply_of_ollama",
-    "strict_schema",
-    "with_described_schema",
-]
-
 _STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "end_turn",
     "length": "max_tokens",

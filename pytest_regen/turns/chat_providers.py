@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     import ollama
     import openai
 
-__all__ = ["LiteLLMProvider", "OllamaProvider", "OpenAIProvider"]
-
 LimitParameter = Literal["max_completion_tokens", "max_tokens"]
 
 _OPENAI: Final = "https://api.openai.com/v1"

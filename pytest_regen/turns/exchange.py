@@ -37,19 +37,6 @@ from pytest_regen.turns.values import (
 )
 from pytest_regen.turns.wire import in_brief
 
-__all__ = [
-    "CONTINUATIONS",
-    "CONTINUE",
-    "CallRecord",
-    "Tally",
-    "TurnCassette",
-    "TurnExchange",
-    "Whole",
-    "asks_cassettes",
-    "extend",
-    "whole_reply",
-]
-
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 

@@ -15,15 +15,6 @@ from typing import Any, NamedTuple, Protocol
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.values import Reply
 
-__all__ = [
-    "CassetteMiss",
-    "TurnInterceptor",
-    "client_interceptor",
-    "client_interceptors",
-    "current_interceptor",
-    "intercepting",
-]
-
 
 class CassetteMiss(BaseException):
     """A request that a cassette cannot serve, on its way out through an SDK.

@@ -29,8 +29,6 @@ from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.buckets import LONGEST_HOLD, Pool, Said, Ticket, amounts
 from pytest_regen.turns.values import Usage
 
-__all__ = ["Outcome", "RateLimiter", "RateState"]
-
 R = TypeVar("R")
 
 GIVES_UP_AFTER: Final = 3600.0

@@ -10,17 +10,6 @@ from typing import Literal
 
 from pytest_regen.turns.values import Usage
 
-__all__ = [
-    "MODELS",
-    "Model",
-    "cost_of",
-    "describe_usage",
-    "find_model",
-    "min_cacheable_tokens",
-    "tokens_for",
-]
-
-
 ModelLine = Literal["haiku", "sonnet", "opus", "fable", "mythos"]
 
 _LOW_TO_HIGH = ("high", "low", "medium")

@@ -17,9 +17,6 @@ from pytest_regen.turns.limits import Outcome, RateLimiter
 from pytest_regen.turns.values import Reply, TurnRequest, Usage, estimate_tokens
 from pytest_regen.turns.wire import RATE_LIMITED, is_spend_limit, limit_pause
 
-__all__ = ["PacedTurn", "hear"]
-
-
 _under_way: ContextVar["PacedTurn | None"] = ContextVar("paced turn", default=None)
 
 

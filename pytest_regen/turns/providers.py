@@ -26,20 +26,6 @@ from pytest_regen.turns.steps import in_thread
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 from pytest_regen.turns.wire import in_brief
 
-__all__ = [
-    "KEY_VARIABLES",
-    "CallableProvider",
-    "DryRunProvider",
-    "ScriptedProvider",
-    "TemplateProvider",
-    "load_provider",
-    "no_template",
-    "provider_from_environment",
-    "reference_of",
-    "require_api_key",
-]
-
-
 ScriptLine = str | Reply | Exception
 
 

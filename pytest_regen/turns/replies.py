@@ -37,8 +37,6 @@ from pytest_regen.commit import new_id
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
 
-__all__ = ["ReplyJournal", "name_answerer"]
-
 _LIFE: Final = 7 * 86_400.0
 """Seconds that a reply is kept for another run."""
 

@@ -17,20 +17,6 @@ from typing import Any, NamedTuple
 from pytest_regen.strict_json import strict_loads
 from pytest_regen.text import pieces_without_thinking, without_thinking
 
-__all__ = [
-    "Joined",
-    "JsonText",
-    "complete_items",
-    "cut_value",
-    "end_of_value",
-    "first_value",
-    "join",
-    "join_text",
-    "json_texts",
-    "load_json",
-]
-
-
 _FENCE = re.compile(
     r"^[ \t]*(?P<fence>```+|~~~+)[ \t]*[\w+.-]*[ \t]*(?:\n|(?=[{\[\"]))"
     r"(?P<inside>.*?)(?:\n[ \t]*)?(?P=fence)",

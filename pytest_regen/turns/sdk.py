@@ -12,17 +12,6 @@ from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = [
-    "REPLAY_KEY",
-    "Clients",
-    "deliver",
-    "host_of",
-    "is_replay",
-    "plain",
-    "root_cause",
-    "without_user",
-]
-
 REPLAY_KEY = "replayed"
 """Stands where a key would: a client demands one even if nothing is ever sent."""
 

@@ -18,19 +18,6 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
-__all__ = [
-    "AsyncSender",
-    "OnProgress",
-    "Parallel",
-    "Sender",
-    "Steps",
-    "adrive",
-    "asend",
-    "drive",
-    "in_thread",
-    "tell",
-]
-
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 

@@ -23,22 +23,6 @@ from pytest_regen.turns.values import (
     Usage,
 )
 
-__all__ = [
-    "ObjectWithRepair",
-    "Parsed",
-    "Schema",
-    "adapter_of",
-    "agenerate_object_with_repair",
-    "describe_schema",
-    "extract_json",
-    "generate_object_with_repair",
-    "object_steps",
-    "parse_json_with_schema",
-    "schema_to_prompt_hint",
-    "stable_schema",
-]
-
-
 T = TypeVar("T")
 
 _REPAIR = "Reply with the whole corrected JSON value, and with nothing else."

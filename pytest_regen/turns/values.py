@@ -7,22 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-__all__ = [
-    "DEFAULT_MAX_TOKENS",
-    "DEFAULT_MODEL",
-    "SESSION_MAX_TOKENS",
-    "CacheTtl",
-    "Message",
-    "Provider",
-    "Reply",
-    "Role",
-    "TurnRequest",
-    "Usage",
-    "estimate_tokens",
-    "provider_reference",
-]
-
-
 _BYTES_PER_TOKEN = 3.5
 """Prose has about four bytes per token; JSON and code have fewer. The estimate errs high."""
 

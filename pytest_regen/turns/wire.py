@@ -17,30 +17,6 @@ from pytest_regen.errors import ProviderError, RejectedRequestError, TransportEr
 from pytest_regen.text import flatten
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage, estimate_tokens
 
-__all__ = [
-    "EMULATOR_NAME",
-    "MESSAGES_PATH",
-    "RATE_LIMITED",
-    "STREAM_ABOVE",
-    "StreamedMessage",
-    "connection_failure",
-    "cut_stream",
-    "in_brief",
-    "is_paid",
-    "is_retried",
-    "is_retried_status",
-    "is_spend_limit",
-    "limit_pause",
-    "reply_from_body",
-    "request_body",
-    "sse_data",
-    "sse_events",
-    "status_failure",
-    "timeout_failure",
-    "usage_of",
-]
-
-
 MESSAGES_PATH = "/v1/messages"
 
 EMULATOR_NAME: Final = "pytest-regen-emulator"

@@ -8,22 +8,13 @@ from pytest_regen.regeneration.asking import ends_the_run
 from pytest_regen.regeneration.flow import Check, Work, source_diff, work_steps
 from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate, fixable_issues
 from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.regeneration.values import Feedback, HealResult, TurnSettings
+from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.turns.values import Usage
 from pytest_regen.units.naming import adopt_command, rebuild_command
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.view import FileUnits
 from pytest_regen.units.work import rebuild_units, refuse_unknown
-
-__all__ = [
-    "UnitsResult",
-    "ask_for_unit",
-    "ask_for_unit_steps",
-    "generate_steps",
-    "heal_steps",
-    "needs_answer",
-    "regenerate_steps",
-]
+from pytest_regen.validation.issues import Feedback
 
 
 @dataclass(frozen=True)

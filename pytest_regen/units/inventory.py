@@ -7,8 +7,6 @@ from pytest_regen.units.ledger import Ledger, ledger_places
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.place import open_units, project_files
 
-__all__ = ["is_lost", "lost_files", "unmarked_kinds"]
-
 
 def unmarked_kinds(kinds: ProjectKinds) -> Iterator[str]:
     """Yield which kinds have no unit yet, in words; none that had some, for each of those fails."""

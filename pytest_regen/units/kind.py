@@ -11,22 +11,8 @@ from pytest_regen.regions import Marked, Region, WholeFile
 from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
 from pytest_regen.text import fenced_blocks, without_thinking
-from pytest_regen.text import quote as quoted
 from pytest_regen.units.naming import encode_name, from_here
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
-
-__all__ = [
-    "CHECK",
-    "Example",
-    "Finding",
-    "Kind",
-    "Unit",
-    "call_kind",
-    "extract_text",
-    "issues_from",
-    "named_inputs",
-    "quoted",
-]
 
 T = TypeVar("T")
 

@@ -29,26 +29,6 @@ from pytest_regen.validation.issues import Issue
 if TYPE_CHECKING:
     from pytest_regen.commit import View
 
-__all__ = [
-    "FORMAT",
-    "HAND",
-    "Entry",
-    "Ledger",
-    "PastReason",
-    "PastText",
-    "as_bytes",
-    "entry_name",
-    "find_moved_ledger",
-    "hand_lines",
-    "hand_name",
-    "history_folder",
-    "ledger_places",
-    "now",
-    "read_history",
-    "slug",
-    "system_name",
-]
-
 FORMAT: Final = 1
 """Raised when our own wording or reading changes; an entry of another format is not stale."""
 

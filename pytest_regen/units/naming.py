@@ -6,20 +6,6 @@ import shlex
 from pathlib import Path
 from urllib.parse import unquote
 
-__all__ = [
-    "adopt_command",
-    "command",
-    "decode_name",
-    "encode_name",
-    "forget_command",
-    "from_here",
-    "generate_command",
-    "node_id",
-    "rebuild_command",
-    "tests_command",
-    "unit_id",
-]
-
 # pytest splits ids at "::" and takes what follows "[" for parameters; a colon at either end of a
 # name would move the split.
 _RESERVED = re.compile(r"[\[\]%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|:(?=:|\Z)|(?<=:):|\A:")

@@ -14,26 +14,18 @@ from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.places import Trial
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    FailedTest,
-    Feedback,
-    Rejected,
-    TurnSettings,
-)
+from pytest_regen.regeneration.values import Answer, Ask, FailedTest, Rejected, TurnSettings
+from pytest_regen.text import quote as quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
-from pytest_regen.units.kind import Kind, Unit, call_kind, quoted
+from pytest_regen.units.kind import Kind, Unit, call_kind
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name, hand_name
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import call_region, find_texts, texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
-from pytest_regen.validation.issues import WEAKENED, Issue
-
-__all__ = ["UnitFile", "open_units", "project_files"]
+from pytest_regen.validation.issues import WEAKENED, Feedback, Issue
 
 _LOCK: Final = ".regen/locks/units.lock"
 _LEAST_TOKENS: Final = 64

@@ -9,21 +9,9 @@ from typing import Final, TypeVar
 
 from pytest_regen.errors import KindError, SourceError
 from pytest_regen.text import flatten
-from pytest_regen.units.kind import Kind, call_kind, quoted
+from pytest_regen.text import quote as quoted
+from pytest_regen.units.kind import Kind, call_kind
 from pytest_regen.validation.issues import Issue
-
-__all__ = [
-    "UnitText",
-    "call_region",
-    "difference",
-    "find_texts",
-    "line_in_file",
-    "put_text",
-    "same_text",
-    "sides",
-    "texts_or_none",
-    "units_in",
-]
 
 T = TypeVar("T")
 

@@ -42,8 +42,6 @@ from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
 
-__all__ = ["Asked", "FileUnits", "Ignored", "Inputs"]
-
 Ignored = Callable[[str], Collection[str]]
 """Returns the codes that are not reported for a unit, by its id."""
 

@@ -16,17 +16,6 @@ from pytest_regen.units.texts import call_region, same_text, sides
 from pytest_regen.units.view import FileUnits
 from pytest_regen.units.writing import hand_entry, put_texts, renewed_entry
 
-__all__ = [
-    "UnitChanges",
-    "adopt_units",
-    "enclose_units",
-    "forget_units",
-    "rebuild_units",
-    "refuse_unknown",
-    "restore_unit",
-    "unit_history",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class UnitChanges:

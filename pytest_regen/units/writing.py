@@ -25,8 +25,6 @@ from pytest_regen.units.texts import call_region, find_texts
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["UnitWrite", "hand_entry", "put_texts", "renewed_entry"]
-
 _HISTORY = ".regen/history"
 _IGNORED = b"*"
 

@@ -20,8 +20,6 @@ from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResul
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split
 from pytest_regen.validation.subject import wire_of
 
-__all__ = ["COUNT", "StoreBehaviour", "behaviour_of", "hold_lock", "without_echoes"]
-
 COUNT: Final = 50
 """Valid instances of each type, where its schema allows that many."""
 _SECTION: Final = "behaviour"

@@ -20,16 +20,6 @@ from pytest_regen.validation.subject import (
     TypesOfIR,
 )
 
-__all__ = [
-    "Verdicts",
-    "changed_answers",
-    "validate_by_type",
-    "validate_generated_code",
-    "validate_split",
-    "validate_type",
-]
-
-
 Pages = Mapping[str, Sequence[PageText]]
 
 

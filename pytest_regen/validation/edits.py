@@ -11,20 +11,11 @@ from pytest_regen.errors import RegenError
 from pytest_regen.languages import Language, find_language
 from pytest_regen.languages.base import Declaration
 from pytest_regen.sources import same_leaves
+from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import RegenStore
-from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
+from pytest_regen.stores.formats import SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import Piece, Split, stitch_pages
-
-__all__ = [
-    "Edit",
-    "broken_file",
-    "edited_prompts",
-    "edits",
-    "file_issues",
-    "split_block",
-]
-
 
 _WAYS_OUT = "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`"
 _GONE = "`pytest-regen rebuild` writes it from the stored pages"

@@ -11,24 +11,6 @@ from pytest_regen.errors import UsageError
 from pytest_regen.suppressions import split_directive
 from pytest_regen.text import in_quotes
 
-__all__ = [
-    "CODES",
-    "IMPORT_FAILED",
-    "WEAKENED",
-    "Excerpt",
-    "Feedback",
-    "Ignore",
-    "Issue",
-    "Severity",
-    "ValidationResult",
-    "Weakness",
-    "added_weaknesses",
-    "codes_by_type",
-    "severity_of",
-    "without_ignored",
-]
-
-
 Severity = Literal["error", "warning"]
 
 CODES: Final[Mapping[str, Severity]] = {

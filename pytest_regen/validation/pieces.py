@@ -11,26 +11,10 @@ from weakref import WeakValueDictionary
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.errors import BoundaryError
 from pytest_regen.languages import find_language
-from pytest_regen.languages.base import (
-    Comment,
-    Declaration,
-    SourceFacts,
-    StitchedType,
-    SyntaxFault,
-)
+from pytest_regen.languages.base import Declaration, SourceFacts, StitchedType, SyntaxFault
+from pytest_regen.regions.markers import Comment
 from pytest_regen.sources import blocks
 from pytest_regen.validation.issues import Excerpt
-
-__all__ = [
-    "PageMap",
-    "PageText",
-    "Piece",
-    "Readable",
-    "Split",
-    "read_text",
-    "split",
-    "stitch_pages",
-]
 
 
 @dataclass(frozen=True, slots=True)

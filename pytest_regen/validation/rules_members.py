@@ -12,8 +12,6 @@ from pytest_regen.text import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["duplicate_names", "enum_values", "field_presence", "field_types"]
-
 _NEAR = 0.7
 """How alike a value that is there and one that is missing must be to be one and the same."""
 

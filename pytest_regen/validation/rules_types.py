@@ -13,23 +13,6 @@ from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import PageText, read_text
 from pytest_regen.validation.subject import Subject, Surroundings, wire_of
 
-__all__ = [
-    "declaration_faults",
-    "foreign_types",
-    "illegal_pages",
-    "is_right_kind",
-    "page_outputs",
-    "refusals",
-    "reviews",
-    "stands_in",
-    "text_faults",
-    "undeclared_types",
-    "unfixable",
-    "visibility_faults",
-    "wrong_kind",
-]
-
-
 _ILLEGAL: Final = frozenset({"SYNTAX", "INVALID_IDENTIFIER"})
 _AGAIN = "no reply can fix it; correct the document and generate the store again"
 

@@ -22,8 +22,9 @@ from pytest_regen.files import content_hash, project_root
 from pytest_regen.languages import find_language, find_runner
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.sources import blocks
+from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import RegenStore
-from pytest_regen.stores.formats import IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
+from pytest_regen.stores.formats import SCHEMA_FILE
 from pytest_regen.stores.history import store_files
 from pytest_regen.stores.trials import take_out
 from pytest_regen.validation.behaviour import COUNT, StoreBehaviour, hold_lock
@@ -34,8 +35,6 @@ from pytest_regen.validation.stores import (
     is_document_known,
     validate_store,
 )
-
-__all__ = ["StoreCache", "StoreFacts", "StoreFindings", "lines_of"]
 
 _FORMAT: Final = 1
 _FACTS: Final = "stores"

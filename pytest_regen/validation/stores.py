@@ -38,23 +38,6 @@ from pytest_regen.validation.pieces import PageText, split, stitch_pages
 if TYPE_CHECKING:
     from pytest_regen.documents import Document
 
-__all__ = [
-    "Origin",
-    "behaviour_of_store",
-    "format_note",
-    "from_errors_command",
-    "from_here",
-    "is_by_template",
-    "is_document_known",
-    "runs_any",
-    "stale_types",
-    "update_command",
-    "validate_pages",
-    "validate_store",
-    "wants_behaviour",
-]
-
-
 _MEMO: Final = "validation"
 """Under this name a snapshot keeps its verdicts."""
 

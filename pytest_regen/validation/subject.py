@@ -13,9 +13,6 @@ from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import PageMap
 
-__all__ = ["EVERYTHING", "Lookup", "Subject", "Surroundings", "TypesOfIR", "wire_of"]
-
-
 _ILLEGAL_TEXT: Final = frozenset({"ARTIFACT", "INVALID_IDENTIFIER", "SYNTAX"})
 
 

@@ -10,7 +10,7 @@ from command_line import at_terminal, command, process
 from store_factory import make_store
 from store_states import stale
 
-from pytest_regen.cli.output import shorten
+from pytest_regen.text import shorten
 
 GOOD_MODEL = ("--provider", "plugin_answers:Good")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -21,9 +21,10 @@ from reference_writer import (
     request_body,
 )
 from tables import each
+from tree_sitter import Node
 
 from pytest_regen.languages import find_language
-from pytest_regen.languages.csharp.tree import Node, parse
+from pytest_regen.languages.csharp.tree import parse
 from pytest_regen.prompts import PromptEntry, build_prompts, correction_block, with_correction
 from pytest_regen.validation.issues import Issue
 

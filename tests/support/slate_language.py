@@ -42,7 +42,6 @@ from pytest_regen.documents.ir import (
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.languages.base import (
     AbsenceFault,
-    Comment,
     Declaration,
     HeaderLine,
     Member,
@@ -59,6 +58,7 @@ from pytest_regen.languages.base import (
 )
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
 
 __all__ = ["Slate", "answer", "install"]

@@ -28,9 +28,6 @@ from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.interception import CassetteMiss
 
-__all__ = ["patch_connections"]
-
-
 _ASKED = "_regen_asked"
 """The attribute of a connection that says what to record of its next answer."""
 

@@ -26,9 +26,6 @@ from pytest_regen.cassettes.interactions import (
 )
 from pytest_regen.cassettes.recording import WireExchange
 
-__all__ = ["patch_transports"]
-
-
 _MODULES = ("httpx2", "httpx")
 
 

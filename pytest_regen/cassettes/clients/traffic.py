@@ -24,16 +24,6 @@ from pytest_regen.errors import CassetteError
 from pytest_regen.network import BlockedConnectionError, host_of
 from pytest_regen.turns.interception import client_interceptor
 
-__all__ = [
-    "ActiveCassette",
-    "LiveAnswer",
-    "end_streams",
-    "innermost",
-    "patch_sockets",
-    "refuse_websocket",
-    "wait_until_recorded",
-]
-
 
 class ActiveCassette(Protocol):
     """A cassette in use, as patched clients know it."""

@@ -38,9 +38,6 @@ from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_li
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["Persister", "RewritePersister", "VcrpyCannotReadError", "first_loss_for_vcrpy"]
-
-
 Deserialize = Callable[[str], Any]
 
 

@@ -38,14 +38,6 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_bytes
 
-__all__ = [
-    "body_bytes",
-    "comparable_bytes",
-    "keep_patches_while_sending",
-    "missing_clients",
-    "patch_clients",
-]
-
 
 def body_bytes(body: Any) -> bytes:
     """Return the body of a request, or of an answer, as one piece.

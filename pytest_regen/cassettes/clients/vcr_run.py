@@ -44,8 +44,6 @@ from pytest_regen.network import UnresolvedNames, check_hosts, closed_network, h
 from pytest_regen.turns.interception import CassetteMiss
 from pytest_regen.turns.wire import is_retried_status
 
-__all__ = ["VcrOptions", "VcrRun", "is_expected", "use_vcr_cassette", "without_pauses"]
-
 
 def is_expected(
     error: type[BaseException], *, test: Callable[..., object] | None, outside: tuple[str, ...]

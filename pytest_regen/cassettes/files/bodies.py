@@ -10,16 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = [
-    "UndecodableBodyError",
-    "decode_body",
-    "unpack",
-    "unpack_file",
-    "with_stable_boundary",
-    "with_stable_boundary_header",
-]
-
-
 _LARGEST = 1 << 28
 """In bytes: a few kilobytes can decompress to more than fits into memory."""
 

@@ -27,19 +27,6 @@ from pytest_regen.cassettes.interactions import (
 from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
 from pytest_regen.strict_json import json_bytes, json_or_none
 
-__all__ = [
-    "FIRST_LINE",
-    "INTERACTIONS",
-    "RECORDING",
-    "build_interaction",
-    "foreign_text",
-    "header_text",
-    "interaction_text",
-    "wire_body",
-    "with_current_layout",
-]
-
-
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts like this has the layout that this module writes."""
 

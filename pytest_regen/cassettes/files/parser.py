@@ -16,21 +16,6 @@ from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
-__all__ = [
-    "check_content",
-    "guarded_loader",
-    "interactions_with_lines",
-    "is_of_ruby",
-    "parse_cassette",
-    "parse_json",
-    "parse_yaml",
-    "refuse_cut",
-    "room_behind",
-    "text_of",
-    "unreadable",
-]
-
-
 _DEEPEST = 100
 """Levels of YAML; the parser in C has no limit of its own and would crash the process."""
 

@@ -39,9 +39,6 @@ from pytest_regen.cassettes.files.storage import PARTIAL, Stamp, is_packed, name
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.errors import CassetteUnreadableError
 
-__all__ = ["CassetteFile", "StoredInteraction", "content_of", "read_cassette"]
-
-
 _START = b"- key: "
 _KEY = re.compile(rb"- key: (sha256:[0-9a-f]{64})\n")
 _CHUNK_END = re.compile(rb"\n    status:\n      code: \d+\n      message: [^\n]*\n\Z")

@@ -24,28 +24,6 @@ from pathlib import Path
 from pytest_regen.errors import CassetteError
 from pytest_regen.files import replace_file
 
-__all__ = [
-    "PARTIAL",
-    "Stamp",
-    "append_or_nothing",
-    "append_whole",
-    "behind_links",
-    "display_path",
-    "insert_whole",
-    "is_packed",
-    "move_file",
-    "name_parts",
-    "note_folder",
-    "partial_path",
-    "read_whole",
-    "recover",
-    "replace_cassette",
-    "stamp_of",
-    "unused_reason",
-    "unwritable",
-]
-
-
 PARTIAL = ".partial"
 """The suffix of the file a run records into; a killed run may leave half a recording in it."""
 

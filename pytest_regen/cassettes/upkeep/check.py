@@ -36,17 +36,6 @@ from pytest_regen.files import replace_file
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import plural
 
-__all__ = [
-    "AcceptedFinding",
-    "Baseline",
-    "Finding",
-    "Limits",
-    "cassettes_in",
-    "check_cassettes",
-    "outdated_findings",
-]
-
-
 _VERSION: Final = 1
 _ROUNDS: Final = 20_000
 """Some milliseconds per value: a short password must not be guessed from its hash."""

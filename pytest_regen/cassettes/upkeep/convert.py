@@ -31,9 +31,6 @@ from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, RegenError, UsageError
 
-__all__ = ["Changes", "Conversion", "convert", "is_cleanable", "plan_conversion"]
-
-
 _TOP: Final = frozenset({"version", "interactions", "metadata", RECORDING})
 _ITEM: Final = frozenset({"request", "response", "stream"})
 """The last one is ours, for streams that we add to a file of vcrpy."""

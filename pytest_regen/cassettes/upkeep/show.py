@@ -9,8 +9,6 @@ from pytest_regen.cassettes.interactions import Interaction, message_of, tokens_
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import sse_events
 
-__all__ = ["conversation"]
-
 
 def conversation(file: CassetteFile) -> dict[str, Any]:
     """Return the cassette as JSON.

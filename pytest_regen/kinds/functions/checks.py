@@ -18,8 +18,6 @@ from pytest_regen.kinds.functions.source import canonical
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness
 
-__all__ = ["Code", "dropped_checks"]
-
 _KEEP: Final = "keep every check that the old code makes, and correct the rest"
 _ASSERTION: Final = "AssertionError"
 _LOOKUPS: Final = frozenset({"KeyError", "IndexError", "LookupError"})

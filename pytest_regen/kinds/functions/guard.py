@@ -21,8 +21,6 @@ from pytest_regen.kinds.functions.special_cases import find_special_cases
 from pytest_regen.suppressions import directive_in
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
 
-__all__ = ["compare_code", "find_cheats", "weakness_issue"]
-
 _GENERAL: Final = "write code that is right for every input, not for the tested ones alone"
 _HONEST: Final = "the code must not know whether, or by what, it is tested"
 

@@ -23,8 +23,6 @@ from pytest_regen.text import in_quotes
 from pytest_regen.units.kind import Unit
 from pytest_regen.validation.issues import Weakness
 
-__all__ = ["find_answers"]
-
 _SECONDS: Final = 0.3
 _FEWEST: Final = 3
 """Inputs near to an example, without which nothing is said of it."""

@@ -15,8 +15,6 @@ from typing import Final
 from pytest_regen.kinds.functions.source import Place, parse
 from pytest_regen.validation.issues import Weakness
 
-__all__ = ["ADVICE", "find_special_cases", "is_named", "level_of"]
-
 ADVICE: Final = "write code that is right for every input, without branches or tables for examples"
 _SHARE: Final = 0.6
 """Of what one thing is compared with, how much must be inputs of examples."""

@@ -5,24 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import Attribute, Converter, SyntaxFault, TypeRef
 from pytest_regen.languages.csharp.names import is_reference, show_type
-from pytest_regen.languages.csharp.tree import Constant, Node, constant, text_of
+from pytest_regen.languages.csharp.tree import Constant, constant
 from pytest_regen.languages.names import word_set
-
-__all__ = [
-    "TargetedAttribute",
-    "converter_of",
-    "ignored_by",
-    "own",
-    "placement_faults",
-    "read_attributes",
-    "refuses_null",
-    "type_ref",
-    "wire_hint",
-    "wire_name",
-]
-
+from pytest_regen.languages.trees import text_of
 
 _known_types: dict[bytes, TypeRef] = {}
 _MAX_KNOWN_TYPES = 4096

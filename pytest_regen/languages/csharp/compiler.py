@@ -9,19 +9,6 @@ from typing import Final
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.names import word_set
 
-__all__ = [
-    "ACCESS",
-    "MODIFIERS_IN_CONTEXT",
-    "Accessor",
-    "Head",
-    "accessor_faults",
-    "context_faults",
-    "default_faults",
-    "enum_faults",
-    "modifier_faults",
-    "required_faults",
-]
-
 ACCESS: Final = frozenset({"public", "private", "protected", "internal", "file"})
 _PAIRS: Final = (frozenset({"protected", "internal"}), frozenset({"private", "protected"}))
 _RANK: Final[Mapping[frozenset[str], int]] = {

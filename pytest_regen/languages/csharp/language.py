@@ -9,7 +9,6 @@ from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import (
     AbsenceFault,
-    Comment,
     Declaration,
     HeaderLine,
     Member,
@@ -26,9 +25,8 @@ from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
-
-__all__ = ["PROFILES", "CSharp", "header", "missing_in_header", "wording"]
 
 NOUNS: Final = Nouns(object="class", enum="enum", member="property", value="member")
 _KINDS: Final = ("class", "record", "struct", "interface", "enum", "delegate")

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import (
     Attribute,
     Declaration,
@@ -46,9 +48,8 @@ from pytest_regen.languages.csharp.serializer import (
     resolve_shapes,
     why_hidden,
 )
-from pytest_regen.languages.csharp.tree import Node, branches, constant, text_of
-
-__all__ = ["KINDS", "Reading", "declarations"]
+from pytest_regen.languages.csharp.tree import branches, constant
+from pytest_regen.languages.trees import text_of
 
 KINDS: Final[Mapping[str, str]] = {
     "class_declaration": "class",

@@ -22,29 +22,6 @@ from pytest_regen.documents.ir import (
 from pytest_regen.languages.base import Declaration, TypeRef
 from pytest_regen.languages.names import shorten, split_words, word_set
 
-__all__ = [
-    "KEYWORDS",
-    "KNOWN_TYPES",
-    "RESERVED_TYPE_NAMES",
-    "ROOT_SUFFIX",
-    "TYPE_KEYWORDS",
-    "accepts",
-    "canonical_name",
-    "is_collection",
-    "is_identifier",
-    "is_known",
-    "is_reference",
-    "is_type_identifier",
-    "member_name",
-    "member_names",
-    "must_be_nullable",
-    "show_type",
-    "spell",
-    "spellings_of",
-    "type_name",
-]
-
-
 KEYWORDS: Final = word_set(
     """
     abstract as base bool break byte case catch char checked class const continue decimal default

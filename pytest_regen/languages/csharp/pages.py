@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.csharp.pagetree import (
@@ -23,7 +25,7 @@ from pytest_regen.languages.csharp.pagetree import (
 )
 from pytest_regen.languages.csharp.reader import diagnose, read
 from pytest_regen.languages.csharp.slips import cut_end
-from pytest_regen.languages.csharp.tree import GRAMMAR, Node, is_unreadable, parse
+from pytest_regen.languages.csharp.tree import GRAMMAR, is_unreadable, parse
 from pytest_regen.languages.lines import (
     Line,
     TextEdit,
@@ -45,9 +47,6 @@ from pytest_regen.languages.pages import (
     text_of_lines,
 )
 from pytest_regen.prompts.values import OutputMode
-
-__all__ = ["has_only_members", "illegality", "leaves", "split", "stitch", "unwrap_page"]
-
 
 _CONTAINERS: Final[tuple[Container, ...]] = ("body", "enum", "parameters")
 _ATOMS: Final = frozenset(

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import Declaration, SourceFacts, SyntaxFault
 from pytest_regen.languages.csharp.members import Reading, declarations
 from pytest_regen.languages.csharp.names import is_identifier
 from pytest_regen.languages.csharp.slips import comment_faults, leftover, slip_repairs
-from pytest_regen.languages.csharp.tree import GRAMMAR, Node, constant, parse, text_of
+from pytest_regen.languages.csharp.tree import GRAMMAR, constant, parse
 from pytest_regen.languages.diagnosis import (
     Change,
     Diagnosis,
@@ -23,11 +25,8 @@ from pytest_regen.languages.diagnosis import (
     removals,
     rows_of,
 )
-from pytest_regen.languages.trees import walk
+from pytest_regen.languages.trees import text_of, walk
 from pytest_regen.text import in_quotes
-
-__all__ = ["diagnose", "read", "repair"]
-
 
 _TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")
 _REMOVED: Final = (b"}", b"{", b";", b",")

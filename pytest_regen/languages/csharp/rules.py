@@ -17,8 +17,6 @@ from pytest_regen.languages.csharp.names import must_be_nullable, show_type, spe
 from pytest_regen.text import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["absence_fault", "missing_wire_name", "rules"]
-
 _STRING_ENUM: Final = "[JsonConverter(typeof(JsonStringEnumConverter))]"
 _DEMANDS: Final = frozenset({"JsonRequired", "Required"})
 """Attributes that refuse an object without the field."""

@@ -21,8 +21,6 @@ from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Scalar, TypeIR
 from pytest_regen.languages.frames import collect_answers, make_work, read_frame
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 
-__all__ = ["CSharpRunner"]
-
 FORMAT: Final = 1
 """Of the questions; raised when the same code may answer otherwise."""
 

@@ -20,16 +20,6 @@ from pytest_regen.languages.csharp.compiler import (
 from pytest_regen.languages.csharp.names import canonical_name, is_collection, show_type
 from pytest_regen.languages.names import word_set
 
-__all__ = [
-    "Constructor",
-    "DeclarationShape",
-    "RawMember",
-    "is_never_null",
-    "never_set",
-    "resolve_shapes",
-    "why_hidden",
-]
-
 _VALUES: Final = word_set(
     """
     bool byte char decimal double float int long sbyte short uint ulong ushort DateOnly DateTime

@@ -16,14 +16,6 @@ from pytest_regen.languages.diagnosis import Cut, SlipRepair
 from pytest_regen.languages.leftovers import Leftovers, out_of_json, without_entities
 from pytest_regen.text import in_quotes
 
-__all__ = [
-    "comment_faults",
-    "cut_end",
-    "leftover",
-    "slip_repairs",
-]
-
-
 _LEFTOVERS: Final = Leftovers(
     code_start=re.compile(
         r"[\[{}/*#)(;,<@\"]|(?:public|internal|private|protected|sealed|partial|abstract|static|class"

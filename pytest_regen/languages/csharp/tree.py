@@ -4,23 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.extras import needs
 from pytest_regen.languages.names import unescape
-from pytest_regen.languages.trees import Grammar, Node, Tree, text_of
-
-__all__ = [
-    "GRAMMAR",
-    "Node",
-    "Tree",
-    "branches",
-    "constant",
-    "decode_string",
-    "is_unreadable",
-    "parse",
-    "text_of",
-    "unreadable_rows",
-]
-
+from pytest_regen.languages.trees import Grammar, text_of
 
 with needs("openapi", "stores of generated code"):
     import tree_sitter_c_sharp

@@ -9,8 +9,6 @@ from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
 from pytest_regen.languages.csharp.names import member_names, spell
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["string_literal", "write_page"]
-
 _INDENT: Final = "    "
 _LONG: Final = 200
 """Of a description with more characters the first sentence is written."""

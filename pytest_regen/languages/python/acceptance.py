@@ -9,8 +9,6 @@ from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.python.names import HEADER_NAMES, RESERVED_TYPE_NAMES
 
-__all__ = ["LITERAL", "UNION", "accepts", "is_known", "literals_of", "show_type"]
-
 UNION: Final = "|"
 """The name of a reference to one of several types, which are its arguments."""
 LITERAL: Final = "Literal"

@@ -19,8 +19,6 @@ from pytest_regen.languages.python.slips import LEFTOVERS, open_brackets, slips,
 from pytest_regen.languages.python.tree import dedent, is_legal, why_illegal
 from pytest_regen.text import in_quotes
 
-__all__ = ["Diagnosis", "diagnose", "words_of"]
-
 _SECONDS_TO_SPEND: Final = 0.5
 """Processor time for trying out what was meant in one source."""
 _ROUNDS: Final = 30

@@ -7,7 +7,6 @@ from typing import Final
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.base import (
     AbsenceFault,
-    Comment,
     Declaration,
     HeaderLine,
     Member,
@@ -22,9 +21,8 @@ from pytest_regen.languages.base import (
 from pytest_regen.languages.python import acceptance, names, rules, spelling, wording, writer
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
-
-__all__ = ["Python"]
 
 _DECLARATION: Final = re.compile(
     r"^[ \t]*(?:class[ \t]+(?P<class>\w+)[ \t]*(?P<bases>\([^\n]*)?"

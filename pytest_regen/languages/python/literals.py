@@ -4,8 +4,6 @@ import re
 import unicodedata
 from typing import Final
 
-__all__ = ["comment_text", "docstring", "literal", "sentence"]
-
 _ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Categories of characters that are not seen, or that would end the line."""

@@ -5,19 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import Attribute, Declaration, Member, SyntaxFault, TypeRef
 from pytest_regen.languages.python.acceptance import LITERAL
 from pytest_regen.languages.python.names import HEADER_CLASSES
-from pytest_regen.languages.python.tree import (
-    NOTHING,
-    Node,
-    arguments,
-    constant,
-    dotted,
-    last_name,
-    text_of,
-    walk,
-)
+from pytest_regen.languages.python.tree import NOTHING, arguments, constant, dotted, last_name
 from pytest_regen.languages.python.types import (
     Annotation,
     Settings,
@@ -25,9 +18,8 @@ from pytest_regen.languages.python.types import (
     read_type,
     settings_of,
 )
+from pytest_regen.languages.trees import text_of, walk
 from pytest_regen.text import in_quotes, quote
-
-__all__ = ["DATACLASS_FIELD", "KEY", "MODEL_FIELD", "Reading", "declarations", "style_of"]
 
 MODEL_FIELD: Final = "field"
 DATACLASS_FIELD: Final = "dataclass field"

@@ -15,20 +15,6 @@ from typing import Final
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import shorten, split_words, word_set
 
-__all__ = [
-    "BASE_MODEL",
-    "HEADER_CLASSES",
-    "HEADER_NAMES",
-    "OF_MODELS",
-    "RESERVED_TYPE_NAMES",
-    "is_field_name",
-    "is_identifier",
-    "member_name",
-    "member_names",
-    "type_name",
-]
-
-
 BASE_MODEL: Final = "ApiModel"
 """The base class of all models; it stands in the header."""
 

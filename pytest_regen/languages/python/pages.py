@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
     Line,
@@ -22,20 +24,16 @@ from pytest_regen.languages.python.members import declarations
 from pytest_regen.languages.python.slips import without_comment
 from pytest_regen.languages.python.tree import (
     GRAMMAR,
-    Node,
     constant,
     dedent,
     dotted,
     is_legal,
     last_name,
     parse,
-    text_of,
     why_illegal,
 )
-from pytest_regen.languages.trees import join_leaves
+from pytest_regen.languages.trees import join_leaves, text_of
 from pytest_regen.prompts.values import OutputMode
-
-__all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 Container = Literal["body", "entries", "values"]
 """What members stand in: a class, the dictionary of a TypedDict, the brackets of a Literal."""

@@ -7,10 +7,9 @@ from pytest_regen.languages.base import Declaration, SourceFacts, SyntaxFault
 from pytest_regen.languages.python.diagnosis import Diagnosis, diagnose
 from pytest_regen.languages.python.members import Reading, declarations
 from pytest_regen.languages.python.slips import LEFTOVERS
-from pytest_regen.languages.python.tree import parse, text_of
+from pytest_regen.languages.python.tree import parse
+from pytest_regen.languages.trees import text_of
 from pytest_regen.text import in_quotes
-
-__all__ = ["read"]
 
 
 def read(code: str) -> SourceFacts:

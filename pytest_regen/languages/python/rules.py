@@ -30,8 +30,6 @@ from pytest_regen.languages.python.spelling import (
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["absence_fault", "missing_wire_name", "rules"]
-
 _STYLES: Final[Mapping[str, str]] = {
     "default": MODEL_FIELD,
     "dataclass": DATACLASS_FIELD,

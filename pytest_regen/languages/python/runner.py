@@ -19,8 +19,6 @@ from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.python.spelling import kept_constraints, spell_value
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 
-__all__ = ["PythonRunner"]
-
 FORMAT: Final = 2
 """Of the questions; raised when the same code may answer otherwise."""
 

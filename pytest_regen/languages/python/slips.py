@@ -9,8 +9,6 @@ from pytest_regen.languages.leftovers import Leftovers
 from pytest_regen.languages.python.names import is_identifier, member_name
 from pytest_regen.text import in_quotes
 
-__all__ = ["LEFTOVERS", "Slip", "open_brackets", "slips", "without_comment"]
-
 LEFTOVERS: Final = Leftovers(
     code_start=re.compile(
         r"[\[{}#)(,@\"']|(?:class|def|import|from|return|pass|if|for|async|type)\b(?=.*[:(=\"']|$)"

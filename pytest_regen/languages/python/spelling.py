@@ -18,17 +18,6 @@ from pytest_regen.documents.ir import (
 from pytest_regen.languages.python.literals import literal
 from pytest_regen.languages.python.names import member_name
 
-__all__ = [
-    "Profile",
-    "constraint_arguments",
-    "has_tag",
-    "is_portable",
-    "kept_constraints",
-    "spell",
-    "spell_value",
-    "tag_of",
-]
-
 Profile = Literal["default", "dataclass", "typeddict"]
 
 _TEXT: Final[Mapping[str, str]] = {

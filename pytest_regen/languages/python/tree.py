@@ -6,25 +6,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from pytest_regen.extras import needs
-from pytest_regen.languages.trees import Grammar, Node, Tree, text_of, walk
+from tree_sitter import Node, Tree
 
-__all__ = [
-    "GRAMMAR",
-    "NOTHING",
-    "Node",
-    "Tree",
-    "arguments",
-    "constant",
-    "dedent",
-    "dotted",
-    "is_legal",
-    "last_name",
-    "parse",
-    "text_of",
-    "walk",
-    "why_illegal",
-]
+from pytest_regen.extras import needs
+from pytest_regen.languages.trees import Grammar, text_of
 
 with needs("openapi", "stores of generated code"):
     import tree_sitter_python

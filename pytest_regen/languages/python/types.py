@@ -4,21 +4,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.python.acceptance import LITERAL, UNION
 from pytest_regen.languages.python.tree import (
     NOTHING,
-    Node,
     arguments,
     constant,
     dotted,
     last_name,
     parse,
-    text_of,
-    walk,
 )
-
-__all__ = ["Annotation", "Settings", "read_annotation", "read_type", "settings_of"]
+from pytest_regen.languages.trees import text_of, walk
 
 _QUALIFIERS: Final = frozenset({"ClassVar", "Final", "InitVar", "NotRequired", "ReadOnly"}) | {
     "Required"

@@ -11,8 +11,6 @@ from pytest_regen.languages.python.names import BASE_MODEL
 from pytest_regen.languages.python.writer import BEGIN, END
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["NOUNS", "PROFILES", "header", "missing_in_header", "wording"]
-
 PROFILES: Final = ("default", "dataclass", "typeddict")
 """``default``: pydantic models; ``dataclass`` and ``typeddict`` need the standard library alone."""
 

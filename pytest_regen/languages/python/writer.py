@@ -9,8 +9,6 @@ from pytest_regen.languages.python.names import BASE_MODEL, is_identifier, membe
 from pytest_regen.languages.python.spelling import constraint_arguments, spell
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["BEGIN", "END", "has_plain_keys", "write_page"]
-
 BEGIN: Final = "# BEGIN_FIELDS"
 END: Final = "# END_FIELDS"
 _INDENT: Final = "    "

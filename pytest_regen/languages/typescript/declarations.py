@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import Attribute, Declaration, Member, SyntaxFault, TypeRef
+from pytest_regen.languages.trees import text_of
 from pytest_regen.languages.typescript.names import literal, property_name
 from pytest_regen.languages.typescript.schemas import (
     Call,
@@ -17,17 +20,13 @@ from pytest_regen.languages.typescript.schemas import (
 )
 from pytest_regen.languages.typescript.tree import (
     NOTHING,
-    Node,
     child_of,
     constant,
     is_loose,
     line_of,
     options_of,
-    text_of,
 )
 from pytest_regen.languages.typescript.types import spelled_type
-
-__all__ = ["SCHEMA", "Reading", "declarations"]
 
 SCHEMA: Final = Attribute("schema")
 """On what is declared by a schema of zod."""

@@ -7,7 +7,6 @@ from typing import Final
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.base import (
     AbsenceFault,
-    Comment,
     Declaration,
     HeaderLine,
     Member,
@@ -24,9 +23,8 @@ from pytest_regen.languages.typescript import names, spelling
 from pytest_regen.languages.typescript.wording import NOUNS, check_profile, wording
 from pytest_regen.languages.typescript.writer import write_page
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
-
-__all__ = ["TypeScript"]
 
 _IMPORT_ZOD: Final = 'import { z } from "zod";'
 _IMPORTS_ZOD: Final = re.compile(

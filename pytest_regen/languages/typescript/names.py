@@ -8,17 +8,6 @@ from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import shorten, split_words, word_set
 from pytest_regen.text import quote
 
-__all__ = [
-    "KNOWN_TYPES",
-    "RESERVED_TYPE_NAMES",
-    "is_type_identifier",
-    "literal",
-    "member_names",
-    "property_name",
-    "type_name",
-]
-
-
 _UTILITIES: Final = word_set(
     """
     Awaited Capitalize ConstructorParameters Exclude Extract InstanceType Lowercase NoInfer

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
@@ -46,15 +48,12 @@ from pytest_regen.languages.typescript.slips import cut_end
 from pytest_regen.languages.typescript.tree import (
     GRAMMAR,
     NOTHING,
-    Node,
     constant,
     decode_string,
     is_loose,
     parse,
 )
 from pytest_regen.prompts.values import OutputMode
-
-__all__ = ["has_only_members", "illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 _ATOMS: Final = frozenset({"regex", "string", "template_literal_type", "template_string"})
 _CLOSING: Final = frozenset({")", "]", "}"})

@@ -4,36 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from tree_sitter import Node
+
 from pytest_regen.languages.lines import TextEdit
 from pytest_regen.languages.pages import DELIMITER_LINE, delimiters, outside, spans
-from pytest_regen.languages.trees import walk
+from pytest_regen.languages.trees import text_of, walk
 from pytest_regen.languages.typescript.schemas import base_call, returned
 from pytest_regen.languages.typescript.tree import (
     GRAMMAR,
     NOTHING,
-    Node,
     child_of,
     constant,
     is_loose,
     options_of,
     parse,
-    text_of,
 )
-
-__all__ = [
-    "CONTAINERS",
-    "HEADS",
-    "TAILS",
-    "Container",
-    "PageTree",
-    "Shell",
-    "bare",
-    "first_byte",
-    "has_spanning_text",
-    "members_in",
-    "read_members",
-    "read_shell",
-]
 
 Container = Literal["body", "object", "array", "enum", "union"]
 """What members stand in: the braces of an interface or a type, those of an object, the brackets of

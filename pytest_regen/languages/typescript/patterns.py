@@ -7,8 +7,6 @@ JSON Schema means ECMA 262 anyway, but documents hold what other engines read: `
 import re
 from typing import Final
 
-__all__ = ["regex_literal"]
-
 _LONGEST: Final = 500
 """Characters of a pattern; a longer one is no check that anybody reads."""
 _SYNTAX: Final = frozenset(r"^$\.*+?()[]{}|/")

@@ -4,24 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.languages.base import SourceFacts, SyntaxFault
 from pytest_regen.languages.diagnosis import Doctor
-from pytest_regen.languages.trees import walk
+from pytest_regen.languages.trees import text_of, walk
 from pytest_regen.languages.typescript.declarations import Reading, declarations
 from pytest_regen.languages.typescript.names import is_type_identifier
 from pytest_regen.languages.typescript.slips import LEFTOVERS, changes, slip_repairs
-from pytest_regen.languages.typescript.tree import (
-    GRAMMAR,
-    Node,
-    constant,
-    is_loose,
-    line_of,
-    parse,
-    text_of,
-)
+from pytest_regen.languages.typescript.tree import GRAMMAR, constant, is_loose, line_of, parse
 from pytest_regen.text import in_quotes
-
-__all__ = ["declared_kind", "diagnose", "read", "repair"]
 
 _DOCTOR: Final = Doctor(GRAMMAR, changes, slip_repairs, is_loose)
 diagnose = _DOCTOR.diagnose

@@ -20,8 +20,6 @@ from pytest_regen.languages.typescript.types import is_literal, show_type
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["absence_fault", "missing_wire_name", "rules"]
-
 
 def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
     """Return what a member lacks to carry ``wire``."""

@@ -23,8 +23,6 @@ from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Tr
 from pytest_regen.languages.typescript.spelling import kept_constraints
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["VARIABLE", "TypeScriptRunner"]
-
 VARIABLE: Final = "REGEN_NODE_MODULES"
 """Names a folder ``node_modules`` with the packages, where the project has none."""
 

@@ -4,27 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from pytest_regen.languages.base import Attribute, TypeRef
-from pytest_regen.languages.typescript.tree import (
-    NOTHING,
-    Node,
-    constant,
-    line_of,
-    text_of,
-)
-from pytest_regen.languages.typescript.types import literal_ref, show_type
+from tree_sitter import Node
 
-__all__ = [
-    "CHANGES",
-    "CHECKS",
-    "Call",
-    "Schema",
-    "base_call",
-    "plain_array",
-    "plain_object",
-    "read_schema",
-    "returned",
-]
+from pytest_regen.languages.base import Attribute, TypeRef
+from pytest_regen.languages.trees import text_of
+from pytest_regen.languages.typescript.tree import NOTHING, constant, line_of
+from pytest_regen.languages.typescript.types import literal_ref, show_type
 
 CHECKS: Final = frozenset(
     {"gt", "gte", "length", "lt", "lte", "max", "min", "multipleOf", "negative", "nonempty"}

@@ -25,8 +25,6 @@ from pytest_regen.languages.leftovers import Leftovers, out_of_json, without_ent
 from pytest_regen.languages.typescript.tree import parse
 from pytest_regen.text import in_quotes, quote
 
-__all__ = ["LEFTOVERS", "changes", "cut_end", "slip_repairs"]
-
 LEFTOVERS: Final = Leftovers(
     code_start=re.compile(
         r"[\[{}/*)(;,<@\"'`|&]"

@@ -22,16 +22,6 @@ from pytest_regen.documents.ir import (
 from pytest_regen.languages.typescript.names import literal
 from pytest_regen.languages.typescript.patterns import regex_literal
 
-__all__ = [
-    "FORMATS",
-    "checks_of",
-    "const_of",
-    "has_const",
-    "kept_constraints",
-    "needs_getter",
-    "spell",
-]
-
 _SCALARS: Final = {
     "string": "string",
     "integer": "number",

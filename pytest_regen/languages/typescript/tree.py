@@ -4,24 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from tree_sitter import Node
+
 from pytest_regen.extras import needs
 from pytest_regen.languages.names import unescape
-from pytest_regen.languages.trees import Grammar, Node, Tree, text_of
-
-__all__ = [
-    "GRAMMAR",
-    "NOTHING",
-    "Node",
-    "Tree",
-    "child_of",
-    "constant",
-    "decode_string",
-    "is_loose",
-    "line_of",
-    "options_of",
-    "parse",
-    "text_of",
-]
+from pytest_regen.languages.trees import Grammar, text_of
 
 with needs("openapi", "stores of generated code"):
     import tree_sitter_typescript

@@ -9,8 +9,6 @@ from pytest_regen.languages.base import Nouns, Wording
 from pytest_regen.languages.typescript.writer import BEGIN, END
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["NOUNS", "PROFILES", "check_profile", "wording"]
-
 NOUNS: Final = Nouns(object="interface", enum="literal union", member="property", value="literal")
 _SCHEMA_NOUNS: Final = Nouns(
     object="zod object schema", enum="zod enum schema", member="property", value="literal"

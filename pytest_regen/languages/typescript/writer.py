@@ -10,8 +10,6 @@ from pytest_regen.languages.typescript.spelling import needs_getter, spell
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.text import flatten
 
-__all__ = ["BEGIN", "END", "write_page"]
-
 BEGIN: Final = "// BEGIN_FIELDS"
 END: Final = "// END_FIELDS"
 _WIDTH: Final = 80

@@ -27,8 +27,9 @@ from pytest_regen.pytest_plugin.units import forget_units
 from pytest_regen.regeneration.flow import Work, source_diff
 from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import Flow, drive_flows
-from pytest_regen.regeneration.values import Answer, Feedback, HealResult, TurnSettings
+from pytest_regen.regeneration.values import Answer, HealResult, TurnSettings
 from pytest_regen.turns.values import Provider
+from pytest_regen.validation.issues import Feedback
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
 from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.pytest_plugin.stores import check_of
-from pytest_regen.regeneration.values import FailedTest, Feedback
+from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing import FeedbackError
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Feedback, Issue
 
 _LONGEST = 2_000
 """Characters of an assertion that go into a correction; the rest is rarely what matters."""

@@ -25,7 +25,7 @@ from pytest_regen.pytest_plugin.transcripts import transcript_of
 from pytest_regen.pytest_plugin.units import WrongUnitError
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.answers import why_lines
-from pytest_regen.regeneration.values import Feedback
+from pytest_regen.validation.issues import Feedback
 
 
 def is_chosen(unit: str, config: pytest.Config) -> bool:

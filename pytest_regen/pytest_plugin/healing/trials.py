@@ -23,8 +23,8 @@ from typing import Any, Final
 import pytest
 
 from pytest_regen.pytest_plugin.healing.feedback import feedback_about
-from pytest_regen.regeneration.values import FailedTest, Feedback
-from pytest_regen.validation.issues import Issue
+from pytest_regen.regeneration.values import FailedTest
+from pytest_regen.validation.issues import Feedback, Issue
 
 VARIABLE: Final = "PYTEST_REGEN_TRIAL"
 """Environment variable that tells the process of a trial what it is about, as JSON."""

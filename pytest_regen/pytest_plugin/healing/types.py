@@ -52,9 +52,9 @@ from pytest_regen.regeneration import (
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.store_place import StoreView
-from pytest_regen.regeneration.values import Feedback
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import estimate_tokens
+from pytest_regen.validation.issues import Feedback
 from pytest_regen.validation.stores import update_command
 
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"

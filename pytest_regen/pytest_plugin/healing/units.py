@@ -44,11 +44,10 @@ from pytest_regen.pytest_plugin.units import (
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.values import Feedback
 from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units.asking import ask_for_unit, ask_for_unit_steps
 from pytest_regen.units.naming import command, unit_id
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Feedback, Issue
 
 
 def flow_of_unit(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:

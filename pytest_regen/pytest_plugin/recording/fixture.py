@@ -26,9 +26,6 @@ from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks, note
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE, scrubber_of
 
-__all__ = ["Sharing", "cassette_in_use", "diff_folder", "passthrough_hosts", "policy", "sharing_of"]
-
-
 _MANY = 4
 """Tests beyond which a command names their module."""
 

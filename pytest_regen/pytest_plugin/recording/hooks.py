@@ -16,9 +16,6 @@ from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
 
-__all__ = ["EXEMPTION", "cassette_hooks", "note", "note_drift"]
-
-
 _NAME = "regen-cassettes"
 
 EXEMPTION = {

@@ -17,16 +17,6 @@ from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.text import plural, visible
 
-__all__ = [
-    "CassetteLog",
-    "CassetteNote",
-    "by_cause",
-    "cassette_log",
-    "is_full_run",
-    "orphans",
-    "summary_lines",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CassetteNote:

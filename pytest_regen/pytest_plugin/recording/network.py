@@ -9,8 +9,6 @@ import pytest
 from pytest_regen.network import AllowedHosts, closed_network
 from pytest_regen.pytest_plugin.options import usage_error
 
-__all__ = ["check_mark", "hosts_of", "refuse_connections"]
-
 
 def check_mark(item: pytest.Item, mark: pytest.Mark | None) -> None:
     """Refuse arguments that ``block_network`` has not.

@@ -19,8 +19,6 @@ from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks
 from pytest_regen.pytest_plugin.recording.log import cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
 
-__all__ = ["merge_config", "vcr_cassette_in_use"]
-
 
 def merge_config(config: Mapping[str, Any], marks: Sequence[pytest.Mark]) -> dict[str, Any]:
     """Return the arguments of vcrpy: the closest mark wins, the fixture comes last."""

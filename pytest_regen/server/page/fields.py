@@ -11,22 +11,6 @@ from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL, ClarificationQ
 from pytest_regen.html import Child, Html, element, isolate
 from pytest_regen.server.gazetteer import Gazetteer, Place
 
-__all__ = [
-    "SAVED",
-    "FieldState",
-    "Form",
-    "SavedAnswer",
-    "answers_of",
-    "answers_to_save",
-    "dump_saved",
-    "is_missing",
-    "load_saved",
-    "question_field",
-    "read_fields",
-    "restore_answers",
-    "too_long",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FieldState:

@@ -5,8 +5,6 @@ from http import HTTPStatus
 
 from pytest_regen.html import Child, Html, document, element, isolate
 
-__all__ = ["alert", "description_quote", "error_page", "page_frame", "previous_answers"]
-
 NAME = "Subject line"
 _PROMISE = (
     "What you write goes to the language model that answers, and is not stored on this server; its "

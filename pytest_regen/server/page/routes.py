@@ -41,8 +41,6 @@ from pytest_regen.server.requests import (
     unexpected,
 )
 
-__all__ = ["PageRoutes"]
-
 _START_AGAIN = frozenset(
     {
         "CONTEXT_TAMPERED",

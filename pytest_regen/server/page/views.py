@@ -21,8 +21,6 @@ from pytest_regen.server.page.layout import (
     previous_answers,
 )
 
-__all__ = ["FormState", "questions_page", "result_page", "start_page"]
-
 
 def start_page(
     message: str = "",
