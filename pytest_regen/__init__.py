@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_regen.sources import assemble_cs
     from pytest_regen.stores import RegenStore, check_staleness
     from pytest_regen.testing import check_stateless_agent, fail
-    from pytest_regen.text import quote as quoted
+    from pytest_regen.text import quoted
     from pytest_regen.turns import (
         AnthropicProvider,
         Budget,

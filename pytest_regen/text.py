@@ -48,7 +48,7 @@ _UNSAFE: Final = re.compile(
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
-def quote(value: Any) -> str:
+def quoted(value: Any) -> str:
     """Return ``value`` as JSON on one line, every character that could mislead escaped.
 
     Keys keep their order. A value that JSON does not know (a date read from YAML) is quoted as its

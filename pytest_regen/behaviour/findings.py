@@ -19,7 +19,7 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.languages.runner import Question, Reply, RunFault, Traits
 from pytest_regen.strict_json import strict_loads
-from pytest_regen.text import in_quotes, quote
+from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue
 
 _MAX_VALUE: Final = 160
@@ -428,7 +428,7 @@ def _accepted(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | No
         case _:
             limit = field.constraints.get(keyword) if field else None
             words = _LIMITS.get(keyword, f"against {keyword}")
-            shown = f" {quote(limit)}" if limit is not None else ""
+            shown = f" {quoted(limit)}" if limit is not None else ""
             return f"{name} is accepted as {value}, {words}{shown}", None
 
 

@@ -27,7 +27,7 @@ from pytest_regen.documents.ir import (
     UnionOf,
     show_expression,
 )
-from pytest_regen.text import quote
+from pytest_regen.text import quoted
 
 Direction = Literal["response", "request"]
 """Who is asked for: the reader of a response, or the writer of a request."""
@@ -315,11 +315,11 @@ def _field_values(
 ) -> Iterator[Change]:
     for value in old:
         if not _holds(new, value):
-            message = f"may no longer be {quote(value)}"
+            message = f"may no longer be {quoted(value)}"
             yield Change("value_removed", owner, field, message, "narrower", value)
     for value in new:
         if not _holds(old, value):
-            message = f"may be {quote(value)} now"
+            message = f"may be {quoted(value)} now"
             yield Change("value_added", owner, field, message, "wider", None, value)
 
 
@@ -442,7 +442,7 @@ def _either(_old: Any, _new: Any) -> Effect:
 
 def _change_of(key: str, old: Any, new: Any) -> str:
     if old is None:
-        return f"has {key} {quote(new)} now"
+        return f"has {key} {quoted(new)} now"
     if new is None:
-        return f"has no {key} any more, it was {quote(old)}"
-    return f"has {key} {quote(new)}, it was {quote(old)}"
+        return f"has no {key} any more, it was {quoted(old)}"
+    return f"has {key} {quoted(new)}, it was {quoted(old)}"

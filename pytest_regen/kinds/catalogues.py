@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from pytest_regen.kinds import messages
 from pytest_regen.kinds.tongues import name_of, needed_plurals, plurals_of
-from pytest_regen.text import in_quotes
-from pytest_regen.text import quote as quoted
+from pytest_regen.text import in_quotes, quoted
 from pytest_regen.units.kind import Finding, Kind, Unit, extract_text
 from pytest_regen.validation.issues import Issue
 

@@ -25,7 +25,7 @@ from pytest_regen.kinds.catalogues import (
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.regions import Span
 from pytest_regen.regions.base import has_crlf, refuse_unknown, splice
-from pytest_regen.text import quote as quoted
+from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Unit, extract_text
 
 _STRING: Final = r'"(?:[^"\\\r\n]|\\.)*"'

@@ -12,7 +12,7 @@ from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
 from pytest_regen.regions import JsonStrings, Span
 from pytest_regen.regions.base import decode
 from pytest_regen.regions.json_text import pointer
-from pytest_regen.text import quote as quoted
+from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Unit
 
 _TABLE: Final = "[[tool.pytest-regen.translations]]"

@@ -11,10 +11,8 @@ from functools import lru_cache
 from time import thread_time
 from typing import Final, NamedTuple
 
-from tree_sitter import Node, Tree
-
 from pytest_regen.languages.base import SyntaxFault
-from pytest_regen.languages.trees import Grammar
+from pytest_regen.languages.trees import Grammar, Node, Tree
 from pytest_regen.text import in_quotes
 
 _BYTES_TO_SPEND: Final = 3_000_000

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.diagnosis import SlipRepair
-from pytest_regen.languages.trees import text_of
+from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.text import in_quotes
 
 _SUSPECT: Final = tuple(

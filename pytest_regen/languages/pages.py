@@ -4,11 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.errors import SourceError
 from pytest_regen.languages.lines import TextEdit, cut, trim
-from pytest_regen.languages.trees import walk
+from pytest_regen.languages.trees import Node, walk
 
 Units = Sequence[Sequence[str | int]]
 """For each page, the JSON names or enum values it asks for."""

@@ -9,6 +9,8 @@ from typing import Final
 
 from pytest_regen.extras import needs
 
+__all__ = ["Grammar", "Node", "Tree", "join_leaves", "leaves", "text_of", "walk"]
+
 with needs("openapi", "stores of generated code"):
     import tree_sitter
     from tree_sitter import Node, Parser, Tree

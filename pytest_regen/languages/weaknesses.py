@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from tree_sitter import Node
-
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.base import Declaration, Member
-from pytest_regen.languages.trees import text_of, walk
+from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.suppressions import directive_in
 from pytest_regen.validation.issues import Weakness
 

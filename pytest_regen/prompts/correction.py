@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pytest_regen.prompts.values import clip
-from pytest_regen.text import flatten, in_quotes, quote
+from pytest_regen.text import flatten, in_quotes, quoted
 from pytest_regen.validation.issues import Issue
 
 MAX_CORRECTIONS: Final = 25
@@ -151,7 +151,7 @@ def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
     if not fields:
         return _lines(message, details)
     named = (
-        f"{noun}: {quote(_short(fields[0]))}" if len(fields) == 1 else f"{noun}s: {_names(fields)}"
+        f"{noun}: {quoted(_short(fields[0]))}" if len(fields) == 1 else f"{noun}s: {_names(fields)}"
     )
     return _lines(message, details, named)
 
@@ -161,7 +161,7 @@ def _names(fields: Sequence[str]) -> str:
     listed: list[str] = []
     used = 0
     for field in fields:
-        name = quote(_short(field))
+        name = quoted(_short(field))
         used += len(name) + 2
         if used > _MAX_NAMES and listed:
             return f"{', '.join(listed)} and {len(fields) - len(listed)} more"

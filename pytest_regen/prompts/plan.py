@@ -21,7 +21,7 @@ from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.values import PromptEntry, clip
-from pytest_regen.text import quote
+from pytest_regen.text import quoted
 from pytest_regen.turns.values import estimate_tokens
 
 _MAX_DESCRIPTION: Final = 600
@@ -82,7 +82,7 @@ def _value_line(value: EnumValue, name: str, label: str | None) -> UnitLine:
     data: dict[str, Any] = {"value": value, "identifier": name}
     if label is not None:
         data["label"] = clip(label, _MAX_LABEL)[0]
-    return UnitLine(quote(data), f"{value}{name}")
+    return UnitLine(quoted(data), f"{value}{name}")
 
 
 def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> UnitLine:
@@ -98,7 +98,7 @@ def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> Uni
     if note:
         data["description_shown"] = note
     data |= _constraints(field.constraints)
-    return UnitLine(quote(data), f"{field.json_name}{name}{spelled}{shown}")
+    return UnitLine(quoted(data), f"{field.json_name}{name}{spelled}{shown}")
 
 
 def _constraints(constraints: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, t
 from pytest_regen.languages.base import Language, Wording, with_article
 from pytest_regen.prompts.plan import Plan, UnitLine, plan_pages, unit_lines, value_kind
 from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, clip, output_mode
-from pytest_regen.text import quote
+from pytest_regen.text import quoted
 from pytest_regen.turns.values import estimate_tokens
 
 _TOKENS_PER_UNIT: Final = 70
@@ -247,15 +247,15 @@ def _head(
     is_root = type_.is_root and not words.is_shared
     head = [f"OUTPUT MODE: {output_mode(is_enum=type_.kind == 'enum', is_root=is_root, page=page)}"]
     if not words.is_shared:
-        called = f"{quote(ir.endpoint.method)} {quote(ir.endpoint.path)}"
-        head.append(f"{_ENDPOINT.strip()} {called} status {quote(ir.endpoint.status)}")
-    head += [f"TYPE: {quote(type_.name)}", f"SCHEMA: {quote(type_.schema_id)}"]
+        called = f"{quoted(ir.endpoint.method)} {quoted(ir.endpoint.path)}"
+        head.append(f"{_ENDPOINT.strip()} {called} status {quoted(ir.endpoint.status)}")
+    head += [f"TYPE: {quoted(type_.name)}", f"SCHEMA: {quoted(type_.schema_id)}"]
     shown, note = clip(type_.description or "", _MAX_DESCRIPTION)
     if shown:
-        head.append(f"DESCRIPTION: {quote(shown)}" + (f" ({note})" if note else ""))
+        head.append(f"DESCRIPTION: {quoted(shown)}" + (f" ({note})" if note else ""))
     if type_.primary_key in type_.units and type_.primary_key is not None:
         name = words.language.member_names(type_)[type_.primary_key]
-        head.append(f"PRIMARY KEY: {quote(type_.primary_key)} identifier {quote(name)}")
+        head.append(f"PRIMARY KEY: {quoted(type_.primary_key)} identifier {quoted(name)}")
     if type_.kind == "enum":
         head.append(f"VALUES ARE: {value_kind(type_.enum_values)}")
     return head
@@ -270,7 +270,7 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
     numbers = _ranges([number for number, unit in enumerate(units, 1) if unit in own])
     lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {numbers} of {len(units)}"]
     if type_.kind == "object":
-        others = [quote(unit) for unit in units if unit not in own]
+        others = [quoted(unit) for unit in units if unit not in own]
         lines.append(f"  fields of other pages: {_list_some(others, _MAX_OTHER_FIELDS)}")
     return lines
 
@@ -318,16 +318,16 @@ def _reference(
 
 
 def _names(names: Sequence[str] | Mapping[str, None], declared: Mapping[str, TypeIR]) -> str:
-    return ", ".join(f"{quote(name)} ({declared[name].kind})" for name in names)
+    return ", ".join(f"{quoted(name)} ({declared[name].kind})" for name in names)
 
 
-def _list_some(quoted: Sequence[str], limit: int) -> str:
+def _list_some(items: Sequence[str], limit: int) -> str:
     """Return a list cut between two items, never inside one."""
     shown: list[str] = []
     used = 0
-    for item in quoted:
+    for item in items:
         used += len(item) + 2
         if used > limit and shown:
-            return f"{', '.join(shown)} and {len(quoted) - len(shown)} more"
+            return f"{', '.join(shown)} and {len(items) - len(shown)} more"
         shown.append(item)
     return ", ".join(shown)

@@ -18,7 +18,7 @@ from pytest_regen.sessions.scenarios import (
     Value,
 )
 from pytest_regen.sessions.state import StoredMemory
-from pytest_regen.text import flatten, quote
+from pytest_regen.text import flatten, quoted
 
 V = TypeVar("V", bound=Value | str | tuple[str, str])
 
@@ -88,11 +88,13 @@ def _section(title: str, explanation: str, lines: Iterable[str]) -> str:
 def _correction(correction: ScenarioCorrection) -> str:
     earlier = f"you said '{correction.original_decision}', " if correction.original_decision else ""
     request = f" [{correction.request}]" if correction.request else ""
-    reasons = [f"reason: {quote(text)}"] if (text := correction.corrected_reasoning.strip()) else []
+    reasons = (
+        [f"reason: {quoted(text)}"] if (text := correction.corrected_reasoning.strip()) else []
+    )
     if correction.rule:
         reasons.append(f"the rule that decides is {flatten(correction.rule)}")
     return (
-        f"{quote(correction.scenario_description)}{request}: {earlier}correct decision is "
+        f"{quoted(correction.scenario_description)}{request}: {earlier}correct decision is "
         f"'{correction.corrected_decision}'" + (f" ({'; '.join(reasons)})" if reasons else "")
     )
 
@@ -100,7 +102,7 @@ def _correction(correction: ScenarioCorrection) -> str:
 def _discard(discarded: DiscardedScenario) -> str:
     scenario = discarded.scenario
     return (
-        f"{quote(scenario.description)} [{scenario.request}]: {flatten(discarded.rule)} always "
+        f"{quoted(scenario.description)} [{scenario.request}]: {flatten(discarded.rule)} always "
         f"returns {discarded.actual}, you expected {scenario.expected_decision}"
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_regen.sessions.input_schema import InputSchema
 from pytest_regen.sessions.scenarios import ConditionalRoles, TestScenario, ToolAnnotation
-from pytest_regen.text import flatten, quote
+from pytest_regen.text import flatten, quoted
 
 PROMPT_FORMAT = 3
 
@@ -114,7 +114,7 @@ def _tool(annotation: ToolAnnotation) -> str:
     optional = [typed[name] for name in schema.names if name not in known]
     if optional:
         arguments.append(f"  - optional: {', '.join(optional)}")
-    arguments += [f"  - values of {flatten(name)}: {quote(v)}" for name, v in schema.choices()]
+    arguments += [f"  - values of {flatten(name)}: {quoted(v)}" for name, v in schema.choices()]
     return "\n".join([text, *arguments])
 
 

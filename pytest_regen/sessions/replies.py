@@ -17,7 +17,7 @@ from pytest_regen.sessions.scenarios import (
     ToolAnnotation,
     Value,
 )
-from pytest_regen.text import flatten, plural, quote
+from pytest_regen.text import flatten, plural, quoted
 from pytest_regen.turns.reply_text import complete_items, json_texts
 from pytest_regen.turns.structured import parse_json_with_schema
 
@@ -76,8 +76,8 @@ def response_hint(annotations: Sequence[ToolAnnotation]) -> str:
     for annotation in annotations:
         by_server.setdefault(annotation.server_name, []).append(annotation.tool_name)
     calls = ",\n".join(
-        f'        {{"properties": {{"server_name": {{"const": {quote(server)}}}, '
-        f'"tool_name": {{"enum": {quote(sorted(set(tools)))}}}}}}}'
+        f'        {{"properties": {{"server_name": {{"const": {quoted(server)}}}, '
+        f'"tool_name": {{"enum": {quoted(sorted(set(tools)))}}}}}}}'
         for server, tools in sorted(by_server.items())
     )
     return _HINT.replace("CALLS", calls)

@@ -15,7 +15,7 @@ from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import Answer, Ask, FailedTest, Rejected, TurnSettings
-from pytest_regen.text import quote as quoted
+from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind

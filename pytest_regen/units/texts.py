@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from pytest_regen.errors import KindError, SourceError
-from pytest_regen.text import flatten
-from pytest_regen.text import quote as quoted
+from pytest_regen.text import flatten, quoted
 from pytest_regen.units.kind import Kind, call_kind
 from pytest_regen.validation.issues import Issue
 

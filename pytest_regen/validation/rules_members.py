@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, referenced_names
 from pytest_regen.languages.base import Member
-from pytest_regen.text import in_quotes, quote
+from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
@@ -69,7 +69,7 @@ def _missing_field(subject: Subject, name: str, unnamed: Member | None) -> Itera
         why = unnamed.unread or f"lacks {lack}"
         message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {why}"
         finding = f"the {subject.around.nouns.member} of each of these fields {why}"
-        finding = finding.replace(quote(name), '"..."')
+        finding = finding.replace(quoted(name), '"..."')
         yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name, finding=finding)
         return
     page = subject.page_of_unit(name)
@@ -252,7 +252,7 @@ def _why_not(
     language = subject.around.language
     lack = language.missing_wire_name(member, meant, is_enum=True)
     finding = f"the {subject.around.nouns.value}s for these values lack {lack}"
-    return f"{member.name!r} lacks {lack}", finding.replace(quote(meant), '"..."')
+    return f"{member.name!r} lacks {lack}", finding.replace(quoted(meant), '"..."')
 
 
 def _meant(

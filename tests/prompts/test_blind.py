@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from blind_cases import ANSWERS, CASES, NOTE, sent, unsaid
 
-from pytest_regen.text import quote
+from pytest_regen.text import quoted
 
 KEPT: dict[str, Any] = json.loads(ANSWERS.read_text("utf-8")) if ANSWERS.exists() else {}
 ANSWERED = {(one["case"], "\n".join(one["correction"])): one for one in KEPT.get("answers", ())}
@@ -22,7 +22,7 @@ def test_each_fault_is_corrected_by_name() -> None:
     unnamed = {}
     for case in CASES:
         block = sent(case).block
-        fields = [field for field, _ in case.expected if field and quote(field) not in block]
+        fields = [field for field, _ in case.expected if field and quoted(field) not in block]
         if fields or not block:
             unnamed[case.name] = fields, block
 

@@ -21,7 +21,7 @@ from pytest_regen.kinds.functions.source import (
     read_module,
 )
 from pytest_regen.regions.base import decode
-from pytest_regen.text import quote as quoted
+from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Kind, Unit
 from pytest_regen.units.loading import PytestLists
 from pytest_regen.validation.issues import WEAKENED, Issue

@@ -5,13 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import Attribute, Converter, SyntaxFault, TypeRef
 from pytest_regen.languages.csharp.names import is_reference, show_type
 from pytest_regen.languages.csharp.tree import Constant, constant
 from pytest_regen.languages.names import word_set
-from pytest_regen.languages.trees import text_of
+from pytest_regen.languages.trees import Node, text_of
 
 _known_types: dict[bytes, TypeRef] = {}
 _MAX_KNOWN_TYPES = 4096

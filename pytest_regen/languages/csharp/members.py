@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import (
     Attribute,
     Declaration,
@@ -49,7 +47,7 @@ from pytest_regen.languages.csharp.serializer import (
     why_hidden,
 )
 from pytest_regen.languages.csharp.tree import branches, constant
-from pytest_regen.languages.trees import text_of
+from pytest_regen.languages.trees import Node, text_of
 
 KINDS: Final[Mapping[str, str]] = {
     "class_declaration": "class",

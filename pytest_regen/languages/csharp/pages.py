@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.csharp.pagetree import (
@@ -46,6 +44,7 @@ from pytest_regen.languages.pages import (
     indent_at,
     text_of_lines,
 )
+from pytest_regen.languages.trees import Node
 from pytest_regen.prompts.values import OutputMode
 
 _CONTAINERS: Final[tuple[Container, ...]] = ("body", "enum", "parameters")

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from tree_sitter import Node
-
 from pytest_regen.languages.csharp.names import ROOT_SUFFIX
 from pytest_regen.languages.csharp.tree import is_unreadable, parse
 from pytest_regen.languages.lines import TextEdit
 from pytest_regen.languages.pages import delimiters, outside, spans
-from pytest_regen.languages.trees import walk
+from pytest_regen.languages.trees import Node, walk
 
 Container = Literal["body", "enum", "parameters"]
 """What members stand in: the braces of a type, those of an enum, a record's parentheses."""

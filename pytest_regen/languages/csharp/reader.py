@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import Declaration, SourceFacts, SyntaxFault
 from pytest_regen.languages.csharp.members import Reading, declarations
 from pytest_regen.languages.csharp.names import is_identifier
@@ -25,7 +23,7 @@ from pytest_regen.languages.diagnosis import (
     removals,
     rows_of,
 )
-from pytest_regen.languages.trees import text_of, walk
+from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.text import in_quotes
 
 _TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")

@@ -14,7 +14,7 @@ from pytest_regen.languages.base import (
     describe_absence,
 )
 from pytest_regen.languages.csharp.names import must_be_nullable, show_type, spell
-from pytest_regen.text import in_quotes, quote
+from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import Issue
 
 _STRING_ENUM: Final = "[JsonConverter(typeof(JsonStringEnumConverter))]"
@@ -28,7 +28,7 @@ def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
     others = _attributes_with(member, wire)
     hint = f"; the serializer does not read {others}" if others else ""
     hint = f"; {member.hint}" if member.hint else hint
-    return f"[{attribute}({quote(wire)})]{hint}"
+    return f"[{attribute}({quoted(wire)})]{hint}"
 
 
 def _attributes_with(member: Member, value: str) -> str:

@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tree_sitter import Node
-
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.python.reader import read
 from pytest_regen.languages.python.spelling import constraint_arguments
 from pytest_regen.languages.python.tree import dotted, last_name, parse
-from pytest_regen.languages.trees import text_of, walk
+from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.languages.weaknesses import AS_ASKED, found_at, members_of, silenced
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness, added_weaknesses

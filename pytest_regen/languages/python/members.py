@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import Attribute, Declaration, Member, SyntaxFault, TypeRef
 from pytest_regen.languages.python.acceptance import LITERAL
 from pytest_regen.languages.python.names import HEADER_CLASSES
@@ -18,8 +16,8 @@ from pytest_regen.languages.python.types import (
     read_type,
     settings_of,
 )
-from pytest_regen.languages.trees import text_of, walk
-from pytest_regen.text import in_quotes, quote
+from pytest_regen.languages.trees import Node, text_of, walk
+from pytest_regen.text import in_quotes, quoted
 
 MODEL_FIELD: Final = "field"
 DATACLASS_FIELD: Final = "dataclass field"
@@ -421,7 +419,7 @@ def _wire_name(name: str, settings: Settings, owner: _Owner) -> tuple[str | None
     if isinstance(reads, str) and reads == writes:
         return reads, None
     if isinstance(reads, str) and isinstance(writes, str):
-        return None, f"it is read from {quote(reads)} and written as {quote(writes)}"
+        return None, f"it is read from {quoted(reads)} and written as {quoted(writes)}"
     for option in ("validation_alias", "serialization_alias"):
         if isinstance(settings.values.get(option), str):
             done = "read" if option == "validation_alias" else "written"

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
     Line,
@@ -32,7 +30,7 @@ from pytest_regen.languages.python.tree import (
     parse,
     why_illegal,
 )
-from pytest_regen.languages.trees import join_leaves, text_of
+from pytest_regen.languages.trees import Node, join_leaves, text_of
 from pytest_regen.prompts.values import OutputMode
 
 Container = Literal["body", "entries", "values"]

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from tree_sitter import Node, Tree
-
 from pytest_regen.extras import needs
-from pytest_regen.languages.trees import Grammar, text_of
+from pytest_regen.languages.trees import Grammar, Node, Tree, text_of
 
 with needs("openapi", "stores of generated code"):
     import tree_sitter_python

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.python.acceptance import LITERAL, UNION
 from pytest_regen.languages.python.tree import (
@@ -16,7 +14,7 @@ from pytest_regen.languages.python.tree import (
     last_name,
     parse,
 )
-from pytest_regen.languages.trees import text_of, walk
+from pytest_regen.languages.trees import Node, text_of, walk
 
 _QUALIFIERS: Final = frozenset({"ClassVar", "Final", "InitVar", "NotRequired", "ReadOnly"}) | {
     "Required"

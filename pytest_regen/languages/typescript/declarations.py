@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import Attribute, Declaration, Member, SyntaxFault, TypeRef
-from pytest_regen.languages.trees import text_of
+from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.languages.typescript.names import literal, property_name
 from pytest_regen.languages.typescript.schemas import (
     Call,

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import word_set
-from pytest_regen.languages.trees import text_of, walk
+from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.languages.typescript.tree import parse
 from pytest_regen.languages.weaknesses import AS_ASKED, found_at, silenced
 from pytest_regen.text import in_quotes

@@ -6,7 +6,7 @@ from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import shorten, split_words, word_set
-from pytest_regen.text import quote
+from pytest_regen.text import quoted
 
 _UTILITIES: Final = word_set(
     """
@@ -52,12 +52,12 @@ _MAX_LENGTH: Final = 100
 
 def property_name(wire: str) -> str:
     """Return a property as code names it: its JSON name, in quotes where it is no identifier."""
-    return wire if _IDENTIFIER.fullmatch(wire) else quote(wire)
+    return wire if _IDENTIFIER.fullmatch(wire) else quoted(wire)
 
 
 def literal(value: object) -> str:
     """Return a JSON value as a literal of TypeScript, on one line."""
-    return quote(value)
+    return quoted(value)
 
 
 def member_names(type_: TypeIR) -> dict[str | int, str]:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.lines import (
@@ -29,6 +27,7 @@ from pytest_regen.languages.pages import (
     indent_at,
     text_of_lines,
 )
+from pytest_regen.languages.trees import Node
 from pytest_regen.languages.typescript.pagetree import (
     CONTAINERS,
     HEADS,

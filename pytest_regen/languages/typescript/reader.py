@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import SourceFacts, SyntaxFault
 from pytest_regen.languages.diagnosis import Doctor
-from pytest_regen.languages.trees import text_of, walk
+from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.languages.typescript.declarations import Reading, declarations
 from pytest_regen.languages.typescript.names import is_type_identifier
 from pytest_regen.languages.typescript.slips import LEFTOVERS, changes, slip_repairs

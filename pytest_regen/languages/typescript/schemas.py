@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from tree_sitter import Node
-
 from pytest_regen.languages.base import Attribute, TypeRef
-from pytest_regen.languages.trees import text_of
+from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.languages.typescript.tree import NOTHING, constant, line_of
 from pytest_regen.languages.typescript.types import literal_ref, show_type
 

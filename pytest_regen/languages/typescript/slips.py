@@ -23,7 +23,7 @@ from pytest_regen.languages.diagnosis import (
 )
 from pytest_regen.languages.leftovers import Leftovers, out_of_json, without_entities
 from pytest_regen.languages.typescript.tree import parse
-from pytest_regen.text import in_quotes, quote
+from pytest_regen.text import in_quotes, quoted
 
 LEFTOVERS: Final = Leftovers(
     code_start=re.compile(
@@ -83,9 +83,9 @@ def _quoted_names(found: Diagnosis, place: Place) -> Iterator[Change]:
                 continue
             start = offset + len(text[: match.start("name")].encode())
             row = first + text.count("\n", 0, match.start("name"))
-            message = f"{in_quotes(name)} is no {noun} without quotes; write {quote(name)}"
+            message = f"{in_quotes(name)} is no {noun} without quotes; write {quoted(name)}"
             fault = SyntaxFault(row + 1, message, "INVALID_IDENTIFIER")
-            yield Change(start, start + len(name.encode()), quote(name).encode(), fault)
+            yield Change(start, start + len(name.encode()), quoted(name).encode(), fault)
 
 
 def slip_repairs(code: bytes) -> Iterator[Callable[[bytes], SlipRepair | None]]:

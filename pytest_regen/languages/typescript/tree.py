@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from tree_sitter import Node
-
 from pytest_regen.extras import needs
 from pytest_regen.languages.names import unescape
-from pytest_regen.languages.trees import Grammar, text_of
+from pytest_regen.languages.trees import Grammar, Node, text_of
 
 with needs("openapi", "stores of generated code"):
     import tree_sitter_typescript

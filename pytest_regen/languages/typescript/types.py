@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from tree_sitter import Node
-
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
 from pytest_regen.languages.base import TypeRef
-from pytest_regen.languages.trees import text_of
+from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.languages.typescript.names import KNOWN_TYPES, literal
 from pytest_regen.languages.typescript.tree import NOTHING, child_of, constant, line_of, options_of
 
