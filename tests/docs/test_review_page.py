@@ -31,7 +31,7 @@ def test_the_sessions_are_what_is_shown(
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     project = UnitProject(pytester)
     project.write(german={**GERMAN, "berth": "Liegeplatz"})
-    project.recorded()
+    command("adopt", project.german_file)
     parts = [part for block in blocks(PAGE, "console") for part in sessions(block)]
 
     assert len(parts) == 5

@@ -222,7 +222,7 @@ def test_pytest_and_the_commands_tell_of_such_a_page(pytester: pytest.Pytester) 
     tested = pytester.runpytest("-q")
 
     assert (validated.code, listed.code) == (1, 0)
-    assert "200 levels" in validated.err
+    assert "200 levels" in validated.out
     tested.assert_outcomes(passed=2, failed=1)
     tested.stdout.fnmatch_lines(["*nested more than 200 levels deep*"])
     outputs = (validated.err, listed.out + listed.err, str(tested.stdout))
