@@ -49,9 +49,10 @@ def test_a_field_without_a_word_is_refused() -> None:
 def keys(value: Any) -> Iterator[str]:
     """Yield the keys of an object and of the objects in lists below it."""
     if isinstance(value, dict):
-        yield from value
-        for child in value.values():
-            yield from keys(child)
+        for key, child in value.items():
+            yield key
+            if key != "inputs":  # because kinds name these
+                yield from keys(child)
     elif isinstance(value, list):
         for child in value:
             yield from keys(child)
