@@ -348,7 +348,7 @@ def test_several_stores_are_healed_at_once(tmp_path: Path) -> None:
 def test_who_watches_sees_all_of_a_run(tmp_path: Path) -> None:
     """In the end every page and store is done, and nothing is under way."""
     seen: list[RunState] = []
-    generated(write_document(tmp_path), "abcd", Model(), 4, watch=seen.append)
+    generated(write_document(tmp_path), "abcd", Model(gather=3), 4, watch=seen.append)
 
     last = seen[-1]
     assert (last.places_done, last.places_total) == (4, 4)
