@@ -503,7 +503,6 @@ def rebuild(
 
         refuse_types(file, type=types)
         raise typer.Exit(rebuild_file(file, units, as_json=as_json))
-        return
     done = rebuild_source(path, types)
     if as_json:
         emit_json(
