@@ -299,7 +299,8 @@ class Functions:
         file = project.unit_file(self.path)
         assert file is not None
         units = file.open()
-        done, left = record_units(file, [n for n in self.names if units.entry(n) is None])
+        new = [n for n in self.names if not (units.entry(n) or units.ledger.fault(n))]
+        done, left = record_units(file, new)
         if done.names:
             fact("recorded", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
         units = file.open()
