@@ -182,7 +182,7 @@ def _joined(value: Any, wanted: Any) -> Any:
     return joined
 
 
-def _gettext_targets(table: Any) -> list[str]:
+def _gettext_targets(table: Any) -> list[Any]:
     """Return the targets of a table of translations; none where they are not of gettext."""
     targets = table.get("targets") if isinstance(table, dict) else None
     names = targets if isinstance(targets, list) else [targets]

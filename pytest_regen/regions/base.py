@@ -1,6 +1,5 @@
 """The region protocol, what a region finds, and the simplest region: a whole file."""
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -98,11 +97,8 @@ def decode(data: bytes, place: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        todo = "save it as UTF-8"
-        if place.endswith(".po"):  # Its header names the charset, too.
-            todo = f"convert it: {shlex.join(['msgconv', '--to-code=UTF-8', '-o', place, place])}"
-        what = f"{place} is not UTF-8 (line {line}); {todo}"
-        raise RegionError(what, line=line, hint=todo) from None
+        what = f"{place} is not UTF-8 (line {line}); save it as UTF-8"
+        raise RegionError(what, line=line, hint="save it as UTF-8") from None
 
 
 def refuse_unknown(texts: Iterable[str], found: Iterable[str]) -> None:

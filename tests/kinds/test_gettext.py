@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import command
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
@@ -346,24 +345,6 @@ def test_a_header_that_names_another_charset_is_refused(charset: str, *, is_read
         return
     with pytest.raises(RegionError, match=r"^line 7: .*charset=latin1.* charset=UTF-8"):
         Entries().find(text)
-
-
-def test_a_file_in_another_charset_says_how_to_convert_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Text and header at once: an editor would leave the header as it was."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pyproject.toml").write_text(
-        '[[tool.pytest-regen.translations]]\ntargets = "de.po"\n', "utf-8"
-    )
-    text = file_of(BODY).replace("charset=utf-8", "charset=latin1")
-    (tmp_path / "de.po").write_bytes(text.encode("latin1"))
-
-    ran = command("validate", "de.po")
-
-    assert ran.code == 1
-    assert "de.po:14: [SYNTAX] de.po is not UTF-8 (line 14); convert it: " in ran.told
-    assert "msgconv --to-code=UTF-8 -o de.po de.po" in ran.told
 
 
 def test_the_language_of_the_msgids_is_a_setting(tmp_path: Path) -> None:
