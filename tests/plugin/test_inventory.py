@@ -261,6 +261,24 @@ def test_a_move_with_a_shim_takes_the_record_along(project: Project) -> None:
     assert len(project.read(".regen/hand/src/acme/letters.py").splitlines()) == 2
 
 
+def test_a_msgid_that_was_renamed_is_an_orphan(project: Project) -> None:
+    """It was not moved to a catalogue of another language, which has had it anyway."""
+    po = "locale/{}/LC_MESSAGES/app.po"
+    entry = 'msgid "{}"\nmsgstr "{}"\n'
+    german, arabic = po.format("de"), po.format("ar")
+    settings = f'{SETTINGS}[[tool.pytest-regen.translations]]\ntargets = "{german}"\n'
+    project.write("pyproject.toml", settings)
+    project.write(german, entry.format("Open", "Auf"))
+    project.write(arabic, entry.format("Open", "x"))
+    assert command("adopt", german).code == 0
+    project.write(german, entry.format("Open it", "Mach auf"))
+
+    result = project.run()
+
+    result.stdout.fnmatch_lines([f"*{german}::Open*ORPHAN: it is in the ledger, *"])
+    result.stdout.no_fnmatch_line("*was it moved*")
+
+
 @pytest.mark.parametrize(("in_ci", "outcomes"), [(True, {"failed": 1}), (False, {})])
 def test_a_function_deleted_whole_is_an_orphan(
     project: Project,
