@@ -551,7 +551,8 @@ class LiteLLMProvider(_ChatProvider):
     def _hints(self) -> dict[int, str]:
         return {
             401: f"check the key that LiteLLM reads for {self._service}",
-            404: "check the model's name: --provider litellm:PROVIDER/MODEL",
+            404: f"check the model's name (--provider litellm:{self._service}/MODEL, in pytest "
+            f"--regen-provider litellm:{self._service}/MODEL)",
         }
 
     def _hint_unreached(self) -> str:
