@@ -670,17 +670,16 @@ class FileUnits:
         if lost[name] == "ORPHAN":
             is_all = len(lost) > 1 and set(lost.values()) == {"ORPHAN"}
             return forget_command(self.here, None if is_all else name)
-        if lost[name] == "CONFLICT" or not hasattr(self.kind.region, "defined"):
+        if lost[name] == "CONFLICT" or self.path.suffix != ".py":
             return ""
         place = self.here
-        if not self._is_lost:
+        if name not in self._in_text:
+            other = self._elsewhere(name)
+            place = from_here(self.files.root / other) if other else ""
+        elif not self._is_lost:
             bare = [one for one in lost if one in self._in_text and one not in self.texts]
-            if name not in bare:
-                return ""
             place = node_id(place, name) if len(bare) == 1 else place
-        elif name not in self._in_text:
-            place = from_here(self.files.root / self._elsewhere(name))
-        return command("init", place, None, "--yes")
+        return command("init", place, None, "--yes") if place else ""
 
     def _stands_unmarked(self, text: str) -> bool:
         """Return whether the lines of a text stand in the file, as no unit's of another name."""

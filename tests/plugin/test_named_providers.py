@@ -132,6 +132,7 @@ def test_a_misspelt_service_is_told_where_it_stands(
     table: str,
     where: str,
     following: str,
+    *,
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
