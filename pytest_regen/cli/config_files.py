@@ -169,7 +169,24 @@ def _joined(value: Any, wanted: Any) -> Any:
     # Where entries are tables, a glob is a table, too.
     has_tables = any(isinstance(item, dict) for item in value)
     items = [{"files": item} if has_tables and isinstance(item, str) else item for item in wanted]
-    return [*value, *(item for item in items if item not in value)]
+    joined = list(value)
+    for item in items:
+        targets = _gettext_targets(item)
+        at = next((at for at, one in enumerate(joined) if _gettext_targets(one)), None)
+        if targets and at is not None:
+            there = _gettext_targets(joined[at])
+            if new := [name for name in targets if name not in there]:
+                joined[at] = {**joined[at], "targets": [*there, *new]}
+        elif item not in joined:
+            joined.append(item)
+    return joined
+
+
+def _gettext_targets(table: Any) -> list[Any]:
+    """Return the targets of a table of translations; none where they are not of gettext."""
+    targets = table.get("targets") if isinstance(table, dict) else None
+    names = targets if isinstance(targets, list) else [targets]
+    return names if all(str(name).endswith(".po") for name in names) else []
 
 
 def _written(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -207,8 +224,11 @@ def _edited(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         place = place[name]
     for key, value in new.items():
         if key in table:
-            for item in value[len(table[key]) :]:
-                place[key].append(item)
+            for at, item in enumerate(value):
+                if at >= len(table[key]):
+                    place[key].append(item)
+                elif item != table[key][at]:
+                    place[key][at].update(item)
         else:
             place[key] = value
     return tomlkit.dumps(document)

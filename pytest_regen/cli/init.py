@@ -25,7 +25,7 @@ from pytest_regen.cli.output import (
     show_edit,
 )
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_in
+from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_in, targets_of
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
@@ -403,7 +403,8 @@ def _sources(project: Project, files: Sequence[Path]) -> Iterator[str]:
         if isinstance(one.kind, Translation)
     }
     gettext = [path for path in files if path.suffix == ".po" and path.resolve() not in claimed]
-    yield from map(_shown, gettext[:1])
+    for path in gettext[:1]:
+        yield Path(os.path.relpath(targets_of(path.as_posix()))).as_posix()
     for path in files:
         if path.resolve() in sources:
             continue

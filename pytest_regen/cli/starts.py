@@ -299,7 +299,8 @@ class Functions:
         file = project.unit_file(self.path)
         assert file is not None
         units = file.open()
-        done, left = record_units(file, [n for n in self.names if units.entry(n) is None])
+        new = [n for n in self.names if not (units.entry(n) or units.ledger.fault(n))]
+        done, left = record_units(file, new)
         if done.names:
             fact("recorded", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
         units = file.open()
@@ -448,7 +449,7 @@ class Catalogue:
         """The source and its targets, unless the source is named already."""
         if self.is_gettext:
             kinds = self.project.kinds
-            is_claimed = bool(kinds) and kinds.kind_of(self.files[0]) is not None
+            is_claimed = all(bool(kinds) and kinds.kind_of(file) is not None for file in self.files)
             return {} if is_claimed else {"translations": [{"targets": self.targets}]}
         for one in self.project.kinds.kinds if self.project.kinds else ():
             kind = one.kind
@@ -515,8 +516,11 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
                 hint=f"name it like {path.name}, with another language: de, fr, pt-BR",
             )
     else:
-        targets = _targets_of(place)
-        found = sorted(glob.glob(targets, root_dir=project.root))  # noqa: PTH207 - from the root
+        takes_beside = not is_gettext or language_of(path) == "en"
+        targets = targets_of(place) if takes_beside else place
+        found = [place]
+        if takes_beside or not path.is_file():
+            found = sorted(glob.glob(targets, root_dir=project.root, recursive=True))  # noqa: PTH207 - from the root
         left_out = {"en"} if is_gettext else {None, language_of(path)}  # that of msgids
         files = [project.root / name for name in found if language_of(Path(name)) not in left_out]
     if not files:
@@ -530,7 +534,7 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Catalo
     return Catalogue(project, place, targets, files)
 
 
-def _targets_of(place: str) -> str:
+def targets_of(place: str) -> str:
     """Return the glob of catalogues like one: its path with ``*`` for the language."""
     path = Path(place)
     if path.parent.name == "LC_MESSAGES":
@@ -584,7 +588,7 @@ def find_start(
             why="what is generated depends on a file that is under version control",
             hint=f"curl -fsSL -o api.json {source}, then pytest-regen init api.json",
         )
-    if not path.is_file():
+    if not path.is_file() and not (path.suffix == ".po" and glob.has_magic(source)):
         raise UsageError(
             f"there is no file {path}" if not path.is_dir() else f"{path} is a folder",
             hint="name an API description, a Python file or a catalogue of translations; "

@@ -502,8 +502,7 @@ def rebuild(
         from pytest_regen.cli.units import rebuild_file, refuse_types
 
         refuse_types(file, type=types)
-        rebuild_file(file, units, as_json=as_json)
-        return
+        raise typer.Exit(rebuild_file(file, units, as_json=as_json))
     done = rebuild_source(path, types)
     if as_json:
         emit_json(

@@ -209,8 +209,6 @@ def _advice(units: FileUnits, issues: Sequence[Issue]) -> Advice | None:
     """Return the command that does the most about what is wrong; ``None`` if an editor does."""
     codes, here = {"BY_HAND" if issue.is_by_hand else issue.code for issue in issues}, units.here
     if "CONFLICT" in codes:
-        if units.fault is None:
-            return Advice("correct the file in an editor")
         return Advice(rebuild_command(here), "or correct the file in an editor")
     if units.fault is not None or "KIND_ERROR" in codes or _file_errors(units):
         return None  # The lines above say what to do.
@@ -765,9 +763,12 @@ def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:
             fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")
 
 
-def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> None:
-    """Put recorded texts back."""
+def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> int:
+    """Put recorded texts back; return the exit code: 1 where git or the ledger leaves a choice."""
     done = rebuild_units(file, names)
+    units = file.open()
+    left = [issue for name in names or units.names for issue in units.issues(name)]
+    left = [one for one in (*units.file_issues, *left) if one.code in {"CONFLICT", "LEDGER"}]
     if as_json:
         emit_json(
             {
@@ -775,27 +776,32 @@ def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) 
                 "history": done.history,
                 "by_hand": done.by_hand,
                 "diff": done.diff,
+                "errors": [issue.to_json() for issue in left],
             }
         )
-        return
+        return int(bool(left))
     show_diff(done.diff)
-    _show_changes(file, "rebuilt", done)
+    _show_changes("rebuilt", done)
     if done.by_hand:
         fact("left", f"{plural(done.by_hand, 'text')} by hand, which only the file has")
-    if not done.diff:
-        say(f"{file.here}: every recorded text stands as it is recorded")
-        next_step(_tests(file.open(), names or ()))
+    if left:
+        show_unit_issues(units, left)
+        if todo := _advice(units, left):
+            next_step(*todo)
+    else:
+        if not done.diff:
+            say(f"{file.here}: every recorded text stands as it is recorded")
+        next_step(_tests(units, names or done.names))
+    return int(bool(left))
 
 
-def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
+def _show_changes(verb: str, done: UnitChanges) -> None:
     if done.names:
         fact(verb, f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
     if done.history:
         fact("kept", f"{plural(len(done.history), 'text')} in .regen/history")
     for note in done.notes:
         fact("to do", note, "yellow")
-    if done.names and not file.is_lost:
-        next_step(_tests(file.open(), done.names))
 
 
 def forget(
@@ -827,8 +833,7 @@ def forget(
     show_diff(done.diff)
     for name in done.dropped:
         fact("dropped", f"{name}, which could not be read")
-    _show_changes(file, "forgotten", done)
+    _show_changes("forgotten", done)
     if not (done.names or done.dropped):
         say(f"{shlex.quote(file.here)}: everything in it is asked for")
-    if not done.names or is_lost:
-        next_step("pytest" if is_lost else tests_command(file.here))
+    next_step("pytest" if is_lost else _tests(file.open(), done.names))

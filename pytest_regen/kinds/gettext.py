@@ -1,5 +1,6 @@
 """The shipped kind for catalogues of gettext: each ``msgstr`` is asked from its ``msgid``."""
 
+import codecs
 import gettext
 import json
 import re
@@ -24,7 +25,7 @@ from pytest_regen.kinds.catalogues import (
 )
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.regions import Span
-from pytest_regen.regions.base import has_crlf, refuse_unknown, splice
+from pytest_regen.regions.base import has_crlf, line_at, refuse_unknown, splice
 from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Unit, extract_text
 
@@ -85,6 +86,11 @@ def _read(text: str) -> _File:
     except OSError as error:
         place = re.search(r"\(line (\d+)\)", str(error))
         raise _defect(int(place[1]) if place else 1, "gettext cannot read this") from None
+    charset = re.search(r"charset=([\w.:-]+)", catalogue.metadata.get("Content-Type", ""))
+    with suppress(LookupError):  # as of "CHARSET", which stands in templates
+        if charset and codecs.lookup(charset[1]).name not in {"utf-8", "ascii"}:
+            line = line_at(text, text.find(charset[0]))
+            raise _defect(line, f"the header has {charset[0]}: write charset=UTF-8 there")
     starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
     entries: dict[str, _Entry] = {}
     lines: dict[tuple[str | None, str], int] = {}

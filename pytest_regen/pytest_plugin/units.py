@@ -527,13 +527,10 @@ class WrongUnitError(AssertionError):
             yield f"  keep:          {adopt_command(here, name)}"
             yield f"  drop:          {rebuild_command(here, name)}"
         elif "CONFLICT" in codes and name not in self.check.lost:
-            units = self.check.units
-            found = units.texts.get(name)
-            if units.fault is not None:
-                yield f"  recorded:      {rebuild_command(here)}"
-            elif found is not None and units.entry(name) is not None:
-                yield f"  recorded:      {rebuild_command(here, name)}"
-            yield f"  by hand:       correct the file, then {adopt_command(here, name)}"
+            # The file itself has an item, and is no unit.
+            adopt = adopt_command(here, name if name in self.check.names else None)
+            yield f"  our side:      {rebuild_command(here)}"
+            yield f"  by hand:       correct the file, then {adopt}"
         elif name not in self.check.names:
             return  # The issue says what to do.
         elif "LEDGER" in codes:

@@ -160,6 +160,8 @@ class UnitFile:
     def _elsewhere(self, name: str) -> str:
         """Return another file that has a unit, or had it but for its marks, and tests it not."""
         is_code = hasattr(self.kind.region, "defined")
+        if not is_code and type(self.kind).units is not Kind.units:
+            return ""  # Such names are no file's own: every catalogue has the same.
         word = name.rpartition(".")[2]
         for place, text in self._kinds.texts_like(self.path).items():
             is_near = place != self.place and (is_code or Path(place).name == self.path.name)

@@ -597,6 +597,15 @@ class FileUnits:
         return bool(_CONFLICT.search(self.text))
 
     @property
+    def is_torn(self) -> bool:
+        """Whether git could not join two versions of the file: no recorded text has its markers."""
+        return self.has_conflict and (
+            self.fault is not None
+            or self._has_conflict_beside_units
+            or any(map(self._is_torn, self.conflicting))
+        )
+
+    @property
     def _has_conflict_beside_units(self) -> bool:
         """Whether conflict markers stand where no unit that is asked for fails for them."""
         if not self.has_conflict or not self.conflicting.isdisjoint(self.names):

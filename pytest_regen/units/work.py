@@ -12,7 +12,7 @@ from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
 from pytest_regen.units.naming import adopt_command, command, rebuild_command
 from pytest_regen.units.place import UnitFile
-from pytest_regen.units.texts import call_region, same_text, sides
+from pytest_regen.units.texts import call_region, same_text, sides, texts_or_none
 from pytest_regen.units.view import FileUnits
 from pytest_regen.units.writing import hand_entry, put_texts, renewed_entry
 
@@ -55,11 +55,10 @@ def adopt_units(
         _refuse_unreadable(units)
         for name in names or ():
             refuse_unknown(units, name, units.texts)
-        chosen = names or [
-            name for name in units.names if _is_unadopted(units, name, with_stale=with_stale)
-        ]
+        if names is None:
+            names = [n for n in units.names if _is_unadopted(units, n, with_stale=with_stale)]
         history = []
-        for name in chosen:
+        for name in names:
             text = units.texts[name].text
             if "CONFLICT" in _codes(units, name):
                 raise _conflict_error(units)
@@ -82,7 +81,7 @@ def adopt_units(
             if broken == hand_name(file.place):
                 write.settle_file(broken)
         write.commit()
-        return UnitChanges(tuple(chosen), tuple(history))
+        return UnitChanges(tuple(names), tuple(history))
 
 
 def enclose_units(file: UnitFile, names: Sequence[str]) -> tuple[str, ...]:
@@ -135,11 +134,12 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
         entries = {**units.ledger.entries, **ours}
         for name in names or ():
             refuse_unknown(units, name, entries)
-        base, before = units.text, units.texts
+        base, before, asked = units.text, units.texts, units.names
         history: list[str] = []
-        if units.fault is not None and units.has_conflict and not names:
+        if units.is_torn and not names:
             base = sides(units.text)[0]
             history.append(write.keep_file())
+            asked = tuple(dict.fromkeys((*asked, *texts_or_none(file.kind, base))))
             before = {}
         else:
             _refuse_unreadable(units)
@@ -150,15 +150,16 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
                     why="a person wrote it, and only the file has a person's text",
                     hint=command("history", file.here, name),
                 )
-        recorded = [name for name in units.names if name in entries]
+        recorded = [name for name in asked if name in entries]
         by_hand = [name for name in recorded if entries[name].is_by_hand]
         chosen = names or [name for name in recorded if not entries[name].is_by_hand]
         texts: dict[str, str] = {}
-        for name in chosen:
-            if name in conflicts:
-                entry, other = conflicts[name]
-                write.record(entry)
+        for name in sorted(conflicts.keys() & {*chosen, *([] if names else by_hand)}):
+            entry, other = conflicts[name]
+            write.record(entry)
+            if other.output:
                 history.append(write.keep_entry(other, "dropped"))
+        for name in chosen:
             stands = before.get(name)
             if stands is not None and same_text(file.kind, entries[name].output, stands.text):
                 continue
@@ -315,9 +316,8 @@ def _refuse_unreadable(units: FileUnits) -> None:
 
 def _conflict_error(units: FileUnits) -> SourceError:
     names = ", ".join(sorted(units.conflicting)) or "none of its units"
-    hint = "take one side, or both, in an editor"
-    if units.fault is not None:
-        hint += f"; or {rebuild_command(units.here)}, which takes ours with every recorded text"
+    hint = "take one side, or both, in an editor; or "
+    hint += f"{rebuild_command(units.here)}, which takes ours with every recorded text"
     return SourceError(
         f"{units.place} holds conflict markers of git, about {names}",
         why="the file is two versions of itself",

@@ -297,18 +297,39 @@ def po_files(here: Path) -> Path:
     return path.parents[2] / "es/LC_MESSAGES/messages.po"
 
 
-def test_catalogues_of_gettext_are_set_up(here: Path) -> None:
-    """All languages but that of the msgids; the files themselves say what is translated."""
+def test_the_catalogue_of_gettext_that_is_named_is_set_up(here: Path) -> None:
+    """No other; a second one joins its table."""
     path = po_files(here).relative_to(here).as_posix()
+    french = path.replace("/es/", "/fr/")
 
     ran = command("init", path, "--yes")
 
     assert ran.code == 0
     settings = (here / "pyproject.toml").read_text("utf-8")
-    assert settings.endswith('\ntargets = "app/translations/*/LC_MESSAGES/messages.po"\n')
+    assert settings.endswith(f'\ntargets = "{path}"\n')
     assert "source =" not in settings
     assert ran.err.endswith(f"  next: pytest-regen generate {path}\n")
     assert "nothing to do" in command("init", path, "--yes").err
+    assert command("init", french, "--yes").code == 0
+    settings = (here / "pyproject.toml").read_text("utf-8")
+    assert settings.endswith(f'\ntargets = ["{path}", "{french}"]\n')
+    assert settings.count("translations]]") == 1
+
+
+def test_all_catalogues_of_gettext_are_set_up_by_a_glob(here: Path) -> None:
+    """All languages but that of the msgids; ``init`` alone names the glob."""
+    path = po_files(here).relative_to(here).as_posix()
+    pattern = path.replace("/es/", "/*/")
+    assert f"pytest-regen init '{pattern}' --yes\n" in command("init").told
+
+    assert command("init", path, "--yes").code == 0
+    ran = command("init", pattern, "--yes")
+
+    assert ran.code == 0
+    assert f"{path}, {path.replace('/es/', '/fr/')}, from their msgids" in ran.err
+    settings = (here / "pyproject.toml").read_text("utf-8")
+    assert settings.endswith(f'\ntargets = ["{path}", "{pattern}"]\n')
+    assert "nothing to do" in command("init", pattern, "--yes").err
 
 
 def test_gettext_makes_its_catalogues_itself(here: Path) -> None:

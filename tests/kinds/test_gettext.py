@@ -333,6 +333,20 @@ def test_the_path_says_the_language_or_else_the_header(
     assert kind.claims(tmp_path / file) is claimed
 
 
+@pytest.mark.parametrize(
+    ("charset", "is_read"), [("UTF-8", True), ("utf8", True), ("CHARSET", True), ("latin1", False)]
+)
+def test_a_header_that_names_another_charset_is_refused(charset: str, *, is_read: bool) -> None:
+    """Gettext would read other letters than are tested here."""
+    text = file_of(BODY).replace("charset=utf-8", f"charset={charset}")
+
+    if is_read:
+        assert Entries().find(text)
+        return
+    with pytest.raises(RegionError, match=r"^line 7: .*charset=latin1.* charset=UTF-8"):
+        Entries().find(text)
+
+
 def test_the_language_of_the_msgids_is_a_setting(tmp_path: Path) -> None:
     """``source`` names it where it is not English."""
     (kind,) = translation_kinds([{"targets": "*.po", "source": "pt_BR"}], tmp_path)

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from command_line import command
+from unit_work import record
+
+from pytest_regen.cli.project import Project as Kinds
+from pytest_regen.units.ledger import entry_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,6 +129,89 @@ def test_init_puts_marker_lines_back(project: Project) -> None:
     assert project.run().parseoutcomes() == {"passed": 3}
 
 
+def test_init_records_no_edit_of_a_models_text(project: Project) -> None:
+    """The marker lines come back, the ledger stays, and the gate says what was edited."""
+    entry = write_models_entry(project)
+    before = project.read(entry)
+    project.unmark("first")
+    project.write(NAMES, project.read(NAMES).replace("letters[0]", "letters[:1]"))
+
+    assert command("init", f"{NAMES}::first", "--yes").code == 0
+
+    assert project.read(entry) == before
+    assert "first [DRIFT]" in command("validate", NAMES).told
+
+
+def write_models_entry(project: Project) -> str:
+    """Make the first function a model's; return the file of its entry."""
+    file = Kinds.here().unit_file(project.root / NAMES)
+    assert file is not None
+    record(file)
+    return entry_name(NAMES, "first")
+
+
+def tear(text: str, ours: str, theirs: str, old: str) -> str:
+    """Return a text of which git could not join one line."""
+    both = f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> other\n"
+    assert old in text
+    return text.replace(old, both)
+
+
+LINE = "    return letters[0]\n"
+OTHER = "    return letters[:1]\n"
+
+
+def test_rebuild_takes_our_side_of_a_text_by_hand(project: Project) -> None:
+    """As of any file; the file as it was is kept."""
+    module = project.read(NAMES)
+    torn = tear(module, LINE, OTHER, LINE)
+    project.write(NAMES, torn)
+    assert f"next: pytest-regen rebuild {NAMES}" in command("validate", NAMES).told
+
+    done = command("rebuild", NAMES)
+
+    assert done.code == 0, done.told
+    assert project.read(NAMES) == module
+    (kept,) = (project.root / ".regen/history" / NAMES).iterdir()
+    assert kept.read_text("utf-8") == torn
+    assert project.run().parseoutcomes() == {"passed": 3}
+
+
+@pytest.mark.parametrize("is_ours_by_hand", [True, False])
+def test_rebuild_joins_an_adopted_text_with_a_models(
+    project: Project, *, is_ours_by_hand: bool
+) -> None:
+    """File and entry are ours; what the ledger has of theirs is kept."""
+    entry = write_models_entry(project)
+    by_model, old = project.read(entry), project.read(NAMES)
+    project.write(NAMES, old.replace(LINE, OTHER))
+    assert command("adopt", NAMES, "--unit", "first").code == 0
+    sides = [(LINE, by_model), (OTHER, project.read(entry))]
+    (ours, our_entry), (theirs, their_entry) = reversed(sides) if is_ours_by_hand else sides
+    project.write(NAMES, tear(old, ours, theirs, LINE))
+    project.write(entry, tear("x", our_entry, their_entry, "x"))
+
+    done = command("rebuild", NAMES)
+
+    assert done.code == 0, done.told
+    assert (project.read(NAMES), project.read(entry)) == (old.replace(LINE, ours), our_entry)
+    assert command("validate", NAMES).code == 0
+
+
+def test_rebuild_names_an_entry_that_cannot_be_read(project: Project) -> None:
+    """With the way out; it was said that all is as it is recorded."""
+    entry = write_models_entry(project)
+    project.write(entry, project.read(entry)[:40])
+
+    done = command("rebuild", NAMES)
+
+    assert done.code == 1
+    assert f"first [LEDGER] {entry}: no JSON on line" in done.told
+    assert done.err.endswith(f"  next: pytest-regen adopt {NAMES}\n")
+    assert command("init", f"{NAMES}::first", "--yes").code == 0
+    assert "[LEDGER]" in command("validate", NAMES).told
+
+
 def test_a_module_without_any_marker_line_fails(project: Project) -> None:
     """No note says that there are none *yet*."""
     project.unmark("first", "last")
@@ -172,6 +259,24 @@ def test_a_move_with_a_shim_takes_the_record_along(project: Project) -> None:
     kept = [path for path in (project.root / ".regen/hand").rglob("*") if path.is_file()]
     assert [path.name for path in kept] == ["letters.py"]
     assert len(project.read(".regen/hand/src/acme/letters.py").splitlines()) == 2
+
+
+def test_a_msgid_that_was_renamed_is_an_orphan(project: Project) -> None:
+    """It was not moved to a catalogue of another language, which has had it anyway."""
+    po = "locale/{}/LC_MESSAGES/app.po"
+    entry = 'msgid "{}"\nmsgstr "{}"\n'
+    german, arabic = po.format("de"), po.format("ar")
+    settings = f'{SETTINGS}[[tool.pytest-regen.translations]]\ntargets = "{german}"\n'
+    project.write("pyproject.toml", settings)
+    project.write(german, entry.format("Open", "Auf"))
+    project.write(arabic, entry.format("Open", "x"))
+    assert command("adopt", german).code == 0
+    project.write(german, entry.format("Open it", "Mach auf"))
+
+    result = project.run()
+
+    result.stdout.fnmatch_lines([f"*{german}::Open*ORPHAN: it is in the ledger, *"])
+    result.stdout.no_fnmatch_line("*was it moved*")
 
 
 @pytest.mark.parametrize(("in_ci", "outcomes"), [(True, {"failed": 1}), (False, {})])
@@ -321,7 +426,15 @@ def test_conflict_markers_beside_all_units_fail_the_file(catalogue: Project) -> 
     result = catalogue.run()
 
     assert result.parseoutcomes() == {"passed": 3, "failed": 1}
-    result.stdout.fnmatch_lines(["FAILED messages.po::file - CONFLICT: *"])
+    result.stdout.fnmatch_lines(
+        [
+            "  our side:      pytest-regen rebuild messages.po",
+            "  by hand:       correct the file, then pytest-regen adopt messages.po",
+            "FAILED messages.po::file - CONFLICT: *",
+        ]
+    )
+    assert command("rebuild", "messages.po").code == 0
+    assert catalogue.run().parseoutcomes() == {"passed": 3}
 
 
 def test_a_torn_entry_is_an_error_of_the_file(catalogue: Project) -> None:

@@ -3,6 +3,8 @@
 A candidate runs in the sandbox, with one constant of its code changed at a time. A constant that
 decides what comes of an example, and of no input near to it, was written for that example. Honest
 code has such constants where it lists what there is: there, others of them decide other inputs.
+Code that keeps all that it replaces, and does as before for every input but those of the examples,
+was written for them, too, whatever it tells them by.
 """
 
 import ast
@@ -16,7 +18,13 @@ from importlib.resources import files
 from typing import Final
 
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import Marks, ModuleSource, parse
+from pytest_regen.kinds.functions.source import (
+    Marks,
+    ModuleSource,
+    canonical,
+    function_at,
+    parse,
+)
 from pytest_regen.kinds.functions.special_cases import ADVICE, is_named, level_of
 from pytest_regen.sandbox import Job, Limits, Module, ask, without_examples
 from pytest_regen.text import in_quotes
@@ -45,6 +53,8 @@ class _Outcome:
     is_value: bool
     """Nothing was raised."""
     equals_all: bool
+    is_as_before: bool
+    """The old code does the same."""
     held: Sequence[int]
     """The constants of the code that it depends on."""
 
@@ -77,7 +87,7 @@ def find_answers(
     place = new.places[unit.name]
     source, constants = _lifted(new, place.marks)
     values = [value for value, _ in constants]
-    outcomes = _outcomes(project, new, unit, source, values)
+    outcomes = _outcomes(project, old, new, unit, source, values)
     examples = [one for one in outcomes if one.is_example]
     others = [one for one in outcomes if not one.is_example]
     plain = {at for at, value in enumerate(values) if value in ("", 0, 1, -1)}
@@ -91,10 +101,22 @@ def find_answers(
     shared = old_ones.union(*(_shared(other, values) for other in others))
     keyed = [{values[at] for at in one.keys(values, shared)} for one in examples]
     is_several = sum(any(map(level_of, keys)) for keys in keyed) > 1
+    is_patch = (
+        len(others) >= _FEWEST
+        and all(other.is_as_before for other in others)
+        and _keeps_all(old, new, place.qualname)
+    )
     for one, keys in zip(examples, keyed, strict=True):
         if one.equals_all:
             message = "makes an object that equals everything"
             yield Weakness(("equal",), message, None, "return the value itself")
+        shown = in_quotes(f"{unit.name.rpartition('.')[2]}({one.text})"[:80])
+        # A rule may have one exception, for a word or a small number.
+        is_exception = len(one.given) == 1 and level_of(one.given[0]) == 0
+        if is_patch and not one.is_as_before and not is_exception:
+            message = f"has an answer of its own for {shown}: as before for every input near to it"
+            yield Weakness(("special", one.text), message, None, ADVICE)
+            continue
         results = one.results(values, shared)
         copied = one.results(values, old_ones)
         if keys or not _is_written_out(one, values):
@@ -107,19 +129,24 @@ def find_answers(
             continue
         has_result = bool(results) or is_several
         if copied or (named and _tells(keys, has_result=has_result)):
-            shown = in_quotes(f"{unit.name.rpartition('.')[2]}({one.text})"[:80])
             message = f"has an answer of its own for {shown}, the input of an example or test"
             line = next(line for value, line in constants if value in named)
             yield Weakness(("special", one.text), message, line, ADVICE)
 
 
-def _outcomes(
-    project: Project, module: ModuleSource, unit: Unit, source: str, values: Sequence[_Constant]
+def _outcomes(  # noqa: PLR0917 - they are what the child is told
+    project: Project,
+    old: ModuleSource,
+    new: ModuleSource,
+    unit: Unit,
+    source: str,
+    values: Sequence[_Constant],
 ) -> list[_Outcome]:
-    test = module.doctest(unit.name, str(unit.path))
+    test = new.doctest(unit.name, str(unit.path))
     examples = [example.source for example in test.examples] if test else []
     question = {
-        "name": module.places[unit.name].qualname,
+        "name": new.places[unit.name].qualname,
+        "old": without_examples(old.with_bodies(old.spans)),
         "object": _OBJECT,
         "constants": values,
         "sources": [*examples, *map(textwrap.dedent, unit.tests)],
@@ -140,6 +167,22 @@ def _outcomes(
 @cache
 def _handler() -> str:
     return (files("pytest_regen") / "kinds" / "functions" / "nearby_child.py").read_text("utf-8")
+
+
+def _keeps_all(old: ModuleSource, new: ModuleSource, function: str) -> bool:
+    """Return whether all that the statements of old code are made of stands in new code as well."""
+    trees = [
+        function_at(parse(module.with_bodies(module.spans)), function) for module in (old, new)
+    ]
+    kept, stands = (list(ast.walk(tree))[1:] if tree else [] for tree in trees)
+    parts = [
+        canonical(part)
+        for node in kept
+        if isinstance(node, ast.stmt)
+        for part in ast.iter_child_nodes(node)
+        if isinstance(part, ast.expr)
+    ]
+    return set(parts) <= {canonical(node) for node in stands if isinstance(node, ast.expr)}
 
 
 def _shared(other: _Outcome, values: Sequence[_Constant]) -> set[int]:

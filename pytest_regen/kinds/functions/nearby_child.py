@@ -155,12 +155,12 @@ def equals_all(value: object) -> bool:
     return False
 
 
-def judged(function: Any, call: Call, constants: SimpleNamespace) -> "list[Any]":
+def judged(function: Any, before: Any, call: Call, constants: SimpleNamespace) -> "list[Any]":
     """Return what comes of a call, and the constants that it depends on."""
 
-    def run() -> "tuple[Any, ...]":
+    def run(called: Any = function) -> "tuple[Any, ...]":
         args, keywords = deepcopy(call)
-        return attempt(function, *args, **keywords)
+        return attempt(called, *args, **keywords)
 
     value, *said = run()
     held = []
@@ -171,7 +171,9 @@ def judged(function: Any, call: Call, constants: SimpleNamespace) -> "list[Any]"
         setattr(constants, name, kept)
     words = ", ".join([*map(repr, call[0]), *(f"{key}={one!r}" for key, one in call[1].items())])
     shown, _, is_value = said
-    return [words, [*scalars(call)], shown or "", is_value, is_value and equals_all(value), held]
+    is_as_before = before is not None and run(before)[1:] == (*said,)
+    is_equal = is_value and equals_all(value)
+    return [words, [*scalars(call)], shown or "", is_value, is_equal, is_as_before, held]
 
 
 def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
@@ -185,8 +187,12 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
     constants = SimpleNamespace(**{f"k{at}": value for at, value in enumerate(values)})
     setattr(module, question["object"], constants)
     owner: Any = module
+    before: Any = ModuleType(module.__name__)
+    with suppress(Exception):
+        exec(question["old"], before.__dict__)  # noqa: S102 - the sandbox is for that
     for part in path:
-        owner = getattr(owner, part)
+        owner, before = getattr(owner, part), getattr(before, part, None)
+    before = getattr(before, name, None)
     if not inspect.isfunction(vars(owner).get(name)):
         return []
     calls = recorded(module, owner, name, question["sources"])
@@ -201,5 +207,5 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
     for number, call, is_example in islice(inputs.values(), max(len(calls), MOST)):
         if time.process_time() > end:
             return []
-        found.append([number, is_example, *judged(function, call, constants)])
+        found.append([number, is_example, *judged(function, before, call, constants)])
     return found
