@@ -249,6 +249,11 @@ def other_model_command(config: pytest.Config, nodeid: str, cassette: Path) -> s
     return _heal_again(config, nodeid, mode, "--regen-model", "MODEL", provider=provider)
 
 
+def corrected_command(config: pytest.Config, nodeid: str, provider: str) -> str:
+    """Return the command that heals one node as this run did, with a provider spelt right."""
+    return _heal_again(config, nodeid, choices_of(config).record_mode(), provider=provider)
+
+
 def replay_command(config: pytest.Config, nodeid: str, provider: str) -> str:
     """Return the command that replays what was recorded with a provider."""
     return _heal_again(config, nodeid, "none", provider=provider)
@@ -295,6 +300,15 @@ def _heal_again(
     return node_command(config, nodeid, options=(*words, *options))
 
 
+def asking_options(config: pytest.Config) -> tuple[str, ...]:
+    """Return the provider and the model that were typed, as ``pytest-regen`` spells them."""
+    provider, model = _asked_provider(config), config.option.regen_model
+    if split_provider(provider) is not None:
+        model = None
+    named = {"--provider": provider, "--model": model}
+    return tuple(word for name, value in named.items() if value for word in (name, value))
+
+
 def _asked_provider(config: pytest.Config) -> str | None:
     """Return the provider that was typed, if it asks a model."""
     provider = choices_of(config).provider_option
@@ -315,7 +329,7 @@ def regenerate_command(
     place = shlex.quote(check.here)
     words = [f"pytest-regen regenerate {place} --type {shlex.quote(type_name)}"]
     words += [f"--page {page}"] if page is not None else []
-    return " ".join([*words, *more])
+    return " ".join([*words, *more, *map(shlex.quote, asking_options(check.config))])
 
 
 def adopt_command(place: str, type_name: str) -> str:

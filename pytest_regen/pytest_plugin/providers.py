@@ -10,18 +10,25 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
-from pytest_regen.errors import MissingExtraError, MissingKeyError, ProviderError, RefusedError
+from pytest_regen.errors import (
+    MissingExtraError,
+    MissingKeyError,
+    ProviderError,
+    RefusedError,
+    UsageError,
+)
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
-from pytest_regen.pytest_plugin.names import keeps_template, recording_command
+from pytest_regen.pytest_plugin.names import corrected_command, keeps_template, recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
+from pytest_regen.pytest_plugin.summary import note_command
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.settings import Price
 from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, cost_of, load_provider
 from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
-from pytest_regen.turns.providers import TemplateProvider, no_template, reference_of
+from pytest_regen.turns.providers import TemplateProvider, near_reference, no_template, reference_of
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
 
@@ -117,7 +124,17 @@ def provider_of(item: pytest.Item, *, of_types: bool, by_template: bool = False)
         raise no_template("units of a kind")
     if by_template and keeps_template(item.config):
         return TemplateProvider()
-    return _provider_of_run(item.config, of_types=of_types)
+    try:
+        return _provider_of_run(item.config, of_types=of_types)
+    except UsageError as error:
+        # Nothing else is to be run before this is mended.
+        option = choices_of(item.config).provider_option
+        near = near_reference(option or "")
+        is_near = bool(near) and error.hint == f"write it as {near}"
+        if is_near:
+            error.hint = corrected_command(item.config, item.nodeid, near)
+        note_command(item, error.hint if is_near else "")
+        raise
 
 
 _OF_SERVICES: pytest.StashKey[dict[str, Provider]] = pytest.StashKey()

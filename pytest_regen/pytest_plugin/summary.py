@@ -175,10 +175,11 @@ def note_only_read(item: pytest.Item, id_: str) -> None:
     _record_of(item).only_read = id_
 
 
-def note_command(item: pytest.Item, command: str, *notes: str) -> None:
+def note_command(item: pytest.Item, command: str | None, *notes: str) -> None:
     """Remember what heals a failing item, and what is to be said of it once per run."""
     record = _record_of(item)
-    record.next, record.notes = command or record.next, [*record.notes, *notes]
+    record.next = record.next if command is None else command
+    record.notes = [*record.notes, *notes]
 
 
 def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
-from pytest_regen.pytest_plugin.names import cassette_of_unit, heal_command
+from pytest_regen.pytest_plugin.names import asking_options, cassette_of_unit, heal_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
@@ -36,7 +36,6 @@ from pytest_regen.units.naming import (
     decode_name,
     encode_name,
     forget_command,
-    generate_command,
     node_id,
     rebuild_command,
     unit_id,
@@ -448,9 +447,9 @@ class UnitItem(pytest.Item):
         failing, warned = self.check.gate(self.unit)
         # Also where there is nothing: what was said before it was regenerated is over.
         if self.unit in self.check.lost:
-            command_ = self.check.units.mark_command(self.unit)
+            command_ = self.check.units.lost_command(self.unit)
         else:
-            command_ = _ending_command(self.check, (*warned, *failing))
+            command_ = _ending_command(self.check, self.unit, (*warned, *failing))
         add_warnings(self, warned, command=command_, id_of=self._id_of)
         if failing:
             raise WrongUnitError(self.check, self.unit, failing)
@@ -522,7 +521,7 @@ class WrongUnitError(AssertionError):
 
     def commands(self) -> Iterator[str]:
         """Yield what may be run about the unit."""
-        here, name = self.check.here, self.name
+        here, name, asking = self.check.here, self.name, asking_options(self.check.config)
         codes = {issue.code for issue in self.issues}
         if "DRIFT" in codes:
             yield f"  keep:          {adopt_command(here, name)}"
@@ -540,29 +539,33 @@ class WrongUnitError(AssertionError):
             return  # The issue says what to write into the file.
         elif codes & {"MISSING_UNIT", "STALE"} and codes <= {"MISSING_UNIT", "STALE"}:
             keep = f"\n  keep:          {adopt_command(here, name)}" if "STALE" in codes else ""
-            yield f"  generate:      {generate_command(here, name)}{keep}"
+            yield f"  generate:      {command('generate', here, name, *asking)}{keep}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
             cassette = cassette_of_unit(self.check.config, self.check.place, name)
             heal = heal_command(self.check.config, node_id(self.check.place, name), cassette)
-            asking = (
+            offers = (
                 f"  regenerate:    {heal}",
-                f"  or:            {command('regenerate', here, name)}",
+                f"  or:            {command('regenerate', here, name, *asking)}",
             )
             # What was tried in vain is not told once more.
-            yield from (f"  next:          {self.next}",) if self.next else asking
+            yield from (f"  next:          {self.next}",) if self.next else offers
 
 
-def _ending_command(check: FileCheck, issues: Iterable[Issue]) -> str:
+def _ending_command(check: FileCheck, name: str, issues: Iterable[Issue]) -> str:
     """Return the command that mends the most of what is wrong, for the whole file."""
-    issues = tuple(issues)
+    issues, asking = tuple(issues), asking_options(check.config)
     codes = {issue.code for issue in issues}
-    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"} or not check.names:
+    if codes == {"LEDGER"} and name in check.names:
+        return adopt_command(check.here, name)
+    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"}:
         return ""  # Somebody has to choose first; the failure says between what.
+    if not check.names:
+        return forget_command(check.here) if codes == {"ORPHAN"} else ""
     others = (issue for issue in issues if issue.code not in {"STALE", "MISSING_UNIT"})
     if fixable_issues(others):
-        return command("regenerate", check.here, None, "--from-errors")
+        return command("regenerate", check.here, None, "--from-errors", *asking)
     if {"STALE", "MISSING_UNIT"} & {issue.code for issue in issues if not issue.is_by_hand}:
-        return generate_command(check.here)
+        return command("generate", check.here, None, *asking)
     if "STALE" in codes:
         return adopt_command(check.here, None, "--stale")
     if "UNRECORDED" in codes:

@@ -338,16 +338,23 @@ def _provider_of(service: str, model: str, option: str) -> Provider:
     return classes[service](model)
 
 
+def near_reference(reference: str) -> str:
+    """Return a reference with its service spelt right; empty where it is near none."""
+    service, _, model = reference.partition(":")
+    near = get_close_matches(service, SERVICES, n=1)
+    return f"{near[0]}:{model}" if near else ""
+
+
 def _attribute(named: str, module_name: str, path: str) -> object:
     try:
         found: object = import_module(module_name)
     except Exception as error:
-        near = get_close_matches(module_name, SERVICES, n=1)
+        near = near_reference(f"{module_name}:{path}")
         if near and isinstance(error, ModuleNotFoundError) and error.name == module_name:
             raise UsageError(
                 f"{named} names no provider",
-                why=f"did you mean {near[0]}:{path}? there is no module {module_name!r}",
-                hint=f"write it as {near[0]}:{path}",
+                why=f"did you mean {near}? there is no module {module_name!r}",
+                hint=f"write it as {near}",
             ) from error
         raise UsageError(
             f"{named}: {module_name!r} cannot be imported",

@@ -315,7 +315,8 @@ class FileUnits:
         changed += [key for key in entry.inputs if key not in inputs.named]
         if not entry.inputs or not changed:
             return "what it was made from has changed since; its entry is too old to say what"
-        verb = "has" if len(changed) == 1 else "have"
+        is_one = len(changed) == 1 and changed[0] not in {"the imports", "the settings"}
+        verb = "has" if is_one else "have"
         return f"{join_names(changed, 'and')} {verb} changed since it was written"
 
     @cached_property
@@ -672,10 +673,22 @@ class FileUnits:
         named = set(self.names)
         return tuple(self._lost(name) for name in self.ledger.entries if name not in named)
 
-    def mark_command(self, name: str) -> str:
-        """Return what puts marks around a unit that stands there without; empty elsewhere."""
-        is_bare = name in self._in_text and name not in self.texts and not self._is_lost
-        return command("init", node_id(self.here, name)) if is_bare else ""
+    def lost_command(self, name: str) -> str:
+        """Return what ends the failure of a lost unit, and of those like it; empty if none does."""
+        lost = {one.type_name or "": one.code for one in self.lost}
+        if lost[name] == "ORPHAN":
+            is_all = len(lost) > 1 and set(lost.values()) == {"ORPHAN"}
+            return forget_command(self.here, None if is_all else name)
+        if lost[name] == "CONFLICT" or self.path.suffix != ".py":
+            return ""
+        place = self.here
+        if name not in self._in_text:
+            other = self._elsewhere(name)
+            place = from_here(self.files.root / other) if other else ""
+        elif not self._is_lost:
+            bare = [one for one in lost if one in self._in_text and one not in self.texts]
+            place = node_id(place, name) if len(bare) == 1 else place
+        return command("init", place, None, "--yes") if place else ""
 
     def _stands_unmarked(self, text: str) -> bool:
         """Return whether the lines of a text stand in the file, as no unit's of another name."""
@@ -707,7 +720,8 @@ class FileUnits:
             todo = "correct the file in an editor; or let it go"
         elif in_code and not stands:
             message = "its function still stands in the file, without its marker lines"
-            todo = f"put them back: {self.mark_command(name)}; or let it go"
+            mark = command("init", node_id(self.here, name), None, "--yes")
+            todo = f"put them back: {mark}; or let it go"
         elif not stands and self._stands_unmarked(entry.output):
             message = "its text still stands in the file, where its kind does not find it"
             todo = "put its marks back, or let it go"

@@ -110,9 +110,9 @@ def test_a_function_without_its_marker_lines_fails(project: Project, args: tuple
     result.stdout.fnmatch_lines(
         [
             f"{NAMES}: MISSING_UNIT: its function still stands in the file, *",
-            f"    put them back: pytest-regen init {NAMES}::first; *forget {NAMES} --unit first",
+            f"    put them back: pytest-regen init {NAMES}::first --yes; *forget * --unit first",
             f"FAILED {NAMES}::first - MISSING_UNIT: its function still stands in the file, *",
-            f"next: pytest-regen init {NAMES}::first",
+            f"next: pytest-regen init {NAMES}::first --yes",
         ]
     )
 
@@ -486,3 +486,34 @@ def test_another_docstring_is_a_warning_for_a_persons_function(
     assert "up to date" in command("generate", NAMES, "--check").told
     assert command("adopt", NAMES, "--stale").code == 0
     assert "STALE" not in project.run().stdout.str()
+
+
+@pytest.mark.parametrize("in_ci", [True, False])
+@pytest.mark.parametrize(
+    ("lose", "mends"),
+    [
+        (("unmark", "first"), f"init {NAMES}::first --yes"),
+        (("unmark", "first", "last"), f"init {NAMES} --yes"),
+        (("move", "src/acme/text/names.py"), "init src/acme/text/names.py --yes"),
+        (("move", "../names.py"), f"forget {NAMES}"),
+        (("write", "pyproject.toml", "[tool.pytest.ini_options]\n"), f"init {NAMES} --yes"),
+    ],
+)
+def test_one_command_mends_what_was_lost(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    lose: tuple[str, ...],
+    mends: str,
+    *,
+    in_ci: bool,
+) -> None:
+    """It is the last word of the run, in CI and elsewhere, and the run after it passes."""
+    monkeypatch.setenv("CI", "true" if in_ci else "")
+    method, *args = lose
+    getattr(project, method)(*args)
+
+    result = project.run()
+
+    result.stdout.fnmatch_lines([f"next: pytest-regen {mends}"])
+    assert command(*mends.split()).code == 0
+    assert project.run().ret == 0

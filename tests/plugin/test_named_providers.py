@@ -8,6 +8,7 @@ import ollama  # noqa: F401 - pytester forgets what an inner run imported; see c
 import openai  # noqa: F401
 import pytest
 from chat_service import MODEL, Said, chat_service, skip_without_litellm
+from function_project import FunctionProject
 from unit_project import SETTINGS, UnitProject
 from unit_work import GERMAN
 
@@ -15,6 +16,17 @@ if find_spec("litellm"):
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm  # noqa: F401
 
+MODULE = '''
+def minutes(text: str) -> int:
+    """Return the minutes of ``1h30m``.
+
+    >>> minutes("1h30m")
+    90
+    """
+    # [REGEN:BEGIN minutes]
+    return 1
+    # [REGEN:END minutes]
+'''
 KEY = "sk-proj-" + "Zz9" * 12
 BROKEN = {**GERMAN, "berth": "Liegeplatz"}
 HEAL = ("--regen", "--regen-record", "once", "--regen-only", "locales/de.json::berth")
@@ -104,16 +116,23 @@ def test_a_recording_of_another_service_is_replayed_with_that(
 
 
 @pytest.mark.parametrize(
-    ("options", "table", "where"),
+    ("options", "table", "where", "following"),
     [
-        (("--regen-provider", "olama:x"), "", "--regen-provider"),
-        ((), 'provider = "olama:x"\n', "?tool.pytest-regen? provider"),
+        (
+            ("--regen-provider", "olama:x"),
+            "",
+            "--regen-provider",
+            "pytest locales/de.json::berth --regen --regen-record once --regen-provider ollama:x",
+        ),
+        ((), 'provider = "olama:x"\n', "?tool.pytest-regen? provider", "write it as ollama:x"),
     ],
 )
 def test_a_misspelt_service_is_told_where_it_stands(
     options: tuple[str, ...],
     table: str,
     where: str,
+    following: str,
+    *,
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -128,6 +147,45 @@ def test_a_misspelt_service_is_told_where_it_stands(
         [
             f"  {where} 'olama:x' names no provider",
             "  did you mean ollama:x? there is no module 'olama'",
-            "next: write it as ollama:x",
+            f"next: {following}",
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("provider", "following"),
+    [
+        ("olama:x", "next: pytest src/acme/times.py::minutes --regen * --regen-provider ollama:x"),
+        ("nowhere:ask", ""),
+    ],
+)
+def test_a_misspelt_provider_is_the_last_word(
+    provider: str, following: str, pytester: pytest.Pytester
+) -> None:
+    """Of functions as well; nothing else is proposed that would end where this run did."""
+    project = FunctionProject(pytester)
+    project.write("", module=MODULE)
+
+    result = pytester.runpytest_inprocess(
+        "src/acme/times.py", "--regen", "--regen-record=once", "--regen-provider", provider
+    )
+
+    last = [line for line in result.outlines if line.startswith("next: ")]
+    assert len(last) == bool(following)
+    result.stdout.fnmatch_lines([following or f"*{provider}*cannot be imported*"])
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) -> None:
+    """A command of ``pytest-regen`` asks the provider and the model that were typed."""
+    project = FunctionProject(pytester)
+    project.write("", module=MODULE)
+    pytester.makepyfile(my_model="def provider(messages):\n    return 'return 2'")
+    asked = ("--regen-provider", "my_model:provider", "--regen-model", "m-1")
+    heal = ("--regen", "--regen-record=once", "--regen-attempts=9") if heals else ()
+
+    result = pytester.runpytest_inprocess("src/acme/times.py", *heal, *asked)
+
+    does = "--unit minutes --correction 'what is wrong'" if heals else "--from-errors"
+    who = "--provider my_model:provider --model m-1"
+    result.stdout.fnmatch_lines([f"next: pytest-regen regenerate src/acme/times.py {does} {who}"])

@@ -399,6 +399,19 @@ def test_stale_says_what_changed(tmp_path: Path) -> None:
     }
 
 
+def test_what_is_plural_have_changed(tmp_path: Path) -> None:
+    """``the settings have``, ``the imports have``: one name, and more than one thing."""
+
+    class Other(German):
+        settings = {"tone": "formal"}  # noqa: RUF012 - as users write it
+
+    project(tmp_path)
+    units = project(tmp_path, is_recorded=False, kind=Other()).open()
+
+    message = units.issues("berth")[0].message
+    assert message == "the settings have changed since it was written"
+
+
 def test_restore_without_a_past_text(tmp_path: Path) -> None:
     """It is a usage error that names the history."""
     with pytest.raises(UsageError, match="no text of 'berth'"):

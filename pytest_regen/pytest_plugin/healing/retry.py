@@ -87,7 +87,7 @@ def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | No
 
     choices = choices_of(item.config)
     if not _is_ours(item) and (note := _missing_name(item)):
-        note_command(item, "", note)
+        note_command(item, None, note)
         return failure
     if not (choices.heal or choices.dry_run):
         _tell_command(item, failure)
@@ -112,7 +112,7 @@ def _tell_command(item: pytest.Item, failure: BaseException) -> None:
     record = choices_of(item.config).record_option
     if record not in {None, "none"}:
         note = f"--regen-record {record} alone records what tests send; --regen heals what fails"
-        note_command(item, "", note)
+        note_command(item, None, note)
     mark = regen_mark(item)
     if not _is_ours(item) and (mark.units or (mark.types and is_feedback(failure))):
         # Not as a note of the failure, which would be told to the model.

@@ -26,6 +26,7 @@ from pytest_regen.pytest_plugin.healing.outcomes import (
 from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.loaded import loaded_modules
 from pytest_regen.pytest_plugin.names import (
+    asking_options,
     cassette_of_test,
     cassette_of_unit,
     heal_command,
@@ -313,7 +314,8 @@ class _Healing:
         )
 
     def _next(self, check: FileCheck, name: str, result: HealResult) -> str:
-        correct = command("regenerate", check.here, name, "--correction", "what is wrong")
+        asking = asking_options(self._config)
+        correct = command("regenerate", check.here, name, "--correction", "what is wrong", *asking)
         return next_after(
             result,
             self._item.nodeid,
