@@ -55,6 +55,8 @@ def _lean_children() -> Iterator[None]:
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """The fixture of pytest, which forgets the options that all children have."""
+    # A kind of another project, which a run in this process imported, is not this one's.
+    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     monkeypatch.setenv("PYTEST_ADDOPTS", _LEAN)
     return pytester
 

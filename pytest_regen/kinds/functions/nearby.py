@@ -101,16 +101,15 @@ def find_answers(
     shared = old_ones.union(*(_shared(other, values) for other in others))
     keyed = [{values[at] for at in one.keys(values, shared)} for one in examples]
     is_several = sum(any(map(level_of, keys)) for keys in keyed) > 1
-    is_patch = (
-        len(others) >= _FEWEST
-        and all(other.is_as_before for other in others)
-        and _keeps_all(old, new, place.qualname)
-    )
+    is_patch = all(other.is_as_before for other in others) and _keeps_all(old, new, place.qualname)
     for one, keys in zip(examples, keyed, strict=True):
         if one.equals_all:
             message = "makes an object that equals everything"
             yield Weakness(("equal",), message, None, "return the value itself")
         shown = in_quotes(f"{unit.name.rpartition('.')[2]}({one.text})"[:80])
+        near = [other for other in others if other.example == one.example]
+        if len(near) < _FEWEST:
+            continue
         # A rule may have one exception, for a word or a small number.
         is_exception = len(one.given) == 1 and level_of(one.given[0]) == 0
         if is_patch and not one.is_as_before and not is_exception:
@@ -122,8 +121,7 @@ def find_answers(
         if keys or not _is_written_out(one, values):
             copied = {at for at in copied if _is_respelt(values[at], one)}
         named = keys or {values[at] for at in results | copied}
-        near = [other for other in others if other.example == one.example]
-        if (lists_keys if keys else lists_results) or len(near) < _FEWEST:
+        if lists_keys if keys else lists_results:
             continue
         if any(is_named(value, place) for value in named):
             continue
