@@ -90,7 +90,8 @@ def test_no_module_that_must_be_ended_passes(monkeypatch: pytest.MonkeyPatch) ->
         ("exits with 0 when asked", "exit"),
         ("kills itself", "signal"),
         ("writes frames by guess", "forged"),
-        ("kills its group", "runner"),
+        # Which of the two that it kills ends first is chance, where they share a group.
+        ("kills its group", "runner signal"),
     ],
 )
 def test_it_is_told_why_there_is_no_answer(name: str, stopped: str) -> None:
@@ -101,6 +102,6 @@ def test_it_is_told_why_there_is_no_answer(name: str, stopped: str) -> None:
         limits=Limits(seconds=1),
     )
 
-    assert result.stopped == stopped
+    assert result.stopped in stopped.split()
     assert result.why
     assert result.answers == (None,)
