@@ -7,7 +7,6 @@ interaction begins with its key, so that a reader finds every recording without 
 import base64
 import json
 import re
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -237,9 +236,6 @@ _OURS: Final = frozenset(
 )
 """The keys of an interaction written here; a misspelt one would silently have no effect."""
 
-_ENCODINGS: Final = ("UTF-8", "US-ASCII", "ASCII-8BIT", "BINARY", None)
-"""Ruby's names for UTF-8, or for bytes that it could write as such."""
-
 _STATUSES: Final = range(100, 1000)
 
 
@@ -281,7 +277,7 @@ def _build(value: object) -> Interaction:
     body = wire_body(_body(response), data)
     content, headers = decode_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
-        method=_method(request),
+        method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
         request_body=_body(_with_text(request)),
         status=_status(status["code"]),
@@ -313,12 +309,6 @@ def _mapping(value: object, name: str) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} is {_show_value(value)}, no mapping")
     return value
-
-
-def _method(request: Mapping[str, Any]) -> str:
-    """Return the method as it was sent; VCR for Ruby writes it in lower case."""
-    method, body = _text(request["method"], "method"), request.get("body")
-    return method.upper() if isinstance(body, Mapping) and "encoding" in body else method
 
 
 def _text(value: object, name: str) -> str:
@@ -365,15 +355,7 @@ def _body(part: Mapping[str, Any]) -> bytes:
         return json_bytes(part["parsed_body"], str)
     body = part["body"]
     if isinstance(body, Mapping) and body:
-        if "string" not in body:
-            return _from_base64(body["base64_string"])
-        body, encoding = body["string"], body.get("encoding")
-        if isinstance(body, str) and encoding not in _ENCODINGS:
-            return _decode_ruby_text(body, encoding)
-    return _plain_body(body)
-
-
-def _plain_body(body: object) -> bytes:
+        body = body["string"]
     if not body and not isinstance(body, bool | int | float):
         return b""
     if isinstance(body, bytes):
@@ -381,21 +363,6 @@ def _plain_body(body: object) -> bytes:
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
     return json_bytes(body, str)
-
-
-def _from_base64(text: object) -> bytes:
-    try:
-        return b64decode("".join(str(text).split()), validate=True)
-    except ValueError as error:
-        raise ValueError(f"its body is no base64: {error}") from None
-
-
-def _decode_ruby_text(text: str, encoding: object) -> bytes:
-    """Return text in the encoding that Ruby says the wire had."""
-    try:
-        return text.encode(str(encoding))
-    except (LookupError, ValueError):
-        raise ValueError(f"its body is no text in the encoding {_show_value(encoding)}") from None
 
 
 def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
@@ -420,7 +387,7 @@ def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
 def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a request whose body is text, also if vcrpy stored what aiohttp was given to send."""
     body = request.get("body")
-    if not isinstance(body, Mapping) or {"string", "base64_string"} & set(body):
+    if not isinstance(body, Mapping) or "string" in body:
         return request
     return {**request, "body": json_bytes(body, str)}
 

@@ -34,9 +34,8 @@ _SHORT = 100
 
 _TAGS = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAGS}str", f"{_TAGS}map", f"{_TAGS}seq"
-_OF_RUBY = "http_interactions"
 
-_OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)(?P<python>python/)[^\s>]*|!ruby/[^\s>]*")
+_OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)python/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
 _HEAD = re.compile(r"(?:\A|\n)interactions:[ \t]*\n(?=( *)- )")
 _TAIL = re.compile(r"\n[^\s#-]")
@@ -44,12 +43,8 @@ _NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
-_MARKS_OF_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONFLICTS = (b"<<<<<<< ", b">>>>>>> ")
-_POINTERS = (
-    (b"version https://git-lfs.github.com/spec/", "Git LFS", "git lfs pull"),
-    (b"/annex/objects/", "git-annex", "git annex get {path}"),
-)
+_LFS = b"version https://git-lfs.github.com/spec/"
 
 
 def check_content(path: Path, data: bytes) -> bytes:
@@ -62,13 +57,9 @@ def check_content(path: Path, data: bytes) -> bytes:
     data = data.removeprefix(codecs.BOM_UTF8)
     if not data or data.isspace():
         raise unreadable(path, "the file is empty", line=1)
-    if data.startswith(_MARKS_OF_ORDER):
-        hint = "save it as UTF-8"
-        raise unreadable(path, "the file is UTF-16 or UTF-32, not UTF-8 text", line=1, hint=hint)
-    for start, keeper, command in _POINTERS:
-        if data.startswith(start):
-            why = f"the file is a pointer of {keeper}: the cassette itself was not fetched"
-            raise unreadable(path, why, line=1, hint=command.format(path=path))
+    if data.startswith(_LFS):
+        why = "the file is a pointer of Git LFS: the cassette itself was not fetched"
+        raise unreadable(path, why, line=1, hint="git lfs pull")
     data = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
     for mark in _CONFLICTS:
         # Bodies are indented, so nothing else in a cassette begins a line with these.
@@ -279,10 +270,9 @@ def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
     tag = _OBJECT_TAG.search(problem)
     if not tag:
         return unreadable(path, f"the YAML is broken: {problem}", line=line)
-    language = "Python" if tag["python"] else "Ruby"
     return unreadable(
         path,
-        f"the file asks for a {language} object ({tag[0].rstrip(chr(39))})",
+        f"the file asks for a Python object ({tag[0].rstrip(chr(39))})",
         line=line,
         hint="do not load it: a cassette never needs that tag, and loading it could run code; "
         "delete the file and record it again",
@@ -293,7 +283,7 @@ def _items(node: Any) -> list[Any]:
     """Return the nodes of the interactions of a cassette."""
     pairs = node.value if node is not None and node.id == "mapping" else []
     found = {k.value: v.value for k, v in pairs if k.id == "scalar" and v.id == "sequence"}
-    return list(found.get(interactions_key(found), []))
+    return list(found.get("interactions", []))
 
 
 def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
@@ -324,7 +314,7 @@ def _line_of(problem: str, text: str, path: Path) -> int:
 
 def _item_lines(text: str) -> Iterator[int]:
     """Yield the lines that the interactions of a JSON cassette start at."""
-    start = re.search(r'"(?:http_)?interactions"\s*:\s*\[', text)
+    start = re.search(r'"interactions"\s*:\s*\[', text)
     at, decoder = start.end() if start else len(text), json.JSONDecoder()
     line, counted = 1, 0
     while found := _NEXT_ITEM.match(text, at):
@@ -344,21 +334,11 @@ def interactions_with_lines(data: object, lines: list[int], path: Path) -> list[
     Raises:
         CassetteUnreadableError: it has no list of them.
     """
-    items = data.get(interactions_key(data)) if isinstance(data, Mapping) else None
+    items = data.get("interactions") if isinstance(data, Mapping) else None
     if not isinstance(items, list):
         why = "the file is no cassette: it has no list of interactions"
         raise unreadable(path, why, line=1)
     return [(lines[n] if n < len(lines) else 1, item) for n, item in enumerate(items)]
-
-
-def interactions_key(data: Mapping[Any, Any]) -> str:
-    """Return the key of a cassette's recordings: VCR for Ruby calls them by another one."""
-    return _OF_RUBY if _OF_RUBY in data and "interactions" not in data else "interactions"
-
-
-def is_of_ruby(data: object) -> bool:
-    """Whether VCR for Ruby wrote a cassette: https://benoittgt.github.io/vcr/."""
-    return isinstance(data, Mapping) and interactions_key(data) == _OF_RUBY
 
 
 def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
@@ -445,8 +425,6 @@ def guarded_loader(base: Any) -> Any:
 
     for tag, construct in _exact_constructors(base.yaml_constructors):
         Guarded.add_constructor(tag, construct)
-    # As Ruby writes binary data.
-    Guarded.add_constructor("!binary", _locate_errors(_exact_binary))
     return Guarded
 
 
