@@ -162,7 +162,7 @@ BAD: Final[Mapping[str, Bad]] = {
     ),
     "bomb": Bad(_bomb(f"{_BODY}{{{_STATUS}, body: {{string: *i}}}}\n"), 1, "refers to itself"),
     "circle": Bad(b"interactions: &a\n- *a\n", 1, "refers to itself"),
-    "merges": Bad(b"<<: [" + b"{x: 1}," * 2_000 + b"]\ninteractions: []\n", 1, "merged"),
+    "merges": Bad(b"<<: [" + b"{x: 1}," * 2_000 + b"]\ninteractions: []\n", 1, "merges"),
     "python": Bad(b"interactions:\n- !!python/object/apply:os.mkdir [x]\n", 2, "Python object"),
     "tag": Bad(b"interactions:\n- !mine x\n", 2, "'!mine'"),
     # Something else

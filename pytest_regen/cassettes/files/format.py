@@ -335,18 +335,10 @@ def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
     kept = _mapping(data["stream"], "stream")
     if kept["end"] not in get_args(StreamEnd):
         raise ValueError(f"a stream cannot end {kept['end']!r}")
-    chunks = kept["chunks"]
-    pairs = chunks if isinstance(chunks, list) else [chunks]
-    for pair in pairs:
-        if (
-            not isinstance(pair, list)
-            or [type(number) for number in pair] != [int, int]
-            or min(pair) < 0
-        ):
-            raise ValueError(
-                f"a piece of a stream is {_show_value(pair)}, no [milliseconds, bytes]"
-            )
-    return {"end": kept["end"], "chunks": tuple((ms, size) for ms, size in pairs)}
+    chunks = tuple((int(ms), int(size)) for ms, size in kept["chunks"])
+    if any(number < 0 for chunk in chunks for number in chunk):
+        raise ValueError("a piece of a stream has a negative time or size")
+    return {"end": kept["end"], "chunks": chunks}
 
 
 def _body(part: Mapping[str, Any]) -> bytes:

@@ -23,9 +23,6 @@ _EXPANDED = 1_000_000
 _TIMES = 20
 """How large references may make a file: in characters, and in multiples of its length."""
 
-_MERGED = 1_000
-"""How many keys merges may give a mapping."""
-
 _FEW = 1 << 15
 """In characters: a shorter file is parsed as a whole."""
 
@@ -400,7 +397,6 @@ def guarded_loader(base: Any) -> Any:
         def __init__(self, stream: str) -> None:
             super().__init__(stream)
             self._depth = 0
-            self._seen: set[int] = set()
 
         def descend_resolver(self, current_node: Any, *_: Any) -> None:
             """Count how deep the node is; the parser calls this for each."""
@@ -412,27 +408,21 @@ def guarded_loader(base: Any) -> Any:
             self._depth -= 1
 
         def flatten_mapping(self, node: Any) -> None:
-            """Refuse duplicate keys before merges are followed."""
-            if id(node) in self._seen:
-                return
-            self._seen.add(id(node))
-            merges = _refuse_twice(node)
-            super().flatten_mapping(node)
-            if merges and len(node.value) > _MERGED:
-                _refuse(node, f"more than {_MERGED} keys are merged into one mapping")
+            """Refuse duplicate keys, and merges, which could multiply without end."""
+            _refuse_twice(node)
+
+        def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
+            """Say where a broken value is."""
+            try:
+                return super().construct_object(node, deep)
+            except (ValueError, ArithmeticError, LookupError, AttributeError):
+                kind = node.tag.rpartition(":")[2]
+                _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
 
         resolve = _resolver(base.yaml_implicit_resolvers)
 
-    for tag, construct in _exact_constructors(base.yaml_constructors):
-        Guarded.add_constructor(tag, construct)
+    Guarded.add_constructor(f"{_TAGS}binary", _exact_binary)
     return Guarded
-
-
-def _exact_constructors(known: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield tags with constructors that say where a broken value is."""
-    for name in ("bool", "int", "float", "timestamp", "binary"):
-        tag = f"{_TAGS}{name}"
-        yield tag, _locate_errors(_exact_binary if name == "binary" else known[tag])
 
 
 def _resolver(patterns: Mapping[Any, Any]) -> Any:
@@ -483,8 +473,8 @@ def _refuse(node: Any, why: str) -> NoReturn:
     raise ConstructorError(None, None, why, node.start_mark)
 
 
-def _refuse_twice(node: Any) -> bool:
-    """Refuse a mapping that names a key twice; return whether others are merged into it.
+def _refuse_twice(node: Any) -> None:
+    """Refuse a mapping that names a key twice, or merges another.
 
     The same plain value twice is accepted: every parser reads it alike.
     """
@@ -494,27 +484,12 @@ def _refuse_twice(node: Any) -> bool:
             other = seen.setdefault((key.tag, key.value), value)
             if other is not value and not _is_same_scalar(other, value):
                 _refuse(key, f"the key {key.value!r} stands twice")
-        if key.tag.endswith(":merge") and len(value.value) > _MERGED:
-            _refuse(key, f"more than {_MERGED} mappings are merged into one")
-    return any(tag.endswith(":merge") for tag, _ in seen)
+        if key.tag.endswith(":merge"):
+            _refuse(key, "'<<' merges mappings, which a cassette never needs")
 
 
 def _is_same_scalar(one: Any, other: Any) -> bool:
     return one.id == other.id == "scalar" and (one.tag, one.value) == (other.tag, other.value)
-
-
-def _locate_errors(construct: Any) -> Any:
-    """Return a constructor whose errors say where they are."""
-
-    def construct_or_refuse(loader: Any, node: Any) -> object:
-        try:
-            found: object = construct(loader, node)
-        except (ValueError, ArithmeticError, LookupError, AttributeError):
-            kind = node.tag.rpartition(":")[2]
-            _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
-        return found
-
-    return construct_or_refuse
 
 
 def _exact_binary(loader: Any, node: Any) -> bytes:

@@ -249,7 +249,6 @@ def _head_metadata(head: str, path: Path) -> Mapping[str, Any]:
 
 _heads: dict[str, Mapping[str, Any]] = {}
 _MOST_HEADS = 64
-_METADATA_LEVELS = 10
 
 
 def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
@@ -290,21 +289,10 @@ def _metadata(data: object) -> Mapping[str, Any]:
         found.update(part if isinstance(part, Mapping) else {})
     if not found:
         return {}
-    text = json.dumps(_limit_depth(found), ensure_ascii=False, skipkeys=True, default=str)
+    text = json.dumps(found, ensure_ascii=False, skipkeys=True, default=str)
     # JSON may hold lone surrogates; the YAML this is written to may not.
     plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"), parse_constant=str)
     return plain
-
-
-def _limit_depth(value: Any, levels: int = _METADATA_LEVELS) -> Any:
-    """Return metadata without anything nested deeper than real metadata is."""
-    if isinstance(value, Mapping):
-        return (
-            {name: _limit_depth(item, levels - 1) for name, item in value.items()} if levels else {}
-        )
-    if isinstance(value, list | tuple):
-        return [_limit_depth(item, levels - 1) for item in value] if levels else []
-    return value
 
 
 def _parse_list(text: str, path: Path, line: int) -> list[Any]:
