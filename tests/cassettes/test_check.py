@@ -248,7 +248,7 @@ def test_of_a_folder_only_cassettes_are_checked(folder: Path, capsys: Capture) -
     assert [(one["code"], one["path"]) for one in found["findings"]] == [
         ("UNREADABLE", name) for name in ("broken.json", "broken.yaml", "cassettes/empty.yaml")
     ]
-    assert checked(capsys, "api.yaml")[0] == 2
+    assert codes(checked(capsys, "api.yaml")[1]) == ["FOREIGN"]
     assert codes(checked(capsys, "cassettes")[1]) == ["UNREADABLE"]
     run("check", ".")
     said = "skipped, because they hold no interactions: api.yaml and 1 more\n4 checked, 3 errors"
@@ -347,6 +347,73 @@ def test_recordings_of_another_make_are_named_as_such(
 
     path.write_text(text + f"x-own: {NEWER['pinecone']}\n", "utf-8")
     assert codes(checked(capsys, "cassettes")[1]) == ["FOREIGN", "SECRET"]
+
+
+@pytest.mark.parametrize("name", ["messages.json", "list.json", "ruby.yml"])
+def test_what_is_no_recording_is_foreign(folder: Path, capsys: Capture, name: str) -> None:
+    """Whatever else a suite keeps below ``cassettes``, as claude-agent-sdk's messages."""
+    (folder / "cassettes").mkdir()
+    (folder / "cassettes" / name).write_text(
+        {
+            "messages.json": '{"metadata": {"cli": "1"},\n\t"messages": [{"direction": "send"}]}',
+            "list.json": "[1, 2]",
+            "ruby.yml": "---\nhttp_interactions:\n- request: {}\nrecorded_with: VCR 6.3.1\n",
+        }[name],
+        "utf-8",
+    )
+
+    code, found = checked(capsys, "cassettes")
+
+    assert (code, codes(found)) == (0, ["FOREIGN"])
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.yaml.gz"])
+def test_one_cut_file_does_not_end_the_check(folder: Path, capsys: Capture, name: str) -> None:
+    """It has its finding, as the others have theirs."""
+    (folder / name).write_text("interactions: []", "utf-8")
+    with_headers(folder / "b.yaml", {"x-api-key": ["opaque-4711"]})
+
+    code, found = checked(capsys, ".")
+
+    assert (code, codes(found)) == (2, ["UNREADABLE", "HEADER"])
+    assert "the file is cut" in found["findings"][0]["message"]
+
+
+@pytest.mark.parametrize("form", ["ours", "vcrpy"])
+def test_a_cassette_cut_anywhere_has_one_finding(
+    folder: Path, capsys: Capture, form: str
+) -> None:
+    """Or is one that ends behind a recording; the check of its neighbours goes on."""
+    if form == "ours":
+        record(folder / "whole.yaml", [turn("one"), turn("two")])
+    else:
+        foreign(folder / "whole.yaml", {"a": 1}, {"a": 2})
+    whole = (folder / "whole.yaml").read_bytes()
+    (folder / "cut").mkdir()
+    for at in range(0, len(whole), 7):
+        (folder / "cut" / f"{at:05}.yaml").write_bytes(whole[:at])
+
+    _, found = checked(capsys, "cut/00000.yaml", *map(str, sorted(Path("cut").iterdir())))
+
+    told = [one["path"] for one in found["findings"] if one["code"] == "UNREADABLE"]
+    assert len(told) == len({*told}) >= found["checked"] - 2
+    assert not [one for one in found["findings"] if "could not be checked" in one["message"]]
+
+
+def test_a_header_is_told_once_for_each_file(folder: Path, capsys: Capture) -> None:
+    """With its first line and how many recordings have it, not once for each of them."""
+    path = with_headers(folder / "c.yaml", {"openai-organization": ["user-4711"]})
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["interactions"] *= 3
+    path.write_text(yaml.safe_dump(data), "utf-8")
+
+    _, found = checked(capsys, ".")
+
+    [one] = found["findings"]
+    assert one["message"] == (
+        "the header 'openai-organization', which identifies an account (in 3 recordings)"
+    )
+    assert one["line"] == 2
 
 
 @pytest.mark.parametrize(

@@ -251,8 +251,13 @@ _heads: dict[str, Mapping[str, Any]] = {}
 _MOST_HEADS = 64
 
 
-def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
-    if text.lstrip().startswith("{"):
+def parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
+    """Return the value of a file in YAML or JSON, and the lines that its interactions start at.
+
+    Raises:
+        CassetteUnreadableError: it is broken, or asks for more than plain values.
+    """
+    if text.lstrip().startswith(("{", "[")):
         try:
             return parse_json(text, path)
         except CassetteUnreadableError:
@@ -263,7 +268,7 @@ def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
 
 
 def _read_whole_file(path: Path, text: str) -> CassetteFile:
-    parsed, lines = _parse_text(path, text)
+    parsed, lines = parse_text(path, text)
     items = interactions_with_lines(parsed, lines, path)
     refuse_cut(parsed, text, path)
     found = tuple(

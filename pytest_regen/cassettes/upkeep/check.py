@@ -9,18 +9,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, partial
+from functools import partial
 from hashlib import pbkdf2_hmac
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
-from pytest_regen.cassettes.files.parser import parse_yaml, text_of
+from pytest_regen.cassettes.files.format import RECORDING
+from pytest_regen.cassettes.files.parser import text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
     StoredInteraction,
     content_of,
+    parse_text,
     read_cassette,
 )
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
@@ -180,8 +182,10 @@ Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
 _TOP = re.compile(
-    rb"^(?:# pytest-regen cassette|['\"]?(?:http_)?interactions['\"]?\s*:)", re.MULTILINE
+    rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE
 )
+_HEAD = frozenset({"version", RECORDING, "metadata"})
+_PARTS = frozenset({"request", "response", "key"})
 _LINE_END = re.compile(r"(?<!\\)\n")
 """Not where double-quoted YAML text continues in the next line."""
 _PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
@@ -261,11 +265,7 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
     if not data.lstrip().startswith(b"{"):
         return _TOP.search(data) is not None
     value = json_or_none(data)
-    return (
-        not {"interactions", "http_interactions"}.isdisjoint(value)
-        if isinstance(value, Mapping)
-        else b'interactions"' in data
-    )
+    return "interactions" in value if isinstance(value, Mapping) else b'"interactions"' in data
 
 
 def check_cassettes(
@@ -273,6 +273,7 @@ def check_cassettes(
     limits: Limits,
     drifted: Collection[str] = (),
     baseline: Baseline | None = None,
+    progress: Callable[[int, int], None] = lambda files, findings: None,
 ) -> tuple[Finding, ...]:
     """Return the findings in these cassettes, by path and line.
 
@@ -281,20 +282,21 @@ def check_cassettes(
         limits: from where a cassette counts as old or large.
         drifted: cassettes (relative to the working directory) that drifted in the last test run.
         baseline: credentials and headers that are not reported again.
+        progress: told after each file how many were checked, and how many findings there are.
     """
     found: list[Finding] = []
     files: list[CassetteFile] = []
-    for path in paths:
+    for number, path in enumerate(paths, 1):
         known = partial(baseline.covers, path) if baseline else _is_new
         try:
             file = read_cassette(path)
             if file is not None:
-                files.append(file)
                 found += [
                     *_secrets(file, known),
                     *_edit_findings(file),
                     *_notes(file, limits, drifted),
                 ]
+                files.append(file)
         except CassetteUnreadableError as error:
             layout = _other_layout(path)
             if layout:
@@ -302,6 +304,10 @@ def check_cassettes(
                 found += [finding for finding, _ in _secret_lines(path, known)]
             else:
                 found.append(_unreadable(path, error))
+        except Exception as error:  # because one file must not end the check of the others
+            why = f"it could not be checked ({type(error).__name__}: {error}); please report it"
+            found.append(Finding("UNREADABLE", "error", path, None, why))
+        progress(number, len(found))
     found += _variation_findings(files)
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
 
@@ -334,21 +340,26 @@ def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
 
 
 def _other_layout(path: Path) -> str:
-    """Return what a valid file of interactions holds if they are not HTTP as vcrpy records it.
+    """Return what a valid file holds that is no recording of HTTP as vcrpy writes it.
 
     For example messages of a socket, calls of another protocol, or bodies that only the project's
     serializer understands. Empty if something is missing that should be there.
     """
     try:
-        data, _ = parse_yaml(text_of(path, content_of(path)[0] or b""), path)
+        data, _ = parse_text(path, text_of(path, content_of(path)[0] or b""))
     except CassetteUnreadableError:
         return ""
-    items = data.get("interactions") if isinstance(data, Mapping) else None
+    if isinstance(data, list):
+        return "it holds no requests of HTTP but a list: only its text was searched"
+    # Of a cassette that was cut, the head may be all that is left.
+    if not isinstance(data, Mapping) or _HEAD.issuperset(data):
+        return ""
+    items = data.get("interactions", [data])
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         return ""
-    if not any({"request", "response", "key"} & item.keys() for item in items):
-        what = ", ".join(sorted({str(name) for name in items[0]})[:4])
-        return f"it holds no requests of HTTP but {what}: only its text was searched"
+    if "interactions" not in data or not any(_PARTS & item.keys() for item in items):
+        what = ", ".join(sorted({str(name) for item in items[:1] for name in item})[:4])
+        return f"it holds no requests of HTTP but {what}: only its text was searched" if what else ""
     halves = [item.get(half) for item in items for half in ("request", "response")]
     if any(_is_laid_out(half) for half in halves):
         return "its bodies are laid out by another serializer: only its text was searched"
@@ -358,7 +369,7 @@ def _other_layout(path: Path) -> str:
 def _is_laid_out(half: object) -> bool:
     """Whether a body has members of its own, rather than text under a misspelt key."""
     body = half.get("body") if isinstance(half, Mapping) else None
-    if not isinstance(body, Mapping) or {"string", "base64_string"} & body.keys():
+    if not isinstance(body, Mapping) or "string" in body:
         return False
     return len(body) > 1 or any(isinstance(value, Mapping | list) for value in body.values())
 
@@ -376,6 +387,7 @@ def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
     for finding, kind in _secret_lines(file.path, known):
         reported.add(kind)
         yield finding
+    telling: defaultdict[str, list[int]] = defaultdict(list)
     for stored in file.interactions:
         found = _readable(stored)
         if found is None:
@@ -395,7 +407,19 @@ def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
                 if not known("SECRET", kind, text):
                     message = f"a credential in pieces, in several events of a stream ({kind})"
                     yield Finding("SECRET", "error", file.path, stored.line, message)
-        yield from _headers(file.path, stored.line, found, known)
+        for name in _telling_headers(found, known):
+            telling[name].append(stored.line)
+    for name, lines in sorted(telling.items()):
+        is_account = identifies_account(name)
+        what = "identifies an account" if is_account else "holds a credential"
+        count = f" (in {len(lines)} recordings)" if len(lines) > 1 else ""
+        yield Finding(
+            "HEADER",
+            "warning" if is_account else "error",
+            file.path,
+            lines[0],
+            f"the header {name!r}, which {what}{count}",
+        )
 
 
 def _text_of(path: Path) -> str:
@@ -407,20 +431,13 @@ def _text_of(path: Path) -> str:
         return ""
 
 
-def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterator[Finding]:
+def _telling_headers(found: Interaction, known: Known) -> list[str]:
+    """Return the headers that hold a credential or tell an account, and are not accepted."""
     telling: defaultdict[str, list[str]] = defaultdict(list)
     for name, values in (*found.request_headers.items(), *found.response_headers.items()):
         if holds_credential(name, values) and not _is_harmless_header(name, values):
             telling[name] += values
-    for name, said in sorted(telling.items()):
-        if known("HEADER", name, "\n".join(said)):
-            continue
-        if identifies_account(name):
-            message = f"the header {name!r}, which identifies an account"
-            yield Finding("HEADER", "warning", path, line, message)
-        else:
-            message = f"the header {name!r}, which holds a credential"
-            yield Finding("HEADER", "error", path, line, message)
+    return [name for name, values in telling.items() if not known("HEADER", name, "\n".join(values))]
 
 
 def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
@@ -446,13 +463,12 @@ def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
     """
     first = 1
     for folded in _LINE_END.split(text):
-        kinds = cache(partial(find_secrets, folded))
         lines = folded.split("\n")
         for number, line in enumerate(lines, first):
             reported = set()
             for kind, value in secrets_with_values(line):
                 if kind not in reported and (
-                    kind != ASSIGNED or len(lines) == 1 or kind in kinds()
+                    kind != ASSIGNED or len(lines) == 1 or kind in find_secrets(folded)
                 ):
                     reported.add(kind)
                     yield number, kind, value
@@ -518,7 +534,7 @@ def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
                 # Values nested hundreds of levels deep are not compared.
                 with suppress(RecursionError):
                     masked = [(path, _mask_volatile(value)) for path, value in leaves(body)]
-                    groups[canonical_hash(masked)].setdefault(stored.key, (stored, body))
+                    groups[canonical_hash(masked)].setdefault(stored.first_key, (stored, body))
     reported: set[tuple[Path, str]] = set()
     for group in groups.values():
         (_, first), *others = group.values()
