@@ -4,6 +4,7 @@ import gzip
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from planted_secrets import NEWER
 from recorded import record
 from turn_values import turn
 
+from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 
 Capture = pytest.CaptureFixture[str]
@@ -281,6 +283,12 @@ def with_headers(path: Path, headers: dict[str, list[str]], said: object = b"{}"
         {"Authorization": ["Bearer fake"], "X-Api-Key": ["REDACTED"]},
         {"authorization": ["<redacted>"], "api-key": ["sk-..."]},
         {"x-api-key": ["***"], "authorization": [""]},
+        {"authorization": ["ntn_..."], "x-api-key": ["ghp_…"]},
+        {"authorization": ["Bearer ntn_***"], "x-api-key": ["xoxb-<redacted>"]},
+        {"authorization": ["token ghp_xxxx"], "x-api-key": ["glpat-xxxxxxxx"]},
+        {"authorization": ["Discogs token=REDACTED"], "x-api-key": ["AIza..."]},
+        {"authorization": ["Bearer {token}"], "x-api-key": ["sk-proj-aB3...9kQ"]},
+        {"authorization": ["Bearer runningbox_api_key"], "x-api-key": ["OPENAI_API_KEY"]},
         {"x-api-key": ["dummy"], "authorization": ["Bearer test-token-for-ci"]},
         {"anthropic-organization-id": ["ORGANIZATION-ID-XXX"], "openai-organization": ["test"]},
         {"cookie": ["__cf_bm=I1KszUjNwv2uNOtjsRRs-1.0.1.1; _cfuvid=Y5f9H6gZ9ioI2buidXBn"]},
@@ -300,6 +308,10 @@ def test_headers_that_say_nothing_are_no_finding(
     ("headers", "severity"),
     [
         ({"x-api-key": ["opaque-4711"]}, "error"),
+        ({"x-api-key": ["sk-proj-aB3dE6gH...9kQ2"]}, "error"),
+        ({"x-api-key": ["aB3-dE6-gH9-..."]}, "error"),
+        ({"authorization": ["Bearer q7Xv2Lm9 (redacted)"]}, "error"),
+        ({"authorization": ["Bearer xxxaB3dE6gH9"]}, "error"),
         ({"cookie": ["__cf_bm=I1Ksz; session=8f2a"]}, "error"),
         ({"authorization": ["Basic am9lOmh1bnRlcjI="]}, "error"),
         ({"anthropic-organization-id": ["04aa8588-6567-40cb-9042-a54b20ebaf4f"]}, "warning"),
@@ -398,6 +410,23 @@ def test_a_cassette_cut_anywhere_has_one_finding(
     told = [one["path"] for one in found["findings"] if one["code"] == "UNREADABLE"]
     assert len(told) == len({*told}) >= found["checked"] - 2
     assert not [one for one in found["findings"] if "could not be checked" in one["message"]]
+
+
+class Failing(type(Path())):  # type: ignore[misc]  # a class of this platform
+    """A path on a file system that fails as nobody expects."""
+
+    def stat(self, **_: bool) -> Any:
+        raise RuntimeError("the drive said no")
+
+
+def test_a_file_that_fails_unexpectedly_is_a_finding(folder: Path) -> None:
+    """It names the error, and the other files are checked."""
+    cassette = with_headers(folder / "b.yaml", {"x-api-key": ["opaque-4711"]})
+
+    other, one = check_cassettes([Failing("a.yaml"), cassette], Limits())
+
+    assert (one.code, other.code) == ("UNREADABLE", "HEADER")
+    assert "could not be checked (RuntimeError: the drive said no)" in one.message
 
 
 def test_a_header_is_told_once_for_each_file(folder: Path, capsys: Capture) -> None:

@@ -273,7 +273,7 @@ def unused_reason(path: Path) -> str:
         return f"its test module {shown} is gone"
     try:
         read = _read(module.read_text("utf-8"))
-    except (SyntaxError, ValueError, RecursionError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     below = absolute.relative_to(folder)
     name = below.with_name(name_parts(below)[0]).as_posix()
