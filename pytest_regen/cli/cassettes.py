@@ -58,11 +58,26 @@ def check(
         outdated_findings,
     )
     from pytest_regen.cli.github import tell_findings
+    from pytest_regen.cli.progress import progress_line_of
     from pytest_regen.cli.project import Project
+    from pytest_regen.regeneration.values import RunState
 
     files, others = cassettes_in(paths)
     known = _baseline(baseline, update=update)
-    found = check_cassettes(files, Limits(max_age, max_size), _last_drifted(), known)
+    checked = findings = 0
+
+    def words() -> str:
+        return f"checked {checked:,} of {plural(len(files), 'file')}, {plural(findings, 'finding')}"
+
+    with progress_line_of("checking", words=words, as_json=as_json, is_free=True) as progress:
+
+        def step(*counts: int) -> None:
+            nonlocal checked, findings
+            checked, findings = counts
+            progress.watch(RunState(pages_done=checked, pages_known=len(files)))
+
+        limits = Limits(max_age, max_size)
+        found = check_cassettes(files, limits, _last_drifted(), known, step)
     if known and update:
         count = known.write(files)
         say(f"{known.path}: {plural(count, 'finding')}")
