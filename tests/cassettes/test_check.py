@@ -1,4 +1,4 @@
-"""What ``cassettes check`` warns of: unused, stale, oversize, drifting and varying recordings."""
+"""What ``cassettes check`` warns of: unused, stale, oversize and drifting recordings."""
 
 import gzip
 import json
@@ -184,7 +184,7 @@ def test_cassettes_without_a_module_are_unused(folder: Path, capsys: Capture) ->
     assert one["message"] == "its test module test_gone.py is gone"
 
 
-@pytest.mark.parametrize("text", [b"def test(:", b"\xff\xfe", b"x = 1\x00"])
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"def test_a(:"])
 def test_a_module_that_cannot_be_read_says_nothing(
     folder: Path, capsys: Capture, text: bytes
 ) -> None:
@@ -193,48 +193,6 @@ def test_a_module_that_cannot_be_read_says_nothing(
     foreign(folder / "cassettes/test_m/test_a.yaml", {"a": 1})
 
     assert checked(capsys, "cassettes")[1]["findings"] == []
-
-
-def test_what_varies_between_recordings_is_named(folder: Path, capsys: Capture) -> None:
-    """Ids and dates in requests that are otherwise the same, as paths to declare."""
-    first = {"model": "m", "metadata": {"user_id": "user_01ABCDEF4711"}, "at": "2026-01-02"}
-    other = {"model": "m", "metadata": {"user_id": "user_02GHIJKL0815"}, "at": "2026-05-06"}
-    foreign(folder / "a.yaml", first)
-    foreign(folder / "b.yaml", other, {"model": "another", "metadata": {}})
-
-    code, found = checked(capsys, ".")
-
-    assert code == 0
-    assert [(one["code"], one["path"]) for one in found["findings"]] == [("VARIES", "b.yaml")] * 2
-    assert {one["message"] for one in found["findings"]} == {
-        "$.at varies between recordings; ignore = ['$.at']",
-        "$.metadata.user_id varies between recordings; ignore = ['$.metadata.user_id']",
-    }
-
-
-def test_a_prompt_that_varies_in_part_is_not_to_be_ignored_whole(
-    folder: Path, capsys: Capture
-) -> None:
-    """Ignoring it would compare nothing; what varies is shown, to be taken out by a function."""
-    for name, day in (("a", "2026-01-02"), ("b", "2026-05-06")):
-        message = {"role": "user", "content": f"Today is {day}. What is in season?"}
-        foreign(folder / f"{name}.yaml", {"model": "m", "messages": [message]})
-
-    _, found = checked(capsys, ".")
-
-    [one] = found["findings"]
-    assert "$.messages[0].content varies between recordings in part: " in one["message"]
-    assert '"Today is 2026-01-02. ' in one["message"]
-    assert '"Today is 2026-05-06. ' in one["message"]
-    assert "normalize=" in one["message"]
-    assert "ignore" not in one["message"]
-
-
-def test_other_words_are_other_requests(folder: Path, capsys: Capture) -> None:
-    """Two prompts that ask for different things do not vary."""
-    record(folder / "c.yaml", [turn("Name a fern."), turn("Name a moss."), turn("Name 3 ferns.")])
-
-    assert checked(capsys, ".")[1]["findings"] == []
 
 
 def test_of_a_folder_only_cassettes_are_checked(folder: Path, capsys: Capture) -> None:
@@ -395,9 +353,7 @@ def test_one_cut_file_does_not_end_the_check(folder: Path, capsys: Capture, name
 
 
 @pytest.mark.parametrize("form", ["ours", "vcrpy"])
-def test_a_cassette_cut_anywhere_has_one_finding(
-    folder: Path, capsys: Capture, form: str
-) -> None:
+def test_a_cassette_cut_anywhere_has_one_finding(folder: Path, capsys: Capture, form: str) -> None:
     """Or is one that ends behind a recording; the check of its neighbours goes on."""
     if form == "ours":
         record(folder / "whole.yaml", [turn("one"), turn("two")])
@@ -419,6 +375,7 @@ class Failing(type(Path())):  # type: ignore[misc]  # a class of this platform
     """A path on a file system that fails as nobody expects."""
 
     def stat(self, **_: bool) -> Any:
+        """Fail."""
         raise RuntimeError("the drive said no")
 
 

@@ -224,7 +224,7 @@ def patch_sockets(patches: ExitStack) -> None:
         (ssl.SSLObject, "write"),
         # Because what is raised behind these, an event loop keeps from its caller.
         (vars(selector_events)["_SelectorSocketTransport"], "write"),
-        (sslproto._SSLProtocolTransport, "write"),  # noqa: SLF001 - asyncio has no public name for it
+        (sslproto._SSLProtocolTransport, "write"),
     ):
         own = vars(owner).get(name)
         setattr(owner, name, _wrap_send(getattr(owner, name)))

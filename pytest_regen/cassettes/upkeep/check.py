@@ -6,7 +6,6 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -14,7 +13,6 @@ from hashlib import pbkdf2_hmac
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
 from pytest_regen.cassettes.files.format import RECORDING
 from pytest_regen.cassettes.files.parser import text_of
@@ -28,8 +26,6 @@ from pytest_regen.cassettes.files.reader import (
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.json_bodies import leaves
-from pytest_regen.cassettes.misses import Difference, differences
 from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_and_values_in
 from pytest_regen.credentials.names import is_placeholder
 from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with_values
@@ -181,21 +177,13 @@ Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
-_TOP = re.compile(
-    rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE
-)
+_TOP = re.compile(rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE)
 _HEAD = frozenset({"version", RECORDING, "metadata"})
 _PARTS = frozenset({"request", "response", "key"})
 _LINE_END = re.compile(r"(?<!\\)\n")
 """Not where double-quoted YAML text continues in the next line."""
 _PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
 """Cookies set by proxies to tell machines from people and to balance load."""
-_VOLATILE = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|\b(?:[a-z]+_)?(?=\w*\d)[A-Za-z0-9]{12,}\b|\b\d{6,}\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +261,7 @@ def check_cassettes(
     limits: Limits,
     drifted: Collection[str] = (),
     baseline: Baseline | None = None,
-    progress: Callable[[int, int], None] = lambda files, findings: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings in these cassettes, by path and line.
 
@@ -285,7 +273,6 @@ def check_cassettes(
         progress: told after each file how many were checked, and how many findings there are.
     """
     found: list[Finding] = []
-    files: list[CassetteFile] = []
     for number, path in enumerate(paths, 1):
         known = partial(baseline.covers, path) if baseline else _is_new
         try:
@@ -296,7 +283,6 @@ def check_cassettes(
                     *_edit_findings(file),
                     *_notes(file, limits, drifted),
                 ]
-                files.append(file)
         except CassetteUnreadableError as error:
             layout = _other_layout(path)
             if layout:
@@ -304,11 +290,11 @@ def check_cassettes(
                 found += [finding for finding, _ in _secret_lines(path, known)]
             else:
                 found.append(_unreadable(path, error))
-        except Exception as error:  # because one file must not end the check of the others
+        except Exception as error:  # noqa: BLE001 - because one file must not end the check of others
             why = f"it could not be checked ({type(error).__name__}: {error}); please report it"
             found.append(Finding("UNREADABLE", "error", path, None, why))
-        progress(number, len(found))
-    found += _variation_findings(files)
+        if progress is not None:
+            progress(number, len(found))
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
 
 
@@ -359,7 +345,7 @@ def _other_layout(path: Path) -> str:
         return ""
     if "interactions" not in data or not any(_PARTS & item.keys() for item in items):
         what = ", ".join(sorted({str(name) for item in items[:1] for name in item})[:4])
-        return f"it holds no requests of HTTP but {what}: only its text was searched" if what else ""
+        return what and f"it holds no requests of HTTP but {what}: only its text was searched"
     halves = [item.get(half) for item in items for half in ("request", "response")]
     if any(_is_laid_out(half) for half in halves):
         return "its bodies are laid out by another serializer: only its text was searched"
@@ -437,7 +423,7 @@ def _telling_headers(found: Interaction, known: Known) -> list[str]:
     for name, values in (*found.request_headers.items(), *found.response_headers.items()):
         if holds_credential(name, values) and not _is_harmless_header(name, values):
             telling[name] += values
-    return [name for name, values in telling.items() if not known("HEADER", name, "\n".join(values))]
+    return [name for name in telling if not known("HEADER", name, "\n".join(telling[name]))]
 
 
 def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
@@ -521,43 +507,3 @@ def _age(metadata: Mapping[str, Any]) -> int | None:
     except ValueError:
         return None
     return (date.today() - recorded).days  # noqa: DTZ011 - days suffice
-
-
-def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
-    """Yield the paths at which otherwise equal requests differ."""
-    groups: defaultdict[str, dict[str, tuple[StoredInteraction, Any]]] = defaultdict(dict)
-    for file in files:
-        for stored in file.interactions:
-            found = _readable(stored)
-            body = json_or_none(found.request_body) if found is not None else None
-            if isinstance(body, Mapping):
-                # Values nested hundreds of levels deep are not compared.
-                with suppress(RecursionError):
-                    masked = [(path, _mask_volatile(value)) for path, value in leaves(body)]
-                    groups[canonical_hash(masked)].setdefault(stored.first_key, (stored, body))
-    reported: set[tuple[Path, str]] = set()
-    for group in groups.values():
-        (_, first), *others = group.values()
-        for stored, body in others:
-            for difference in differences(first, body):
-                if (stored.path, difference.path) not in reported:
-                    reported.add((stored.path, difference.path))
-                    message = (
-                        f"{difference.path} varies between recordings{_remedy(body, difference)}"
-                    )
-                    yield Finding("VARIES", "warning", stored.path, stored.line, message)
-
-
-def _remedy(body: Any, varying: Difference) -> str:
-    """Return advice for a value that varies; ignoring a whole prompt would compare nothing."""
-    whole = dict(leaves(body)).get(varying.path)
-    if isinstance(whole, str) and _VOLATILE.fullmatch(whole):
-        return f"; ignore = [{varying.path!r}]"
-    return (
-        f" in part: {varying.recorded} and {varying.sent}; a function given as normalize= takes "
-        "that part out"
-    )
-
-
-def _mask_volatile(value: object) -> object:
-    return _VOLATILE.sub("*", value) if isinstance(value, str) else value

@@ -99,8 +99,6 @@ _KEYS = (("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), ("OPENAI_API_KEY",))
 """Where SDKs look for a key, each in the first of its variables that is set."""
 
 
-
-
 class _FailedError(Exception):
     """The test failed, so that what was recorded stays beside the cassette."""
 
