@@ -140,7 +140,11 @@ def test_a_loop_over_tls(tmp_path: Path) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         made = asyncio.sslproto.SSLProtocol(
-            loop, asyncio.Protocol(), ssl.create_default_context(), None, server_hostname="a.test"
+            loop,
+            asyncio.Protocol(),
+            ssl.create_default_context(),
+            loop.create_future(),
+            server_hostname="a.test",
         )
         made._app_transport.write(
             b"GET /v1/realtime HTTP/1.1\r\nHost: ws.example\r\nUpgrade: websocket\r\n\r\n"

@@ -18,7 +18,6 @@ from pytest_regen.cassettes.files.format import RECORDING
 from pytest_regen.cassettes.files.parser import text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
-    StoredInteraction,
     content_of,
     parse_text,
     read_cassette,
@@ -32,7 +31,6 @@ from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with
 from pytest_regen.errors import CassetteUnreadableError, UsageError
 from pytest_regen.files import replace_file
 from pytest_regen.strict_json import json_or_none
-from pytest_regen.text import plural
 
 _VERSION: Final = 1
 _ROUNDS: Final = 20_000
@@ -114,25 +112,22 @@ class Baseline:
         self._met.add(found)
         return True
 
-    def outdated_entries(self, checked: Iterable[Path]) -> tuple[AcceptedFinding, ...]:
-        """Return entries that were not seen although their cassette was checked or is gone."""
-        places = {self._place(path) for path in checked}
-        folder = self.path.absolute().parent
-        return tuple(
-            sorted(
-                entry
-                for entry in self._known - self._met
-                if entry.path in places or not (folder / entry.path).exists()
-            )
-        )
-
     def write(self, checked: Iterable[Path]) -> int:
-        """Write the entries that were seen or whose cassettes were not checked; return how many.
+        """Write the entries that were seen, or whose cassette is there and was not checked.
+
+        Returns:
+            How many these are.
 
         Raises:
             UsageError: it cannot be written.
         """
-        kept = sorted((self._known | self._met) - {*self.outdated_entries(checked)})
+        places = {self._place(path) for path in checked}
+        folder = self.path.absolute().parent
+        kept = sorted(
+            entry
+            for entry in self._known | self._met
+            if entry in self._met or (entry.path not in places and (folder / entry.path).exists())
+        )
         entries = [entry._asdict() for entry in kept]
         text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
         try:
@@ -274,15 +269,11 @@ def check_cassettes(
     """
     found: list[Finding] = []
     for number, path in enumerate(paths, 1):
-        known = partial(baseline.covers, path) if baseline else _is_new
+        known = partial((baseline or Baseline(Path())).covers, path)
         try:
             file = read_cassette(path)
             if file is not None:
-                found += [
-                    *_secrets(file, known),
-                    *_edit_findings(file),
-                    *_notes(file, limits, drifted),
-                ]
+                found += [*_findings_inside(file, known), *_notes(file, limits, drifted)]
         except CassetteUnreadableError as error:
             layout = _other_layout(path)
             if layout:
@@ -296,28 +287,6 @@ def check_cassettes(
         if progress is not None:
             progress(number, len(found))
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
-
-
-def outdated_findings(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
-    """Return the entries of a baseline that no longer apply, one finding for each cassette."""
-    kinds: defaultdict[str, list[str]] = defaultdict(list)
-    for entry in baseline.outdated_entries(checked):
-        kinds[entry.path].append(entry.kind)
-    return tuple(
-        Finding(
-            "BASELINE",
-            "warning",
-            baseline.path,
-            None,
-            f"{plural(len(found), 'finding')} of {path} no longer "
-            f"{'applies' if len(found) == 1 else 'apply'} ({', '.join(sorted({*found}))})",
-        )
-        for path, found in kinds.items()
-    )
-
-
-def _is_new(code: str, kind: str, value: str) -> bool:  # noqa: ARG001 - as a baseline is asked
-    return False
 
 
 def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
@@ -367,16 +336,18 @@ def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
             yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
 
 
-def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
-    """Yield credentials in the raw text, in decoded bodies, and in headers."""
+def _findings_inside(file: CassetteFile, known: Known) -> Iterator[Finding]:
+    """Yield edits, and credentials in the raw text, in decoded bodies, and in headers."""
     reported = set()
     for finding, kind in _secret_lines(file.path, known):
         reported.add(kind)
         yield finding
     telling: defaultdict[str, list[int]] = defaultdict(list)
     for stored in file.interactions:
-        found = _readable(stored)
-        if found is None:
+        try:
+            found = stored.interaction
+        except CassetteUnreadableError as error:
+            yield _unreadable(file.path, error)
             continue
         pairs = {
             *secrets_and_values_in(unpack(found.request_body)),
@@ -432,13 +403,10 @@ def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
         return True
     if name not in {"cookie", "set-cookie"}:
         return False
-    cookies = [cookie for value in values for cookie in value.split(";")[: _pairs_in(name)]]
-    return all(cookie.partition("=")[0].strip() in _PROXY_COOKIES for cookie in cookies)
-
-
-def _pairs_in(name: str) -> int | None:
     # After the first pair of Set-Cookie come its attributes.
-    return 1 if name == "set-cookie" else None
+    pairs = 1 if name == "set-cookie" else None
+    cookies = [cookie for value in values for cookie in value.split(";")[:pairs]]
+    return all(cookie.partition("=")[0].strip() in _PROXY_COOKIES for cookie in cookies)
 
 
 def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
@@ -459,21 +427,6 @@ def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
                     reported.add(kind)
                     yield number, kind, value
         first += len(lines)
-
-
-def _readable(stored: StoredInteraction) -> Interaction | None:
-    try:
-        return stored.interaction
-    except CassetteUnreadableError:
-        return None
-
-
-def _edit_findings(file: CassetteFile) -> Iterator[Finding]:
-    for stored in file.interactions:
-        try:
-            _ = stored.interaction
-        except CassetteUnreadableError as error:
-            yield _unreadable(file.path, error)
 
 
 def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iterator[Finding]:
