@@ -174,12 +174,9 @@ def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
     """Return the headers that fit an answer written like this, sorted."""
     headers = dict(interaction.response_headers)
     if interaction.end == "complete" and has_body(interaction.method, interaction.status):
-        headers["content-length"] = (str(_length(answer)),)
+        length = len(answer if isinstance(answer, bytes) else answer.encode())
+        headers["content-length"] = (str(length),)
     return dict(sorted(headers.items()))
-
-
-def _length(body: str | bytes) -> int:
-    return len(body if isinstance(body, bytes) else body.encode())
 
 
 def _headers_text(headers: Headers) -> str:

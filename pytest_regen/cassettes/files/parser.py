@@ -188,8 +188,9 @@ def _parse_one_by_one(
     items: list[object] = []
     lines: list[int] = []
     referring: list[object] = [data] if _may_refer(frame) else []
-    for start, stop in _pieces(text, first, end, "\n" + head[1] + "- "):
-        piece = text[start:stop]
+    while first < end:
+        stop = text.find(f"\n{head[1]}- ", first, end) + 1 or end
+        piece, first = text[first:stop], stop
         node, found = _compose(piece, path, line, loader)
         if not isinstance(found, list):
             return None
@@ -201,16 +202,6 @@ def _parse_one_by_one(
         _refuse_expanding(referring, len(text), path, 1)
     data["interactions"] = items
     return _SplitCassette(data, lines, end, head[1])
-
-
-def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of the pieces of a text that begin with ``start``, a line end first."""
-    at = first
-    while at < end:
-        found = text.find(start, at, end)
-        stop = found + 1 if found >= 0 else end
-        yield at, stop
-        at = stop
 
 
 def _is_empty_at(node: Any, name: str, line: int) -> bool:
@@ -482,14 +473,11 @@ def _refuse_twice(node: Any) -> None:
     for key, value in node.value:
         if key.id == "scalar":
             other = seen.setdefault((key.tag, key.value), value)
-            if other is not value and not _is_same_scalar(other, value):
+            is_same = other.id == value.id == "scalar" and other.value == value.value
+            if other is not value and not (is_same and other.tag == value.tag):
                 _refuse(key, f"the key {key.value!r} stands twice")
         if key.tag.endswith(":merge"):
             _refuse(key, "'<<' merges mappings, which a cassette never needs")
-
-
-def _is_same_scalar(one: Any, other: Any) -> bool:
-    return one.id == other.id == "scalar" and (one.tag, one.value) == (other.tag, other.value)
 
 
 def _exact_binary(loader: Any, node: Any) -> bytes:

@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -331,7 +332,8 @@ def _is_laid_out(half: object) -> bool:
 
 def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
     """Yield credentials in the raw text, each with its kind."""
-    for number, kind, value in _secrets_by_line(_text_of(path)):
+    text = (content_of(path)[0] or b"").decode("utf-8", "replace")
+    for number, kind, value in _secrets_by_line(text):
         if not known("SECRET", kind, value):
             yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
 
@@ -377,15 +379,6 @@ def _findings_inside(file: CassetteFile, known: Known) -> Iterator[Finding]:
             lines[0],
             f"the header {name!r}, which {what}{count}",
         )
-
-
-def _text_of(path: Path) -> str:
-    data = path.read_bytes()
-    try:
-        return (unpack_file(data) if is_packed(path) else data).decode("utf-8", "replace")
-    except UndecodableBodyError:
-        # Reported as unreadable; there is nothing to search.
-        return ""
 
 
 def _telling_headers(found: Interaction, known: Known) -> list[str]:
@@ -443,20 +436,13 @@ def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iter
     kilobytes = path.stat().st_size // 1_000
     if kilobytes > limits.kilobytes:
         yield warning("OVERSIZE", f"{kilobytes} kB, over {limits.kilobytes}")
-    age = _age(file.metadata)
-    if age is not None and limits.days is not None and age > limits.days:
-        yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
+    with suppress(ValueError):  # because not every file says when it was recorded
+        recorded = date.fromisoformat(str(file.metadata.get("recorded_at")))
+        age = (date.today() - recorded).days  # noqa: DTZ011 - days suffice
+        if limits.days is not None and age > limits.days:
+            yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
     if os.path.relpath(path) in drifted:
         yield warning("DRIFT", "a request of the last test run was not what is recorded here")
     unused = unused_reason(path)
     if unused:
         yield warning("UNUSED", unused)
-
-
-def _age(metadata: Mapping[str, Any]) -> int | None:
-    """Return the days since it was recorded, if the file says when."""
-    try:
-        recorded = date.fromisoformat(str(metadata.get("recorded_at")))
-    except ValueError:
-        return None
-    return (date.today() - recorded).days  # noqa: DTZ011 - days suffice
