@@ -130,6 +130,7 @@ if True:
 
 class TestB:
     def test_c(self): pass
+    def check_f(self): pass
     class TestInner:
         def test_d(self): pass
 
@@ -140,7 +141,7 @@ class TestUnit(unittest.TestCase):
 """
 USED = [
     "test_a", "test_a[x-1]", "test_imported", "test_made", "test_conditional", "TestB.test_c",
-    "TestInner.test_d", "TestUnit.test_e", "TestShared.test_anything", "given",
+    "TestB.check_f", "TestInner.test_d", "TestUnit.test_e", "TestShared.test_anything", "given",
     "test_a_xxxxxxxxxxxxxxxx_0daceca6",
 ]  # fmt: skip
 UNUSED = [

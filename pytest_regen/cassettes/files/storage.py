@@ -248,7 +248,7 @@ _HINTS = {
 _MODULES = ("test_*", "*_test")
 """Names of test modules under pytest's default configuration."""
 _WITHOUT_TESTS = frozenset({"ABC", "IsolatedAsyncioTestCase", "TestCase", "object"})
-_TEST_NAME = re.compile(r"\w*[Tt]est\w*")
+_LONG = re.compile(r"\w{6}")
 _HASHED = re.compile(r"(.+)_[0-9a-f]{8}")
 """The end of names that were shortened for the file system."""
 
@@ -280,7 +280,7 @@ def unused_reason(path: Path) -> str:
     if (
         words.issuperset(plain.split("."))
         or re.search(rf"""["'/]{re.escape(name)}["'.]""", source)
-        or (shortened and any(map(shortened[1].startswith, words)))
+        or (shortened and any(map(shortened[1].startswith, filter(_LONG.match, words))))
         or (shortened and not name.lower().startswith("test"))  # named by a mark, or for a type
         or _inherits(plain.partition(".")[0], source)
     ):
@@ -291,7 +291,7 @@ def unused_reason(path: Path) -> str:
 @lru_cache(maxsize=1)
 def _words_of(source: str) -> frozenset[str]:
     """Return the names in a module; cached, as a module's cassettes are asked about in a row."""
-    return frozenset(_TEST_NAME.findall(source))
+    return frozenset(re.findall(r"\w+", source))
 
 
 def _inherits(name: str, source: str) -> bool:
