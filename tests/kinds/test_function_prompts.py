@@ -1,9 +1,9 @@
 """What a model is asked for a function: bounded, and alike for all functions of a module."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -51,7 +51,7 @@ def parts(units: FileUnits, name: str) -> tuple[str, str]:
 
 
 LONG = "It is told at length.\n\n" + "    One more line of it.\n" * 600
-PIECES = {
+PIECES: Final[Mapping[str, Callable[[int, int], str]]] = {
     "units": lambda n, size: unit(f"unit_{n}", "Do.\n" + "    Words.\n" * size),
     "docstrings": lambda n, size: f'def doc_{n}():\n    """Say {"it, " * size}"""\n    x = 1\n\n\n',
     "bodies": lambda n, size: f"def body_{n}():\n" + "    x = 1\n" * (size + 1),
