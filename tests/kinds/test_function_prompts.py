@@ -219,6 +219,7 @@ def half(side):
     assert "# Half of it, rounded up.\ndef half(side):" in asked
     assert "return -(-side // 2)" in asked
     assert "edge" not in asked
+    assert asked.count("def area(") == 1
     assert "Of any kind." not in units.prompt("area_7")
 
 
@@ -234,6 +235,17 @@ def test_what_is_farthest_is_left_out_and_said(tmp_path: Path) -> None:
     assert "def helper_899(" in asked
     assert "def last(" in asked
     assert f"# {902 - shared.count('def '):,} more statements are left out." in shared
+
+
+def test_statements_that_share_a_line(tmp_path: Path) -> None:
+    """As black writes an overload: the line is shown, and once."""
+    overload = "def wide(\n    a: int,\n) -> int: ..."
+    text = f"{overload}\nHALF = 1; FULL = 2\n"
+    units = write(tmp_path, text + unit("area", LONG) + unit("other", LONG)).open()
+
+    shared, _ = parts(units, "area")
+
+    assert shared.count(overload) == shared.count("FULL = 2") == 1
 
 
 def test_a_module_that_is_short_is_shown_as_it_stands(tmp_path: Path) -> None:
