@@ -7,8 +7,9 @@ and ``vcr_files.py`` reads and writes its files.
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -37,7 +38,14 @@ from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.files.storage import note_folder
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift_between, miss
+from pytest_regen.cassettes.misses import (
+    COMPARED,
+    DiffFiles,
+    Drift,
+    MissedRequest,
+    drift_between,
+    miss,
+)
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteMissError, UsageError
 from pytest_regen.network import UnresolvedNames, check_hosts, closed_network, host_of, is_named
@@ -135,6 +143,22 @@ def _clients_on_stack() -> Iterator[object]:
 
 _AS_SENT = Matching()
 
+_PARTS = {
+    "uri": ("scheme", "host", "path", "query"),
+    "port": ("host",),
+    "raw_body": ("body",),
+}
+"""What vcrpy's matchers compare, where that is not what they are called."""
+
+
+def _compared(matchers: Iterable[Callable[..., object]]) -> Iterator[str]:
+    """Yield what matchers compare; the body, too, may be what a matcher of a suite does."""
+    for matcher in matchers:
+        name = getattr(matcher, "__name__", "match_on")
+        yield from _PARTS.get(name, (name,))
+        if getattr(matcher, "__module__", "") != "vcr.matchers":
+            yield "body"
+
 
 @dataclass(frozen=True, slots=True)
 class VcrOptions:
@@ -152,6 +176,8 @@ class VcrOptions:
     """Called with the VCR object before it is used."""
     passing: Sequence[str] = ()
     """Hosts whose requests bypass the cassette."""
+    ignore: Sequence[str] = ()
+    """Paths in bodies of JSON whose values are neither compared nor stored."""
     diff_folder: Path | None = None
     test: Callable[..., object] | None = None
     """The test's function; if it names vcrpy's own exception, a miss raises that."""
@@ -168,6 +194,8 @@ class VcrRun:
     """Whether nothing is sent."""
     command: str = ""
     """The command that records it again."""
+    compared: frozenset[str] = COMPARED
+    """What vcrpy compares of requests."""
     theirs: type[BaseException] = CassetteMissError
     """What vcrpy raises for a miss."""
     test: Callable[..., object] | None = None
@@ -280,6 +308,7 @@ class VcrRun:
             matching=_AS_SENT,
             files=self.files,
             command=self.command,
+            compared=self.compared,
         )
 
     def _stored_interactions(self) -> Iterator[StoredInteraction]:
@@ -337,7 +366,9 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = RewritePersister(merged["persister"])
     passing = check_hosts(options.passing)
-    merged["before_record_request"] = _pass_hosts(passing, merged["before_record_request"])
+    merged["before_record_request"] = _filter(
+        merged["before_record_request"], passing, Matching(ignore=options.ignore)
+    )
     run = VcrRun(
         path,
         theirs=CannotOverwriteExistingCassetteException,
@@ -353,6 +384,7 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     ):
         run.cassette = cassette
         run.replays = cassette.write_protected
+        run.compared = frozenset(_compared(merged["match_on"]))
         try:
             with closed_network(UnresolvedNames(passing)) if run.replays else nullcontext():
                 yield run
@@ -361,11 +393,23 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
             run.files.write()
 
 
-def _pass_hosts(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return vcrpy's filter for requests, extended to ignore those to certain hosts."""
-    if not passing:
-        return filtered
-    return lambda request: None if is_named(host_of(request.uri), passing) else filtered(request)
+def _filter(
+    theirs: Callable[[Any], Any], passing: Sequence[str], matching: Matching
+) -> Callable[[Any], Any]:
+    """Return vcrpy's filter for requests, extended by the hosts and values that do not matter."""
+    if not passing and matching.is_plain:
+        return theirs
+
+    def filtered(request: Any) -> Any:
+        kept = None if is_named(host_of(request.uri), passing) else theirs(request)
+        body = comparable_bytes(kept.body) if kept and not matching.is_plain else b""
+        normalized = matching.normalize_body(body)
+        if normalized != body:
+            kept = copy(kept)
+            kept.body = normalized
+        return kept
+
+    return filtered
 
 
 @contextmanager

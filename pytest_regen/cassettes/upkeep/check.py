@@ -27,7 +27,7 @@ from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts,
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import leaves
-from pytest_regen.cassettes.misses import Difference, differences
+from pytest_regen.cassettes.misses import VOLATILE, Difference, differences
 from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_and_values_in
 from pytest_regen.credentials.names import is_placeholder
 from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with_values
@@ -186,12 +186,6 @@ _LINE_END = re.compile(r"(?<!\\)\n")
 """Not where double-quoted YAML text continues in the next line."""
 _PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
 """Cookies set by proxies to tell machines from people and to balance load."""
-_VOLATILE = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|\b(?:[a-z]+_)?(?=\w*\d)[A-Za-z0-9]{12,}\b|\b\d{6,}\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,7 +529,7 @@ def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
 def _remedy(body: Any, varying: Difference) -> str:
     """Return advice for a value that varies; ignoring a whole prompt would compare nothing."""
     whole = dict(leaves(body)).get(varying.path)
-    if isinstance(whole, str) and _VOLATILE.fullmatch(whole):
+    if isinstance(whole, str) and VOLATILE.fullmatch(whole):
         return f"; ignore = [{varying.path!r}]"
     return (
         f" in part: {varying.recorded} and {varying.sent}; a function given as normalize= takes "
@@ -544,4 +538,4 @@ def _remedy(body: Any, varying: Difference) -> str:
 
 
 def _mask_volatile(value: object) -> object:
-    return _VOLATILE.sub("*", value) if isinstance(value, str) else value
+    return VOLATILE.sub("*", value) if isinstance(value, str) else value

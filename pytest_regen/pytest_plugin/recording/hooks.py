@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from pytest_regen.cassettes.misses import miss_causes, with_exemption
+from pytest_regen.cassettes.misses import Drift, with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.pytest_plugin.healing.retry import project_frames
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
@@ -40,6 +40,7 @@ def note(
     command: str,
     failed: bool = False,
     causes: Sequence[str] = (),
+    ignorable: Sequence[str] = (),
 ) -> None:
     """Keep something about the cassette of a test for the end of the run.
 
@@ -51,10 +52,12 @@ def note(
         command: what to run next.
         failed: whether the test fails with it, and so reports it already.
         causes: what it has in common with what other tests note.
+        ignorable: the paths of values drawn by chance.
     """
     file = os.path.relpath(path, item.config.rootpath)
+    shared = tuple(causes), tuple(ignorable)
     cassette_log(item.config).add(
-        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))]
+        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, *shared)]
     )
     if kind == "drift" or (kind == "miss" and failed and path.exists()):
         # What was never recorded has not drifted.
@@ -66,10 +69,21 @@ def note_drift(item: pytest.Item, path: Path) -> None:
     cassette_log(item.config).drifted.add(os.path.relpath(path, item.config.rootpath))
 
 
-def _note_miss(item: pytest.Item, path: Path, error: CassetteError) -> None:
+def note_change(
+    item: pytest.Item, path: Path, drift: Drift, *, command: str, failed: bool = False
+) -> None:
+    """Keep a drift, and the command that records it if that can mend it."""
+    shared = {"causes": drift.causes, "ignorable": drift.ignorable}
+    command = "" if drift.is_drawn else command
+    note(item, "drift", path, drift, command=command, failed=failed, **shared)
+
+
+def note_miss(item: pytest.Item, path: Path, error: CassetteMissError, *, failed: bool) -> None:
+    """Keep a miss, and the command that records it if that can mend it."""
     what = f"{error.what}\n{error.why}" if error.why else error.what
-    causes = miss_causes(error)
-    note(item, "miss", path, what, command=error.hint, failed=True, causes=causes)
+    shared = {"causes": error.causes, "ignorable": error.ignorable}
+    command = error.command if error.ignorable else error.hint
+    note(item, "miss", path, what, command=command, failed=failed, **shared)
 
 
 class _CassetteHooks:
@@ -254,7 +268,7 @@ def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> Casset
     missed = own.take_pending_miss()
     reported = missed or failure
     if isinstance(reported, CassetteMissError):
-        _note_miss(item, own.path, reported)
+        note_miss(item, own.path, reported, failed=True)
     return missed
 
 
@@ -265,5 +279,5 @@ def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> Cassette
         return None
     missed = run.take_pending_miss(failure)
     if missed is not None:
-        _note_miss(item, run.path, missed)
+        note_miss(item, run.path, missed, failed=True)
     return missed

@@ -34,6 +34,8 @@ class CassetteNote:
     """Whether the test failed with it, so that the section need not say it again."""
     causes: tuple[str, ...] = ()
     """What it has in common with notes of other tests: ``$.tool_choice is new``."""
+    ignorable: tuple[str, ...] = ()
+    """Paths of values drawn by chance: ``$.messages[*].id``."""
 
     def __str__(self) -> str:
         name = Path(self.cassette).name
@@ -49,12 +51,13 @@ class CassetteNote:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {**asdict(self), "causes": list(self.causes)}
+        return {**asdict(self), "causes": list(self.causes), "ignorable": list(self.ignorable)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CassetteNote":
         """Return what ``to_json`` gave away."""
-        return cls(**{**data, "causes": tuple(data["causes"])})
+        lists = {name: tuple(data[name]) for name in ("causes", "ignorable")}
+        return cls(**{**data, **lists})
 
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -299,6 +302,11 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
     command = _command(kind, shown, config)
     if command:
         yield f"next: {command}"
+    paths = dict.fromkeys(path for note in shown for path in note.ignorable)
+    if paths:
+        from pytest_regen.cassettes.misses import ignore_setting
+
+        yield f"next: {ignore_setting(paths)}"
 
 
 def _group_lines(
