@@ -425,10 +425,6 @@ class CassetteMissError(CassetteError):
 
     recorded_with: str = ""
     """The provider, as ``ollama:MODEL``, whose answer to the same words is in the cassette."""
-    command: str = ""
-    """The part of the hint that records it; empty if all that differs is drawn by chance."""
-    ignorable: tuple[str, ...] = ()
-    """Paths of values drawn by chance, which the hint offers to ignore."""
 
     def __init__(
         self, what: str, *, why: str = "", hint: str, host: str = "", causes: "Sequence[str]" = ()

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -72,18 +72,27 @@ class Difference:
 
 
 def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Difference]:
-    """Yield the places where ``sent`` differs from ``recorded``, outermost first."""
+    """Yield the places where ``sent`` differs from ``recorded``, outermost first.
+
+    Args:
+        recorded: a JSON value, or the members of a request.
+        sent: the other one.
+        path: where the values stand; empty for the members of a request.
+    """
+    if isinstance(recorded, list) and isinstance(sent, list):
+        recorded, sent = dict(enumerate(recorded)), dict(enumerate(sent))
     if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
-        for name in [*recorded, *(n for n in sent if n not in recorded)]:
-            yield from _members(recorded, sent, name, member_path(path, name))
-    elif isinstance(recorded, list) and isinstance(sent, list):
-        for number in range(max(len(recorded), len(sent))):
-            step = f"{path}[{number}]"
-            old, new = recorded[number : number + 1], sent[number : number + 1]
-            yield from _members(dict(enumerate(old)), dict(enumerate(new)), 0, step)
+        for name in dict.fromkeys([*recorded, *sent]):
+            step = member_path(path, name) if path else name
+            if name not in sent:
+                yield Difference(step, _short(_json_text(recorded[name])), _ABSENT)
+            elif name not in recorded:
+                yield Difference(step, _ABSENT, _short(_json_text(sent[name])))
+            else:
+                yield from differences(recorded[name], sent[name], step)
     elif recorded != sent or type(recorded) is not type(sent):
         old_text, new_text = _excerpts(recorded, sent)
-        yield Difference(path, old_text, new_text, is_drawn(recorded) and is_drawn(sent))
+        yield Difference(path, old_text, new_text, _is_drawn(recorded) and _is_drawn(sent))
 
 
 VOLATILE = re.compile(
@@ -95,33 +104,18 @@ VOLATILE = re.compile(
 """What may be another one in each run: ids, times."""
 
 
-def is_drawn(value: object) -> bool:
+def _is_drawn(value: object) -> bool:
     """Whether a value looks drawn by chance; a day or a number may as well be meant."""
     is_volatile = isinstance(value, str) and VOLATILE.fullmatch(value) is not None
     return is_volatile and not str(value).replace("-", "").isdigit()
-
-
-def _members(
-    recorded: Mapping[Any, Any],
-    sent: Mapping[Any, Any],
-    name: Any,
-    path: str,
-) -> Iterator[Difference]:
-    if name not in sent:
-        yield Difference(path, _short(_json_text(recorded[name])), _ABSENT)
-    elif name not in recorded:
-        yield Difference(path, _ABSENT, _short(_json_text(sent[name])))
-    else:
-        yield from differences(recorded[name], sent[name], path)
 
 
 def _excerpts(recorded: object, sent: object) -> tuple[str, str]:
     """Return both values; long texts are cut around the place where they differ."""
     if not isinstance(recorded, str) or not isinstance(sent, str):
         return _short(_json_text(recorded)), _short(_json_text(sent))
-    pairs = zip(recorded, sent, strict=False)
-    parting = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(recorded), len(sent)))
-    start = max(0, parting - _BEFORE)
+    same = _common_length(recorded, sent, min(len(recorded), len(sent)))
+    start = max(0, same - _BEFORE)
     return _cut(recorded, start), _cut(sent, start)
 
 
@@ -152,26 +146,15 @@ def full_diff(recorded: Any, sent: Any) -> str:
 
 def distance(recorded: Any, sent: Any) -> float:
     """Return how far apart two JSON values are: 0.0 for equal, 1.0 for nothing in common."""
-    if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
-        names = {*recorded, *sent}
-        return _mean([_member_distance(recorded, sent, name) for name in names])
     if isinstance(recorded, list) and isinstance(sent, list):
-        count = max(len(recorded), len(sent))
-        old, new = dict(enumerate(recorded)), dict(enumerate(sent))
-        return _mean([_member_distance(old, new, number) for number in range(count)])
+        recorded, sent = dict(enumerate(recorded)), dict(enumerate(sent))
+    if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
+        every, both = {*recorded, *sent}, recorded.keys() & sent.keys()
+        apart = sum(distance(recorded[name], sent[name]) for name in both)
+        return (apart + len(every) - len(both)) / max(1, len(every))
     if isinstance(recorded, str) and isinstance(sent, str):
         return _text_distance(recorded, sent)
     return 0.0 if recorded == sent else 1.0
-
-
-def _member_distance(recorded: Mapping[Any, Any], sent: Mapping[Any, Any], name: object) -> float:
-    if name not in recorded or name not in sent:
-        return 1.0
-    return distance(recorded[name], sent[name])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def _text_distance(recorded: str, sent: str) -> float:
@@ -264,7 +247,9 @@ _EXCERPT = 60
 
 
 COMPARED = frozenset({"method", "path", "query", "body"})
-"""What requests are compared in, where vcrpy does not compare them."""
+"""What of requests is compared, where vcrpy does not compare them."""
+
+ADDRESS = frozenset({"scheme", "host", "path", "query"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,19 +271,15 @@ class MissedRequest:
             "path": scrub_path(self.path),
             "query": by_name(sorted(query)),
         }
-        found = {name: value for name, value in line.items() if name in compared}
-        return found | (self.body_members() if "body" in compared else {})
-
-    def body_members(self) -> dict[str, Any]:
-        """Return the body: JSON or text as ``$``, a form as ``form``; nothing if it is empty."""
-        if not isinstance(self.body, bytes) or not self.body:
-            return {"$": self.body} if self.body else {}
-        value = json_or_none(self.body)
-        if value is not None:
-            return {"$": value}
+        found: dict[str, Any] = {name: line[name] for name in line if name in compared}
+        if not self.body or "body" not in compared:
+            return found
+        value = self.json
+        if value is not None or not isinstance(self.body, bytes):
+            return {**found, "$": value}
         text = scrub_lines(self.body.decode("utf-8", "replace"))
         fields = form_fields(text.encode())
-        return {"$": text} if fields is None else {"form": fields}
+        return {**found, "$": text} if fields is None else {**found, "form": fields}
 
     @property
     def json(self) -> Any:
@@ -324,24 +305,29 @@ class MissedRequest:
 
     def same_place(self, recorded: Interaction) -> bool:
         """Whether a recording has the same method and path."""
-        return (
-            recorded.method.upper() == self.method.upper()
-            and (urlsplit(recorded.uri).path or "/") == self.path
-        )
+        return all(self._same(recorded)[:2])
 
     def likeness(self, recorded: Interaction) -> int:
-        """Return how many of method, host and path are those of a recording."""
+        """Return how many of method, path and host are those of a recording."""
+        return sum(self._same(recorded))
+
+    def _same(self, recorded: Interaction) -> tuple[bool, bool, bool]:
+        """Return whether a recording has the same method, path and host."""
         other = urlsplit(recorded.uri)
         # What asks this machine may have asked another one, and turns name no host.
         is_anywhere = not self.host or is_loopback(self.host)
         return (
-            (recorded.method.upper() == self.method.upper())
-            + (is_anywhere or other.hostname == self.host)
-            + ((other.path or "/") == self.path)
+            recorded.method.upper() == self.method.upper(),
+            (other.path or "/") == self.path,
+            is_anywhere or other.hostname == self.host,
         )
 
     def __str__(self) -> str:
         return scrub_text(f"{self.method.upper()} {self.path}") + _subject(self.json)
+
+
+IGNORING = "ignore = [{}] in [tool.pytest-regen.cassettes], if it differs in each run"
+"""What to write so that a value drawn by chance is neither compared nor stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,34 +365,10 @@ class Drift:
             lines.append(f"    in full: {display_path(self.diff_file)}")
         return lines
 
-    def next(self, command: str, *, in_pytest: bool = True) -> str:
-        """Return what to do: to record with ``command``, to ignore what is drawn, or either."""
-        ignore = ignore_setting(self.ignorable, in_pytest=in_pytest)
-        return "; ".join([*([] if self.is_drawn else [command]), *([ignore] if ignore else [])])
-
-
-def ignore_setting(paths: Iterable[str], *, in_pytest: bool = True) -> str:
-    """Return what to write so that values drawn by chance are not compared; empty for none."""
-    listed = json.dumps(list(paths), ensure_ascii=False)
-    if listed == "[]":
-        return ""
-    where = f"ignore = {listed} in [tool.pytest-regen.cassettes]"
-    return f"{where if in_pytest else f'ignore={listed}'}, if that is another one in each run"
-
-
-def drift_of(
-    path: Path,
-    asked: MissedRequest,
-    number: int,
-    stored: StoredInteraction,
-    *,
-    matching: Matching,
-    files: DiffFiles,
-) -> Drift:
-    """Return how a request differs from the recording that answered it."""
-    recorded = _as_asked(stored, matching).members()
-    at = number, stored.line
-    return _compare(path, asked, at, recorded=recorded, sent=asked.members(), files=files)
+    def next(self, command: str, setting: str = IGNORING) -> str:
+        """Return what to do, in lines: record with ``command``, ignore what is drawn, or both."""
+        lines = [setting.format(json.dumps(path)) for path in self.ignorable]
+        return "\n        ".join(lines if self.is_drawn else [command, *lines])
 
 
 def drift_between(
@@ -415,34 +377,36 @@ def drift_between(
     """Return how the body of a request differs from a recorded one; ``None`` if it does not."""
     if asked.body == recorded:  # nearly always, and cheaper to see than to parse both
         return None
-    old, new = replace(asked, body=recorded).body_members(), asked.body_members()
+    other, compared = replace(asked, body=recorded), frozenset({"body"})
+    old, new = other.members(compared), asked.members(compared)
     if all(isinstance(body.get("$", ""), str) and "form" not in body for body in (old, new)):
         return None  # text, which may be anything
-    drift = _compare(path, asked, (number, 0), recorded=old, sent=new, files=files)
+    drift = drift_of(path, asked, other, at=(number, 0), files=files, compared=compared)
     return drift if drift.differences else None
 
 
-def _as_asked(stored: StoredInteraction, matching: Matching) -> MissedRequest:
+def as_asked(stored: StoredInteraction, matching: Matching) -> MissedRequest:
     """Return a recorded request as it would be looked up."""
     found = stored.interaction
     body = matching.normalize_body(found.request_body)
     return MissedRequest(found.method, matching.normalize_uri(found.uri), body)
 
 
-def _compare(
+def drift_of(
     path: Path,
     asked: MissedRequest,
-    at: tuple[int, int],
+    other: MissedRequest,
     *,
-    recorded: Mapping[str, Any],
-    sent: Mapping[str, Any],
+    at: tuple[int, int],
     files: DiffFiles,
+    compared: Collection[str] = COMPARED,
 ) -> Drift:
+    """Return how a request differs from the recorded one with the number and line ``at``."""
+    recorded, sent = other.members(compared), asked.members(compared)
     try:
         # Scrub before cutting: half a credential cannot be recognized.
         recorded, sent = scrub_value(recorded), scrub_value(sent)
-        names = dict.fromkeys([*recorded, *sent])
-        every = [found for name in names for found in _members(recorded, sent, name, name)]
+        every = list(differences(recorded, sent, ""))
     except RecursionError:
         every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
     first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
@@ -450,7 +414,7 @@ def _compare(
     file = files.note(path, at[0], recorded, sent) if is_long else None
     causes = tuple(islice(dict.fromkeys(difference.cause for difference in every), _CAUSES))
     drawn = [found for found in every if found.is_drawn and found.path.startswith("$")]
-    ignorable = tuple(islice(dict.fromkeys(found.place for found in drawn), _CAUSES))
+    ignorable = tuple(islice(dict.fromkeys(found.place for found in drawn), _DIFFERENCES))
     is_drawn = bool(drawn) and len(drawn) == len(every)
     return Drift(str(asked), *at, first, more, file, causes, ignorable, is_drawn)
 
@@ -494,26 +458,57 @@ def miss(
             host=asked.host,
             causes=["no cassette"],
         )
-    nearest = None
-    try:
-        why, causes, nearest = _reason(
-            path, index, asked, key=key, matching=matching, files=files, compared=compared
-        )
-    except RecursionError:
-        why, causes = "it is nested too deeply to be compared with what was recorded", ()
-    record = command or _record_command("new_episodes", asked)
+    place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
+    hint = command or _record_command("new_episodes", asked)
+    if index.knows(key) and all(stored.key != key for _, stored in index.unplayed):
+        why = f"the same request was recorded and is played already, each answers once ({place})"
+        causes: tuple[str, ...] = ("a request is made more often than it was recorded",)
+    elif (found := _nearest(index, asked, matching, compared)) is None:
+        every = (as_asked(stored, matching).place for _, stored in index.numbered)
+        places = list(islice(dict.fromkeys(every), _DIFFERENCES))
+        why = f"nothing is recorded for {asked.place}{', but for ' if places else ''}"
+        why += f"{', '.join(places)} ({place})"
+        causes = (f"nothing is recorded for {asked.method.upper()} {asked.host or asked.path}",)
+    else:
+        number, stored = found
+        at, other = (number, stored.line), as_asked(stored, matching)
+        nearest = drift_of(path, asked, other, at=at, files=files, compared=compared)
+        hint = nearest.next(hint, IGNORING if command else "ignore=[{}], if it differs in each run")
+        unseen = ", ".join(sorted({*compared} - COMPARED - ADDRESS))
+        hidden = f"match_on compares {unseen}" if unseen else "a credential differs"
+        line = f" at {path.name}:{stored.line}" if stored.line else ""
+        lines = nearest.lines or [f"    {hidden}"]
+        why = "\n".join([f"nearest is interaction {number}{line} ({place})", *lines])
+        causes = nearest.causes or (hidden,)
     error = CassetteMissError(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
-        hint=nearest.next(record, in_pytest=bool(command)) if nearest else record,
+        hint=hint,
         host=asked.host,
         causes=causes,
     )
     error.recorded_with = _other_provider(index, asked, matching.normalize_body)
-    if nearest is not None and nearest.ignorable:
-        error.command = "" if nearest.is_drawn else record
-        error.ignorable = nearest.ignorable
     return error
+
+
+def _nearest(
+    index: RecordingIndex, asked: MissedRequest, matching: Matching, compared: Collection[str]
+) -> tuple[int, StoredInteraction] | None:
+    """Return the recording nearest to the request; the first of several equally near."""
+    sent = asked.members(compared)
+
+    def apart(pair: tuple[int, StoredInteraction]) -> tuple[int, float]:
+        likeness = -asked.likeness(pair[1].interaction)
+        with suppress(RecursionError):
+            return likeness, distance(as_asked(pair[1], matching).members(compared), sent)
+        return likeness, 1.0
+
+    for pairs in (index.unplayed, index.numbered):
+        like = (pair for pair in pairs if asked.likeness(pair[1].interaction) > 1)
+        nearest = min(islice(like, _CANDIDATES), key=apart, default=None)
+        if nearest is not None:
+            return nearest
+    return None
 
 
 def _other_provider(
@@ -573,58 +568,3 @@ def _words(message: object) -> str:
         texts = [str(b.get("text") or "") for b in content if isinstance(b, Mapping)]
         return " ".join(texts)
     return str(content or "")
-
-
-def _reason(
-    path: Path,
-    index: RecordingIndex,
-    asked: MissedRequest,
-    *,
-    key: str,
-    matching: Matching,
-    files: DiffFiles,
-    compared: Collection[str],
-) -> tuple[str, tuple[str, ...], Drift | None]:
-    """Return why there is no answer, in full and in words that other misses share; the nearest."""
-    place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
-    if index.knows(key) and all(stored.key != key for _, stored in index.unplayed):
-        played = "the same request was recorded and is played already, each answers once"
-        return f"{played} ({place})", ("a request is made more often than it was recorded",), None
-    nearest = _nearest(index.unplayed, asked, matching, compared) or _nearest(
-        index.numbered, asked, matching, compared
-    )
-    if nearest is None:
-        every = (_as_asked(stored, matching).place for _, stored in index.numbered)
-        places = list(dict.fromkeys(every))
-        only = ", ".join([*places[:_DIFFERENCES], *(["..."] if places[_DIFFERENCES:] else [])])
-        cause = "nothing is recorded for"
-        why = f"{cause} {asked.place}{', only ' if only else ''}{only} ({place})"
-        return why, (f"{cause} {asked.method.upper()} {asked.host or asked.path}",), None
-    number, stored = nearest
-    recorded, sent = _as_asked(stored, matching).members(compared), asked.members(compared)
-    drift = _compare(path, asked, (number, stored.line), recorded=recorded, sent=sent, files=files)
-    at = f" at {path.name}:{stored.line}" if stored.line else ""
-    unseen = ", ".join(sorted({*compared} - COMPARED - {"scheme", "host"}))
-    hidden = f"what match_on compares differs: {unseen}" if unseen else "a credential differs"
-    lines = [f"nearest is interaction {number}{at} ({place})", *(drift.lines or [f"    {hidden}"])]
-    return "\n".join(lines), drift.causes or (hidden,), drift
-
-
-def _nearest(
-    pairs: Iterable[tuple[int, StoredInteraction]],
-    asked: MissedRequest,
-    matching: Matching,
-    compared: Collection[str],
-) -> tuple[int, StoredInteraction] | None:
-    """Return the recording nearest to the request; the first of several equally near."""
-    sent = asked.members(compared)
-
-    def likeness(pair: tuple[int, StoredInteraction]) -> int:
-        return asked.likeness(pair[1].interaction)
-
-    def apart(pair: tuple[int, StoredInteraction]) -> tuple[int, float]:
-        recorded = _as_asked(pair[1], matching).members(compared)
-        return -likeness(pair), distance(recorded, sent)
-
-    like = (pair for pair in pairs if likeness(pair) > 1)
-    return min(islice(like, _CANDIDATES), key=apart, default=None)

@@ -134,7 +134,7 @@ def test_where_nothing_is_like_it_what_is_recorded_is_listed(tmp_path: Path) -> 
     error = miss(tmp_path / "c.yaml", "GET", "https://raw.test/prices.json")
 
     assert error.why.splitlines()[0] == (
-        "nothing is recorded for GET https://raw.test/prices.json, only "
+        "nothing is recorded for GET https://raw.test/prices.json, but for "
         f"POST {API}/v1/chat, GET {API}/v1/models ({tmp_path / 'c.yaml'}: 3 recorded, 0 played)"
     )
     assert error.causes == ("nothing is recorded for GET raw.test",)
@@ -150,8 +150,8 @@ def test_a_value_drawn_by_chance_is_offered_to_be_ignored(tmp_path: Path) -> Non
     error = miss(tmp_path / "c.yaml", "POST", API, content=drawn % b"a")
     beside = miss(tmp_path / "c.yaml", "POST", API, content=drawn % b"b")
 
-    assert error.hint == 'ignore=["$.calls[*].id"], if that is another one in each run'
+    assert error.hint == 'ignore=["$.calls[*].id"], if it differs in each run'
     assert 'record it with mode="new_episodes"' in beside.hint
-    assert beside.hint.endswith('ignore=["$.calls[*].id"], if that is another one in each run')
+    assert beside.hint.endswith('ignore=["$.calls[*].id"], if it differs in each run')
     with use_cassette(tmp_path / "c.yaml", ignore=["$.calls[*].id"]), httpx2.Client() as client:
         assert client.post(API, content=drawn % b"a").json() == {}

@@ -7,7 +7,7 @@ and ``vcr_files.py`` reads and writes its files.
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ from pytest_regen.cassettes.files.storage import note_folder
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
 from pytest_regen.cassettes.misses import (
-    COMPARED,
+    ADDRESS,
     DiffFiles,
     Drift,
     MissedRequest,
@@ -143,21 +143,8 @@ def _clients_on_stack() -> Iterator[object]:
 
 _AS_SENT = Matching()
 
-_PARTS = {
-    "uri": ("scheme", "host", "path", "query"),
-    "port": ("host",),
-    "raw_body": ("body",),
-}
-"""What vcrpy's matchers compare, where that is not what they are called."""
-
-
-def _compared(matchers: Iterable[Callable[..., object]]) -> Iterator[str]:
-    """Yield what matchers compare; the body, too, may be what a matcher of a suite does."""
-    for matcher in matchers:
-        name = getattr(matcher, "__name__", "match_on")
-        yield from _PARTS.get(name, (name,))
-        if getattr(matcher, "__module__", "") != "vcr.matchers":
-            yield "body"
+_ADDRESSED = ADDRESS | {"method", "uri", "port", "headers"}
+"""Matchers that look at no body; one of a suite's own may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +181,6 @@ class VcrRun:
     """Whether nothing is sent."""
     command: str = ""
     """The command that records it again."""
-    compared: frozenset[str] = COMPARED
-    """What vcrpy compares of requests."""
     theirs: type[BaseException] = CassetteMissError
     """What vcrpy raises for a miss."""
     test: Callable[..., object] | None = None
@@ -298,6 +283,10 @@ class VcrRun:
             if count:
                 index.mark(number + 1)
         keys = list(keys_of(asked.method, asked.uri, asked.body))
+        names = {getattr(matcher, "__name__", "match_on") for matcher in self.cassette._match_on}
+        compared = names - {"uri", "port", "raw_body"}
+        compared |= ADDRESS if "uri" in names else {"host"} & names
+        compared |= {"body"} if names - _ADDRESSED else set()
         return miss(
             self.path,
             index,
@@ -308,7 +297,7 @@ class VcrRun:
             matching=_AS_SENT,
             files=self.files,
             command=self.command,
-            compared=self.compared,
+            compared=compared,
         )
 
     def _stored_interactions(self) -> Iterator[StoredInteraction]:
@@ -384,7 +373,6 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     ):
         run.cassette = cassette
         run.replays = cassette.write_protected
-        run.compared = frozenset(_compared(merged["match_on"]))
         try:
             with closed_network(UnresolvedNames(passing)) if run.replays else nullcontext():
                 yield run

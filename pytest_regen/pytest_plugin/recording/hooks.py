@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from pytest_regen.cassettes.misses import Drift, with_exemption
+from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.pytest_plugin.healing.retry import project_frames
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
@@ -40,7 +40,6 @@ def note(
     command: str,
     failed: bool = False,
     causes: Sequence[str] = (),
-    ignorable: Sequence[str] = (),
 ) -> None:
     """Keep something about the cassette of a test for the end of the run.
 
@@ -52,12 +51,10 @@ def note(
         command: what to run next.
         failed: whether the test fails with it, and so reports it already.
         causes: what it has in common with what other tests note.
-        ignorable: the paths of values drawn by chance.
     """
     file = os.path.relpath(path, item.config.rootpath)
-    shared = tuple(causes), tuple(ignorable)
     cassette_log(item.config).add(
-        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, *shared)]
+        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))]
     )
     if kind == "drift" or (kind == "miss" and failed and path.exists()):
         # What was never recorded has not drifted.
@@ -69,21 +66,12 @@ def note_drift(item: pytest.Item, path: Path) -> None:
     cassette_log(item.config).drifted.add(os.path.relpath(path, item.config.rootpath))
 
 
-def note_change(
-    item: pytest.Item, path: Path, drift: Drift, *, command: str, failed: bool = False
+def note_miss(
+    item: pytest.Item, path: Path, error: CassetteMissError, *, failed: bool = True
 ) -> None:
-    """Keep a drift, and the command that records it if that can mend it."""
-    shared = {"causes": drift.causes, "ignorable": drift.ignorable}
-    command = "" if drift.is_drawn else command
-    note(item, "drift", path, drift, command=command, failed=failed, **shared)
-
-
-def note_miss(item: pytest.Item, path: Path, error: CassetteMissError, *, failed: bool) -> None:
-    """Keep a miss, and the command that records it if that can mend it."""
-    what = f"{error.what}\n{error.why}" if error.why else error.what
-    shared = {"causes": error.causes, "ignorable": error.ignorable}
-    command = error.command if error.ignorable else error.hint
-    note(item, "miss", path, what, command=command, failed=failed, **shared)
+    """Keep a miss for the end of the run."""
+    what = f"{error.what}\n    {error.why}" if error.why else error.what
+    note(item, "miss", path, what, command=error.hint, failed=failed, causes=error.causes)
 
 
 class _CassetteHooks:
@@ -268,7 +256,7 @@ def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> Casset
     missed = own.take_pending_miss()
     reported = missed or failure
     if isinstance(reported, CassetteMissError):
-        note_miss(item, own.path, reported, failed=True)
+        note_miss(item, own.path, reported)
     return missed
 
 
@@ -279,5 +267,5 @@ def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> Cassette
         return None
     missed = run.take_pending_miss(failure)
     if missed is not None:
-        note_miss(item, run.path, missed, failed=True)
+        note_miss(item, run.path, missed)
     return missed

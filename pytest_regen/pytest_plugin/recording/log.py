@@ -34,8 +34,6 @@ class CassetteNote:
     """Whether the test failed with it, so that the section need not say it again."""
     causes: tuple[str, ...] = ()
     """What it has in common with notes of other tests: ``$.tool_choice is new``."""
-    ignorable: tuple[str, ...] = ()
-    """Paths of values drawn by chance: ``$.messages[*].id``."""
 
     def __str__(self) -> str:
         name = Path(self.cassette).name
@@ -51,13 +49,12 @@ class CassetteNote:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {**asdict(self), "causes": list(self.causes), "ignorable": list(self.ignorable)}
+        return {**asdict(self), "causes": list(self.causes)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CassetteNote":
         """Return what ``to_json`` gave away."""
-        lists = {name: tuple(data[name]) for name in ("causes", "ignorable")}
-        return cls(**{**data, **lists})
+        return cls(**{**data, "causes": tuple(data["causes"])})
 
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -299,14 +296,12 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
         yield from whole
     else:
         yield from _group_lines(kind, shown, whole, config)
-    command = _command(kind, shown, config)
-    if command:
-        yield f"next: {command}"
-    paths = dict.fromkeys(path for note in shown for path in note.ignorable)
-    if paths:
-        from pytest_regen.cassettes.misses import ignore_setting
-
-        yield f"next: {ignore_setting(paths)}"
+    lines = [(note, line.strip()) for note in shown for line in note.next.splitlines()]
+    settings = dict.fromkeys(line for _, line in lines if line.startswith("ignore = "))
+    commands = [(note.test, line) for note, line in lines if line and line not in settings]
+    if commands:
+        yield f"next: {_command(kind, commands, config)}"
+    yield from (f"next: {setting}" for setting in settings)
 
 
 def _group_lines(
@@ -337,14 +332,14 @@ def _names(tests: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def _command(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) -> str:
-    """Return the command that records anew what all of the tests ask for."""
-    commands = list(dict.fromkeys(note.next for note in notes if note.next))
-    if len(commands) <= 1:
-        return "".join(commands)
+def _command(kind: str, wanted: Sequence[tuple[str, str]], config: pytest.Config) -> str:
+    """Return the command that records anew what all of the tests ask for, each with its own."""
+    commands = list(dict.fromkeys(command for _, command in wanted))
+    if len(commands) == 1:
+        return commands[0]
     ways = dict.fromkeys(tuple(_options(command)) for command in commands)
     options = next(iter(ways)) if len(ways) == 1 else _common_options(commands)
-    tests = list(dict.fromkeys(note.test for note in notes))
+    tests = list(dict.fromkeys(test for test, _ in wanted))
     # Before 8.2 pytest reads no arguments from a file.
     if len(tests) <= _MANY or pytest.version_tuple[:2] < (8, 2):
         return node_command(config, *tests, options=options)

@@ -19,7 +19,6 @@ from pytest_regen.pytest_plugin.recording.hooks import (
     EXEMPTION,
     cassette_hooks,
     note,
-    note_change,
     note_drift,
     note_miss,
 )
@@ -106,7 +105,8 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
         note_drift(item, run.path)
     fails = drift == "fail"
     for change in run.drifts if drift != "ignore" else ():
-        note_change(item, run.path, change, command=run.command, failed=fails)
+        command, causes = change.next(run.command), change.causes
+        note(item, "drift", run.path, change, command=command, failed=fails, causes=causes)
     swallowed = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
     for miss in swallowed if drift != "ignore" else ():
         note_miss(item, run.path, miss, failed=fails)
@@ -117,7 +117,7 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
     if run.drifts and drift == "fail":
         lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
         nexts = dict.fromkeys(change.next(run.command) for change in run.drifts)
-        pytest.fail("\n".join([*lines, *(f"  next: {line}" for line in nexts)]), pytrace=False)
+        pytest.fail("\n".join([*lines, *(f"  next: {text}" for text in nexts)]), pytrace=False)
     if run.unplayed and unplayed != "ignore":
         what = f"{run.unplayed} of {run.total} recordings were not asked for"
         fails = unplayed == "fail"
