@@ -249,7 +249,9 @@ _EXCERPT = 60
 COMPARED = frozenset({"method", "path", "query", "body"})
 """What of requests is compared, where vcrpy does not compare them."""
 
-ADDRESS = frozenset({"scheme", "host", "path", "query"})
+_ADDRESS = frozenset({"scheme", "host", "path", "query"})
+_NO_BODY = _ADDRESS | {"method", "uri", "port", "headers"}
+"""Matchers of vcrpy that look at no body; one that a suite brings may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +432,7 @@ def miss(
     matching: Matching,
     files: DiffFiles,
     command: str = "",
-    compared: Collection[str] = COMPARED,
+    match_on: Collection[str] = COMPARED,
 ) -> CassetteMissError:
     """Return the error for a request that was never recorded; no file is touched meanwhile.
 
@@ -444,7 +446,7 @@ def miss(
         matching: how bodies are compared.
         files: where a long difference goes.
         command: what to run so that it is recorded.
-        compared: what of requests is compared: ``query``, ``body``.
+        match_on: what of requests is compared, as vcrpy names it.
     """
     if not exists:
         why = "replay sends nothing over the network"
@@ -460,22 +462,24 @@ def miss(
         )
     place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
     hint = command or _record_command("new_episodes", asked)
+    compared = {*match_on} | (_ADDRESS if "uri" in match_on else set())
+    compared |= {"body"} if compared - _NO_BODY else set()
     if index.knows(key) and all(stored.key != key for _, stored in index.unplayed):
         why = f"the same request was recorded and is played already, each answers once ({place})"
         causes: tuple[str, ...] = ("a request is made more often than it was recorded",)
     elif (found := _nearest(index, asked, matching, compared)) is None:
         every = (as_asked(stored, matching).place for _, stored in index.numbered)
-        places = list(islice(dict.fromkeys(every), _DIFFERENCES))
-        why = f"nothing is recorded for {asked.place}{', but for ' if places else ''}"
-        why += f"{', '.join(places)} ({place})"
+        places = list(dict.fromkeys(every))
+        listed = ", ".join(places[:_DIFFERENCES]) + (", ..." if places[_DIFFERENCES:] else "")
+        why = f"nothing is recorded for {asked.place}; the cassette has {listed} ({place})"
         causes = (f"nothing is recorded for {asked.method.upper()} {asked.host or asked.path}",)
     else:
         number, stored = found
         at, other = (number, stored.line), as_asked(stored, matching)
         nearest = drift_of(path, asked, other, at=at, files=files, compared=compared)
         hint = nearest.next(hint, IGNORING if command else "ignore=[{}], if it differs in each run")
-        unseen = ", ".join(sorted({*compared} - COMPARED - ADDRESS))
-        hidden = f"match_on compares {unseen}" if unseen else "a credential differs"
+        unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
+        hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
         line = f" at {path.name}:{stored.line}" if stored.line else ""
         lines = nearest.lines or [f"    {hidden}"]
         why = "\n".join([f"nearest is interaction {number}{line} ({place})", *lines])

@@ -10,14 +10,7 @@ from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction,
 from pytest_regen.cassettes.files.storage import partial_path, stamp_of
 from pytest_regen.cassettes.interactions import BROKEN_OFF, Interaction, keys_of, request_key
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.misses import (
-    DiffFiles,
-    Drift,
-    MissedRequest,
-    as_asked,
-    drift_of,
-    miss,
-)
+from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, as_asked, drift_of, miss
 from pytest_regen.errors import CassetteMissError, ProviderError, TransportError
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL

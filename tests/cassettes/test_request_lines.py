@@ -133,8 +133,8 @@ def test_where_nothing_is_like_it_what_is_recorded_is_listed(tmp_path: Path) -> 
 
     error = miss(tmp_path / "c.yaml", "GET", "https://raw.test/prices.json")
 
-    assert error.why.splitlines()[0] == (
-        "nothing is recorded for GET https://raw.test/prices.json, but for "
+    assert error.why.startswith(
+        "nothing is recorded for GET https://raw.test/prices.json; the cassette has "
         f"POST {API}/v1/chat, GET {API}/v1/models ({tmp_path / 'c.yaml'}: 3 recorded, 0 played)"
     )
     assert error.causes == ("nothing is recorded for GET raw.test",)

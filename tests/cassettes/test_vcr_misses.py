@@ -1,5 +1,6 @@
 """What is said of a miss where vcrpy matches: the reason that is the reason."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from pytest_regen.emulator import Emulator
 CONFIG = {"match_on": ["method", "scheme", "host", "port", "path", "headers"]}
 
 
-def why(folder: Path, mode: str, url: str, **options: Any) -> str:
+def why(
+    folder: Path, mode: str, url: str, config: Mapping[str, Any] = CONFIG, **options: Any
+) -> str:
     """Make one request with a cassette as vcrpy is configured; return why it is a miss."""
     with (
-        use_vcr_cassette(VcrOptions("c", folder, mode, CONFIG, (), lambda _: None)) as run,
+        use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None)) as run,
         httpx2.Client() as client,
     ):
         try:
@@ -25,6 +28,19 @@ def why(folder: Path, mode: str, url: str, **options: Any) -> str:
             assert missed is not None
             return missed.why
     return ""
+
+
+def test_a_credential_that_differs_is_not_shown(tmp_path: Path) -> None:
+    """Unless a suite filters it, vcrpy compares it."""
+    with Emulator(lambda _body: "x") as emulator:
+        url = emulator.base_url
+        config = {"match_on": ["method", "path", "query"]}
+        assert not why(tmp_path, "once", url, config, params={"api_key": "planted-0123456789"})
+
+    other = why(tmp_path, "none", url, config, params={"api_key": "another-0123456789"})
+
+    assert "a credential or binary data differs" in other
+    assert "0123456789" not in other
 
 
 def test_a_recording_that_was_not_played_is_not_called_played(tmp_path: Path) -> None:

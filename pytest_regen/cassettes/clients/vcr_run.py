@@ -38,14 +38,7 @@ from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.files.storage import note_folder
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.misses import (
-    ADDRESS,
-    DiffFiles,
-    Drift,
-    MissedRequest,
-    drift_between,
-    miss,
-)
+from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift_between, miss
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteMissError, UsageError
 from pytest_regen.network import UnresolvedNames, check_hosts, closed_network, host_of, is_named
@@ -142,9 +135,6 @@ def _clients_on_stack() -> Iterator[object]:
 
 
 _AS_SENT = Matching()
-
-_ADDRESSED = ADDRESS | {"method", "uri", "port", "headers"}
-"""Matchers that look at no body; one of a suite's own may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,10 +273,6 @@ class VcrRun:
             if count:
                 index.mark(number + 1)
         keys = list(keys_of(asked.method, asked.uri, asked.body))
-        names = {getattr(matcher, "__name__", "match_on") for matcher in self.cassette._match_on}
-        compared = names - {"uri", "port", "raw_body"}
-        compared |= ADDRESS if "uri" in names else {"host"} & names
-        compared |= {"body"} if names - _ADDRESSED else set()
         return miss(
             self.path,
             index,
@@ -297,7 +283,7 @@ class VcrRun:
             matching=_AS_SENT,
             files=self.files,
             command=self.command,
-            compared=compared,
+            match_on={getattr(one, "__name__", "match_on") for one in self.cassette._match_on},
         )
 
     def _stored_interactions(self) -> Iterator[StoredInteraction]:
@@ -389,7 +375,7 @@ def _filter(
         return theirs
 
     def filtered(request: Any) -> Any:
-        kept = None if is_named(host_of(request.uri), passing) else theirs(request)
+        kept: Any = None if is_named(host_of(request.uri), passing) else theirs(request)
         body = comparable_bytes(kept.body) if kept and not matching.is_plain else b""
         normalized = matching.normalize_body(body)
         if normalized != body:

@@ -66,12 +66,9 @@ def note_drift(item: pytest.Item, path: Path) -> None:
     cassette_log(item.config).drifted.add(os.path.relpath(path, item.config.rootpath))
 
 
-def note_miss(
-    item: pytest.Item, path: Path, error: CassetteMissError, *, failed: bool = True
-) -> None:
-    """Keep a miss for the end of the run."""
-    what = f"{error.what}\n    {error.why}" if error.why else error.what
-    note(item, "miss", path, what, command=error.hint, failed=failed, causes=error.causes)
+def _note_miss(item: pytest.Item, path: Path, error: CassetteMissError) -> None:
+    what = f"{error.what}\n{error.why}" if error.why else error.what
+    note(item, "miss", path, what, command=error.hint, failed=True, causes=error.causes)
 
 
 class _CassetteHooks:
@@ -256,7 +253,7 @@ def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> Casset
     missed = own.take_pending_miss()
     reported = missed or failure
     if isinstance(reported, CassetteMissError):
-        note_miss(item, own.path, reported)
+        _note_miss(item, own.path, reported)
     return missed
 
 
@@ -267,5 +264,5 @@ def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> Cassette
         return None
     missed = run.take_pending_miss(failure)
     if missed is not None:
-        note_miss(item, run.path, missed)
+        _note_miss(item, run.path, missed)
     return missed

@@ -15,13 +15,7 @@ from pytest_regen.pytest_plugin.choices import choices_of, hosts_argument
 from pytest_regen.pytest_plugin.names import node_command, vcr_file_name
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.fixture import diff_folder, passthrough_hosts, policy
-from pytest_regen.pytest_plugin.recording.hooks import (
-    EXEMPTION,
-    cassette_hooks,
-    note,
-    note_drift,
-    note_miss,
-)
+from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks, note, note_drift
 from pytest_regen.pytest_plugin.recording.log import cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
 
@@ -109,7 +103,8 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
         note(item, "drift", run.path, change, command=command, failed=fails, causes=causes)
     swallowed = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
     for miss in swallowed if drift != "ignore" else ():
-        note_miss(item, run.path, miss, failed=fails)
+        what, causes = f"{miss.what}\n    {miss.why}", miss.causes
+        note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)
     if not passed:
         return
     if swallowed and drift == "fail":
