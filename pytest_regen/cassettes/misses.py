@@ -328,7 +328,7 @@ class MissedRequest:
         return scrub_text(f"{self.method.upper()} {self.path}") + _subject(self.json)
 
 
-IGNORING = "ignore = [{}] in [tool.pytest-regen.cassettes], if it differs in each run"
+IGNORING = "ignore = [{}] in [tool.pytest-regen.cassettes], if that differs in each run"
 """What to write so that a value drawn by chance is neither compared nor stored."""
 
 
@@ -369,8 +369,9 @@ class Drift:
 
     def next(self, command: str, setting: str = IGNORING) -> str:
         """Return what to do, in lines: record with ``command``, ignore what is drawn, or both."""
-        lines = [setting.format(json.dumps(path)) for path in self.ignorable]
-        return "\n        ".join(lines if self.is_drawn else [command, *lines])
+        paths = ", ".join(map(json.dumps, self.ignorable))
+        lines = [*([] if self.is_drawn else [command]), *([setting.format(paths)] if paths else [])]
+        return "\n        ".join(lines)
 
 
 def drift_between(
@@ -477,7 +478,9 @@ def miss(
         number, stored = found
         at, other = (number, stored.line), as_asked(stored, matching)
         nearest = drift_of(path, asked, other, at=at, files=files, compared=compared)
-        hint = nearest.next(hint, IGNORING if command else "ignore=[{}], if it differs in each run")
+        hint = nearest.next(
+            hint, IGNORING if command else "ignore=[{}], if that differs in each run"
+        )
         unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
         hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
         line = f" at {path.name}:{stored.line}" if stored.line else ""

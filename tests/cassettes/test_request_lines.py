@@ -150,8 +150,8 @@ def test_a_value_drawn_by_chance_is_offered_to_be_ignored(tmp_path: Path) -> Non
     error = miss(tmp_path / "c.yaml", "POST", API, content=drawn % b"a")
     beside = miss(tmp_path / "c.yaml", "POST", API, content=drawn % b"b")
 
-    assert error.hint == 'ignore=["$.calls[*].id"], if it differs in each run'
+    assert error.hint == 'ignore=["$.calls[*].id"], if that differs in each run'
     assert 'record it with mode="new_episodes"' in beside.hint
-    assert beside.hint.endswith('ignore=["$.calls[*].id"], if it differs in each run')
+    assert beside.hint.endswith('ignore=["$.calls[*].id"], if that differs in each run')
     with use_cassette(tmp_path / "c.yaml", ignore=["$.calls[*].id"]), httpx2.Client() as client:
         assert client.post(API, content=drawn % b"a").json() == {}

@@ -229,7 +229,7 @@ def test_a_changed_query_is_one_cause_of_all_tests(
 
 def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module: Project) -> None:
     """A new recording would drift again; the line ends it, and real drift is still told."""
-    call = '{"calls": [{"function_call": {"id": "call_%s1b2c3d4e5f", "name": "%s"}}]}'
+    call = '{"id": "run_%s1b2c3d4e5f", "calls": [{"id": "call_%s1b2c3d4e5f", "name": "%s"}]}'
     module.pytester.makepyfile(
         test_m=f"""
         import httpx2
@@ -238,27 +238,30 @@ def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module
         @pytest.mark.vcr
         @pytest.mark.parametrize("name", ["same", "other"])
         def test_call(name):
-            httpx2.post("https://api.test/v1", content={call!r} % ("ded2", name))
+            httpx2.post("https://api.test/v1", content={call!r} % ("ded2", "ded2", name))
         """
     )
     for name in ("same", "other"):
         request = {"method": "POST", "uri": "https://api.test/v1", "headers": {}}
         file = module.path / f"cassettes/test_m/test_call[{name}].yaml"
-        write(file, [{**request, "body": call % ("27db", "same")}])
+        write(
+            file,
+            [{**request, "body": call % ("ded2" if name == "same" else "27db", "27db", "same")}],
+        )
 
     told = section(module.run("-q", "test_m.py"))
 
-    setting = 'ignore = ["$.calls[*].function_call.id"] in [tool.pytest-regen.cassettes]'
+    setting = 'ignore = ["$.calls[*].id", "$.id"] in [tool.pytest-regen.cassettes]'
     assert told[-2:] == [
         "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
-        f"next: {setting}, if it differs in each run",
+        f"next: {setting}, if that differs in each run",
     ]
     line, _, table = setting.partition(" in ")
     module.pytester.makepyprojecttoml(f"{table}\n{line}\n")
     first, *told = section(module.run("-q", "test_m.py"))
     assert first.startswith("drift: test_m.py::test_call[other]: ")
     assert told == [
-        '    $.calls[0].function_call.name: recorded "same", sent "other"',
+        '    $.calls[0].name: recorded "same", sent "other"',
         "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
     ]
 

@@ -297,11 +297,16 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
     else:
         yield from _group_lines(kind, shown, whole, config)
     lines = [(note, line.strip()) for note in shown for line in note.next.splitlines()]
-    settings = dict.fromkeys(line for _, line in lines if line.startswith("ignore = "))
+    settings = [line for _, line in lines if line.startswith("ignore = ")]
     commands = [(note.test, line) for note, line in lines if line and line not in settings]
     if commands:
         yield f"next: {_command(kind, commands, config)}"
-    yield from (f"next: {setting}" for setting in settings)
+    if settings:
+        from pytest_regen.cassettes.misses import IGNORING
+
+        before, behind = IGNORING.split("{}")
+        paths = ", ".join(line.removeprefix(before).removesuffix(behind) for line in settings)
+        yield f"next: {IGNORING.format(', '.join(dict.fromkeys(paths.split(', '))))}"
 
 
 def _group_lines(
