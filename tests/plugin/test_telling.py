@@ -213,7 +213,7 @@ def test_a_changed_query_is_one_cause_of_all_tests(
     )
     for n in range(9):
         uri = f"https://api.test/works?q=ivy&rows={n + 20}"
-        request = {"method": "GET", "uri": uri, "headers": {}, "body": None}
+        request: dict[str, object] = {"method": "GET", "uri": uri, "headers": {}, "body": None}
         write(module.path / f"cassettes/test_m/test_rows[{n}].yaml", [request])
 
     result = module.run("-q", "-W", "ignore", *spread)
