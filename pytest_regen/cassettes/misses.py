@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from pytest_regen.canonical import text_hash
 from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields
@@ -206,7 +207,9 @@ class DiffFiles:
         if self._folder is None:
             return None
         name = re.sub(r"[^\w.-]", "_", cassette.stem)[:100]
-        file = self._folder / f"{name}-{number}.txt"
+        # Tests that share a cassette differ from the same recording in ways of their own.
+        digest = text_hash(ascii((recorded, sent)))[-8:]
+        file = self._folder / f"{name}-{number}-{digest}.txt"
         self._noted[file] = (recorded, sent)
         return file
 

@@ -184,6 +184,9 @@ def test_cassettes_without_a_module_are_unused(folder: Path, capsys: Capture) ->
     assert (one["code"], one["path"]) == ("UNUSED", "cassettes/test_gone/test_a.yaml")
     assert one["message"] == "its test module test_gone.py is gone"
 
+    (folder / "conftest.py").write_text("def vcr_cassette_dir(): ...", "utf-8")
+    assert checked(capsys, "cassettes")[1]["findings"] == []
+
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"def test_a(:"])
 def test_a_module_that_cannot_be_read_says_nothing(
@@ -254,6 +257,8 @@ def with_headers(path: Path, headers: dict[str, list[str]], said: object = b"{}"
         {"x-api-key": ["dummy"], "authorization": ["Bearer test-token-for-ci"]},
         {"anthropic-organization-id": ["ORGANIZATION-ID-XXX"], "openai-organization": ["test"]},
         {"cookie": ["__cf_bm=I1KszUjNwv2uNOtjsRRs-1.0.1.1; _cfuvid=Y5f9H6gZ9ioI2buidXBn"]},
+        {"cookie": ["_cfuvid=SANITIZED; session=[REDACTED]"]},
+        {"set-cookie": ["session=[REDACTED]; Path=/; Secure"]},
     ],
     ids=str,
 )

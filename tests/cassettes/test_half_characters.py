@@ -73,6 +73,10 @@ def test_a_long_difference_with_half_a_character_is_written_whole(tmp_path: Path
     [file] = folder.iterdir()
     assert '-    "text": "one \\ud83d word' in file.read_text("utf-8")
 
+    with pytest.raises(CassetteMissError, match="in full"):
+        ask("none", f"three {HALF}" + " word" * 200)
+    assert len(list(folder.iterdir())) == 2, "another test that shares the cassette"
+
 
 def test_half_a_character_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """As its escape; what could play tricks with a terminal is spelled out, too."""

@@ -267,7 +267,10 @@ def unused_reason(path: Path) -> str:
     module = folder.parent.parent / f"{folder.name}.py"
     shown = os.path.relpath(module) if not path.is_absolute() else str(module)
     if not module.is_file():
-        return f"its test module {shown} is gone"
+        # Tests from anywhere may use the folder, as those of python-lokalise-api.
+        conftest = module.with_name("conftest.py")
+        is_shared = conftest.is_file() and b"vcr_cassette_dir" in conftest.read_bytes()
+        return "" if is_shared else f"its test module {shown} is gone"
     try:
         source = module.read_text("utf-8")
     except (OSError, ValueError):

@@ -398,8 +398,11 @@ def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
         return False
     # After the first pair of Set-Cookie come its attributes.
     pairs = 1 if name == "set-cookie" else None
-    cookies = [cookie for value in values for cookie in value.split(";")[:pairs]]
-    return all(cookie.partition("=")[0].strip() in _PROXY_COOKIES for cookie in cookies)
+    cookies = [cookie.partition("=") for value in values for cookie in value.split(";")[:pairs]]
+    return all(
+        name.strip() in _PROXY_COOKIES or is_placeholder(value.strip())
+        for name, _, value in cookies
+    )
 
 
 def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
