@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from types import FunctionType
 from typing import Any
@@ -159,6 +160,7 @@ _patch_state = _PatchState()
 
 def _patch(patches: ExitStack) -> None:
     patches.enter_context(keep_patches_while_sending())
+    patches.enter_context(without_pauses_of_urllib3())
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
@@ -192,6 +194,26 @@ def keep_patches_while_sending() -> Iterator[None]:
         yield
     finally:
         vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base
+
+
+@contextmanager
+def without_pauses_of_urllib3() -> Iterator[None]:
+    """Let urllib3, which knows only ``retry-after``, heed the pause that replay adds beside it."""
+    if find_spec("urllib3") is None:
+        yield
+        return
+    retry = import_module("urllib3.util.retry").Retry
+    before = retry.get_retry_after
+
+    def get_retry_after(self: Any, response: Any) -> Any:
+        is_replayed = response.headers.get("retry-after-ms") == "1"
+        return 0.001 if is_replayed else before(self, response)
+
+    retry.get_retry_after = get_retry_after
+    try:
+        yield
+    finally:
+        retry.get_retry_after = before
 
 
 @cache

@@ -54,7 +54,6 @@ def vcr_cassette_in_use(
         ),
         passing=(*passthrough_hosts(item.config), *hosts_argument(item, "vcr", passing)),
         diff_folder=diff_folder(item.config),
-        test=getattr(item, "obj", None),
     )
     with _open_cassette(item, options) as run:
         run.command = node_command(item.config, item.nodeid, options=("--record-mode", "rewrite"))
