@@ -180,6 +180,9 @@ _STEP = re.compile(
 _PLAIN = re.compile(r"[^\W\d]\w*")
 """Names that need no quotes."""
 
+_INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
+"""A quoted name, which may hold anything, or the number of a list item."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -284,6 +287,11 @@ def member_path(path: str, name: str) -> str:
     """Return the path to a member of the object at ``path``, as ``parse_path`` understands it."""
     plain = _PLAIN.fullmatch(name) is not None
     return f"{path}.{name}" if plain else f"{path}[{json.dumps(name)}]"
+
+
+def at_any_index(path: str) -> str:
+    """Return a path without the numbers of list items: ``$.messages[*].content``."""
+    return _INDEX.sub(lambda found: found[1] or "[*]", path)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

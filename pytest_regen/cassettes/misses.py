@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.json_bodies import member_path
+from pytest_regen.cassettes.json_bodies import at_any_index, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.credentials.search import scrub_text
@@ -25,9 +25,6 @@ _SHOWN = 60
 """How many characters of a value are shown."""
 
 _ABSENT = "(absent)"
-
-_INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
-"""A quoted name, which may hold anything, or the number of a list item."""
 
 _BEFORE = 30
 """How many characters are shown before the place where two texts differ."""
@@ -52,7 +49,7 @@ class Difference:
 
         Values and list positions are left out.
         """
-        path = _INDEX.sub(lambda found: found[1] or "[*]", self.path)
+        path = at_any_index(self.path)
         if _ABSENT not in (self.recorded, self.sent):
             return f"{path} differs"
         return f"{path} is {'new' if self.recorded == _ABSENT else 'gone'}"

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -27,7 +27,7 @@ from pytest_regen.cassettes.interactions import (
     by_lower_name,
     has_body,
 )
-from pytest_regen.cassettes.json_bodies import rewrite_texts, too_deep
+from pytest_regen.cassettes.json_bodies import at_any_index, leaves, rewrite_texts, too_deep
 from pytest_regen.cassettes.scrubbing import (
     credentials_across_events,
     is_emulated,
@@ -66,6 +66,8 @@ class WireExchange:
     end: StreamEnd = "complete"
     chunks: tuple[tuple[int, int], ...] = ()
     """Milliseconds since the answer began and decoded bytes that arrived then."""
+    is_decoded: bool = True
+    """Whether the client gives its caller the answer decompressed."""
 
     @classmethod
     def of(cls, found: Interaction) -> "WireExchange":
@@ -82,6 +84,12 @@ class WireExchange:
             end=found.end,
             chunks=found.chunks,
         )
+
+    @property
+    def decoded_body(self) -> bytes:
+        """The answer as the callers of most clients read it."""
+        headers, is_whole = by_lower_name(self.response_headers), self.end == "complete"
+        return decode_body(self.response_body, headers, is_whole=is_whole)[0]
 
     def with_answer(
         self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
@@ -190,6 +198,101 @@ def clean_interaction(found: Interaction) -> Interaction:
         )
     except RecursionError:
         raise too_deep() from None
+
+
+DECOMPRESSED = "response body (decompressed)"
+_LINE = re.compile(r"line \d+")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedValue:
+    """A value that a cassette holds otherwise than it was sent or answered."""
+
+    member: str
+    """``response body $.audio[3].data``; never the value."""
+    live: int
+    """Its length, in characters or bytes."""
+    replayed: int
+    is_replaced: bool = True
+    """Whether another value was put in its place; else what the client got cannot be stored."""
+
+    def __str__(self) -> str:
+        lengths = f"{self.live:,} characters live, {self.replayed:,} in replay"
+        return f"{self.member} came out different: {lengths}"
+
+    @property
+    def place(self) -> str:
+        """The member without the numbers of items and lines: ``response body $.audio[*].data``."""
+        return _LINE.sub("line *", at_any_index(self.member))
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the test reads it."""
+        return self.member.startswith("response")
+
+
+def changed_values(live: WireExchange, kept: WireExchange) -> tuple[ChangedValue, ...]:
+    """Return the values that ``kept`` holds otherwise.
+
+    Not those of headers that are never kept, nor of cookies: that they are gone is no news.
+    """
+    asked, recorded = urlsplit(live.uri), urlsplit(kept.uri)
+    queries = (parse_qsl(parts.query, keep_blank_values=True) for parts in (asked, recorded))
+    sent = with_stable_boundary_header(by_lower_name(live.request_headers))
+    texts: list[tuple[str, object, object]] = [
+        ("request path", unquote(asked.path) or "/", unquote(recorded.path) or "/"),
+        *((f"request query {new[0]}", old[1], new[1]) for old, new in zip(*queries, strict=False)),
+        *_header_pairs("request", sent, kept.request_headers),
+        *_body_pairs("request", live.request_body, kept.request_body),
+        ("response status", f"{live.status} {live.reason}", f"{kept.status} {kept.reason}"),
+        *_header_pairs("response", live.response_headers, kept.response_headers),
+        *_body_pairs("response", live.decoded_body, kept.decoded_body),
+    ]
+    changed = [
+        ChangedValue(member, _length(old), _length(new)) for member, old, new in texts if old != new
+    ]
+    came, played = live.response_body, kept.response_body
+    if not live.is_decoded and came != live.decoded_body:
+        changed.append(ChangedValue(DECOMPRESSED, len(came), len(played), is_replaced=False))
+    return tuple(changed)
+
+
+def _header_pairs(part: str, live: Headers, kept: Headers) -> Iterator[tuple[str, object, object]]:
+    before, after = by_lower_name(live), by_lower_name(kept)
+    for name in after.keys() & before.keys() - {"content-length", "set-cookie"}:
+        yield f"{part} header {name}", ", ".join(before[name]), ", ".join(after[name])
+
+
+def _body_pairs(part: str, live: bytes, kept: bytes) -> list[tuple[str, object, object]]:
+    """Return what differs between two bodies: members of JSON or a form, lines, else all."""
+    if live == kept:
+        return []
+    before, after = list(_members(live)), list(_members(kept))
+    # A name that was replaced, too, may not be told.
+    has_names = [name for name, _ in before] == [name for name, _ in after]
+    pairs = [
+        (f"{part} body {name}", old, new)
+        for (name, old), (_, new) in zip(before, after, strict=False)
+        if has_names and old != new
+    ]
+    return pairs or [(f"{part} body", live, kept)]
+
+
+def _members(body: bytes) -> Iterator[tuple[str, object]]:
+    value = json_or_none(body)
+    if value is not None:
+        yield from leaves(value)
+    elif b"=" in body and len(body.split(None, 1)) == 1:
+        yield from parse_qsl(body.decode("latin-1"), keep_blank_values=True)
+    else:
+        for number, line in enumerate(body.split(b"\n"), 1):
+            event = json_or_none(line.removeprefix(b"data:").strip())
+            found = leaves(event) if isinstance(event, dict | list) else [("", line)]
+            yield from ((f"line {number} {path}".rstrip(), leaf) for path, leaf in found)
+
+
+def _length(value: object) -> int:
+    return len(value if isinstance(value, bytes) else str(value))
 
 
 def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:

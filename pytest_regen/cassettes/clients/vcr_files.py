@@ -1,7 +1,8 @@
 """vcrpy's reading and writing of cassettes: limits, line numbers, atomic, scrubbed."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.cassettes.clients.vcr_patches import body_bytes
+from pytest_regen.cassettes.clients.vcr_patches import body_bytes, comparable_bytes, exchange_of
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
 from pytest_regen.cassettes.files.parser import (
@@ -33,7 +34,7 @@ from pytest_regen.cassettes.files.storage import display_path, replace_cassette,
 from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
-from pytest_regen.cassettes.recording import clean_body
+from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
 from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.strict_json import json_or_none
@@ -47,6 +48,8 @@ class Persister:
     def __init__(self, extra: Iterable[Path], *, rewrites: bool) -> None:
         self._extra = tuple(extra)
         self._rewrites = rewrites
+        self.changed: list[ChangedValue] = []
+        """What the file that was written holds otherwise than it was sent or answered."""
 
     def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
         """Return the requests and answers of all files.
@@ -56,11 +59,8 @@ class Persister:
             CassetteUnreadableError: there is a file, but it is not a cassette.
         """
         own = [] if self._rewrites else [Path(cassette_path)]
-        found: list[Any] = []
-        for path in dict.fromkeys([*own, *self._extra]):
-            exact = _StrictSerializer(path, serializer)
-            found.append(_load(path, partial(deserialize, serializer=exact)))
-        found = [loaded for loaded in found if loaded is not None]
+        files = [_read(path, serializer) for path in dict.fromkeys([*own, *self._extra])]
+        found = [loaded for loaded in files if loaded is not None]
         if not found:
             raise CassetteNotFoundError
         requests = [request for loaded in found for request in loaded[0]]
@@ -75,7 +75,14 @@ class Persister:
             text, rest = str(serialize(clean, serializer)), _without_large(clean)
             return text, text if rest is clean else str(serialize(rest, serializer))
 
-        _write_cassette(Path(cassette_path), serialize_clean)
+        path = Path(cassette_path)
+        _write_cassette(path, serialize_clean)
+        # What a suite's own serializer or hooks make of an exchange may be none to us.
+        with suppress(CassetteError, LookupError, TypeError, ValueError, AttributeError):
+            live = _exchanges(cassette_dict["requests"], cassette_dict["responses"])
+            kept = _exchanges(*_read(path, serializer)[:2])
+            for one, other in zip(live, kept, strict=True):
+                self.changed += changed_values(one, other)
 
 
 class RewritePersister:
@@ -104,6 +111,17 @@ class _StrictSerializer:
             self.deserialize = _strict_json(path, build)
         else:
             self.deserialize = serializer.deserialize
+
+
+def _read(path: Path, serializer: Any) -> Any:
+    """Return the requests and answers of a cassette; ``None`` if there is no file."""
+    exact = _StrictSerializer(path, serializer)
+    return _load(path, partial(deserialize, serializer=exact))
+
+
+def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[WireExchange]:
+    for request, response in zip(requests, responses, strict=True):
+        yield exchange_of(request, response, comparable_bytes(request.body))
 
 
 def _load(path: Path, build: Callable[[str], Any]) -> Any:

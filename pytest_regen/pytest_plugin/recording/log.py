@@ -22,7 +22,7 @@ from pytest_regen.text import plural, visible
 class CassetteNote:
     """One line of the summary about a cassette."""
 
-    kind: Literal["miss", "drift", "unplayed", "orphan", "hint"]
+    kind: Literal["miss", "drift", "unplayed", "recorded", "orphan", "hint"]
     what: str
     test: str = ""
     """Node id."""
@@ -40,6 +40,8 @@ class CassetteNote:
         match self.kind:
             case "orphan":
                 return f"orphan: {self.cassette}: {self.what}; {self.next}"
+            case "recorded":
+                return f"{self.cassette}: {self.what}"
             case "unplayed":
                 return f"unplayed: {self.test}: {name}: {self.what}"
             case "hint":
@@ -256,6 +258,7 @@ _HEADS = {
     "drift": "replayed recordings of other requests",
     "miss": "asked for what is not recorded",
     "unplayed": "did not ask for all of their recordings",
+    "recorded": "recorded other values than came or were sent",
 }
 
 
@@ -267,7 +270,7 @@ def summary_lines(notes: Sequence[CassetteNote], config: pytest.Config) -> list[
         config: says where files may be written, and how commands name tests.
     """
     lines: list[str] = []
-    for kind in ("drift", "miss", "unplayed"):
+    for kind in _HEADS:
         lines += _of_kind(kind, [note for note in notes if note.kind == kind], config)
     return [*lines, *(str(note) for note in notes if note.kind in {"orphan", "hint"})]
 
@@ -316,7 +319,7 @@ def _group_lines(
         yield f"    and {plural(len(causes) - _CAUSES, 'other cause')}"
     file = _write_lines(f"{kind}.txt", map(scrub_text, whole), config)
     if file:
-        yield f"in full: {file}"
+        yield f"next: read what mends each: {file}" if kind == "recorded" else f"in full: {file}"
 
 
 def _names(tests: Sequence[str]) -> str:

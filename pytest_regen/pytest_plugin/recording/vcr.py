@@ -15,7 +15,13 @@ from pytest_regen.pytest_plugin.choices import hosts_argument
 from pytest_regen.pytest_plugin.names import node_command, vcr_file_name
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.fixture import diff_folder, passthrough_hosts, policy
-from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks, note, note_drift
+from pytest_regen.pytest_plugin.recording.hooks import (
+    EXEMPTION,
+    cassette_hooks,
+    note,
+    note_changed,
+    note_drift,
+)
 from pytest_regen.pytest_plugin.recording.log import cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
 
@@ -93,6 +99,7 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
     passed = item.stash.get(CALL_PASSED, False)
     drift = policy(item.config, "drift", None, "warn")
     unplayed = policy(item.config, "unplayed", None, "warn")
+    note_changed(item, run.path, run.changed)
     if run.drifts:
         note_drift(item, run.path)
     fails = drift == "fail"
