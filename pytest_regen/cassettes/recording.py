@@ -3,7 +3,7 @@
 import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pytest_regen.cassettes.files.bodies import (
@@ -72,18 +72,7 @@ class WireExchange:
     @classmethod
     def of(cls, found: Interaction) -> "WireExchange":
         """Return the exchange that a recording was made from, as far as it is stored."""
-        return cls(
-            method=found.method,
-            uri=found.uri,
-            request_headers=found.request_headers,
-            request_body=found.request_body,
-            status=found.status,
-            reason=found.reason,
-            response_headers=found.response_headers,
-            response_body=found.response_body,
-            end=found.end,
-            chunks=found.chunks,
-        )
+        return cls(**{field.name: getattr(found, field.name) for field in fields(found)})
 
     @property
     def decoded_body(self) -> bytes:

@@ -13,8 +13,9 @@ from loopback import Answer, Asked, serving
 
 from pytest_regen.cassettes import CassetteRun, use_cassette
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.cassettes.recording import ChangedValue
 
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # noqa: S105 - no real one
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 REFERENCES = {"references": [{"key": "b3"}, {"key": TOKEN}, {"key": f"see {TOKEN}, page 3"}]}
 JSON = ("content-type", "application/json")
 PACKED = (("content-encoding", "gzip"),)
@@ -136,7 +137,7 @@ def test_a_client_that_gets_bytes_compressed_gets_others_in_replay(
         again = urllib.request.urlopen(f"{address}/packed").read()
 
     assert [value for value in run.changed if not value.is_replaced] == [
-        type(run.changed[0])("response body (decompressed)", len(live), len(again), False)
+        ChangedValue("response body (decompressed)", len(live), len(again), is_replaced=False)
     ]
 
 

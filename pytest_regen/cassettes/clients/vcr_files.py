@@ -106,7 +106,7 @@ class _StrictSerializer:
     def __init__(self, path: Path, serializer: Any) -> None:
         build = Request._from_dict
         if serializer is yamlserializer:
-            self.deserialize = _strict_yaml(path, _base_loader(), build)
+            self.deserialize = _strict_yaml(path, loader_of_tags(), build)
         elif serializer is jsonserializer:
             self.deserialize = _strict_json(path, build)
         else:
@@ -160,16 +160,11 @@ def _strict_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deserial
 
 
 @cache
-def _base_loader() -> Any:
-    """Return vcrpy's loader of plain values, or ours: before 8.2.1 vcrpy's would run code.
+def loader_of_tags() -> Any:
+    """Return a loader of plain values that knows the tags that vcrpy wrote, and runs no code.
 
-    Both know the tags that vcrpy wrote for text, tuples, and bodies from files or iterators.
+    For text, tuples, and bodies from files or iterators. Before 8.2.1 vcrpy's own would run code.
     """
-    known = getattr(yamlserializer, "_CassetteLoader", None)
-    return known or _loader_of_old_tags()
-
-
-def _loader_of_old_tags() -> Any:
     import yaml
 
     class OldTags(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
@@ -240,27 +235,18 @@ def _restore_wire_body(item: Mapping[str, Any], response: Mapping[str, Any]) -> 
 
 
 def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
-    """Return what vcrpy writes without large bodies, which scrubbing searched already."""
-    requests, responses = cassette["requests"], cassette["responses"]
-    sizes = [_size(_request_body(request)) for request in requests]
-    sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
-    if max(sizes, default=0) <= LARGE_BODY:
+    """Return what vcrpy writes without exchanges with large bodies: scrubbing searched them."""
+    pairs = list(zip(cassette["requests"], cassette["responses"], strict=True))
+    small = [
+        (request, response)
+        for request, response in pairs
+        if max(map(_size, (_request_body(request), (response.get("body") or {}).get("string"))))
+        <= LARGE_BODY
+    ]
+    if len(small) == len(pairs):
         return cassette
-    return {
-        **cassette,
-        "requests": [
-            type(request)(request.method, request.uri, b"", request.headers)
-            if _size(_request_body(request)) > LARGE_BODY
-            else request
-            for request in requests
-        ],
-        "responses": [
-            {**response, "body": {"string": b""}}
-            if _size((response.get("body") or {}).get("string")) > LARGE_BODY
-            else response
-            for response in responses
-        ],
-    }
+    requests, responses = zip(*small, strict=True) if small else ((), ())
+    return {**cassette, "requests": requests, "responses": responses}
 
 
 def _request_body(request: Any) -> Any:

@@ -22,7 +22,6 @@ from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
-from vcr.request import Request
 
 from pytest_regen.cassettes.clients.vcr_files import Persister, RewritePersister
 from pytest_regen.cassettes.clients.vcr_patches import (
@@ -49,6 +48,8 @@ pause."""
 
 
 _AS_SENT = Matching()
+_THEIRS = CannotOverwriteExistingCassetteException
+"""What vcrpy raises for a miss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,6 @@ class VcrRun:
     """Whether nothing is sent."""
     command: str = ""
     """The command that records it again."""
-    theirs: type[BaseException] = CassetteMissError
-    """What vcrpy raises for a miss."""
     files: DiffFiles = field(default_factory=lambda: DiffFiles(None))
     """The files for long differences."""
     exists: bool = True
@@ -146,16 +145,6 @@ class VcrRun:
         """Let clients pause again."""
         self._pauses.close()
 
-    def refuse_client(self, client: str, vcrpy: str, method: str, uri: str) -> None:
-        """Raise a signal that no client retries: vcrpy would let this request through."""
-        error = CassetteMissError(
-            f"{self.path.name} has no answer to {method} {scrub_text(uri)}",
-            why=f"{vcrpy} does not know {client}: it would be sent, and not recorded",
-            hint="pip install 'vcrpy>=8.2', or use the fixture cassette, which knows it",
-        )
-        self.refused.append(error)
-        raise CassetteMiss(error) if self.signals_misses else error
-
     def take_pending_miss(self, failure: BaseException | None) -> CassetteMissError | None:
         """Return the miss that caused a failure, and count all of them as reported.
 
@@ -168,7 +157,7 @@ class VcrRun:
         if self.refused:
             refused, self.refused = self.refused, []
             return refused[0]
-        cause = next((cause for cause in _causes(failure) if isinstance(cause, self.theirs)), None)
+        cause = next((cause for cause in _causes(failure) if isinstance(cause, _THEIRS)), None)
         if cause is None or not self.missed:
             return None
         request = getattr(cause, "failed_request", None)
@@ -258,7 +247,6 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     merged["before_record_request"] = _pass_hosts(passing, merged["before_record_request"])
     run = VcrRun(
         path,
-        theirs=CannotOverwriteExistingCassetteException,
         files=DiffFiles(options.diff_folder),
         exists=path.exists(),
         changed=persister.changed,
@@ -325,27 +313,20 @@ def _refusals(run: VcrRun) -> Iterator[tuple[Any, str, Any]]:
     """
     if hasattr(CassettePatcherBuilder, "_httpx2") or find_spec("httpx2") is None:
         return
-    httpx2 = import_module("httpx2")
-    send, asend = (
-        httpx2.HTTPTransport.handle_request,
-        httpx2.AsyncHTTPTransport.handle_async_request,
-    )
+    httpx2, vcrpy = import_module("httpx2"), f"vcrpy {version('vcrpy')}"
 
-    def check(request: Any) -> None:
-        asked = Request(request.method, str(request.url), b"", dict(request.headers))
-        if Cassette.filter_request(run.cassette, asked):
-            run.refuse_client("httpx2", f"vcrpy {version('vcrpy')}", asked.method, asked.uri)
+    def refuse(_transport: object, request: Any) -> None:
+        error = CassetteMissError(
+            f"{run.path.name} has no answer to {request.method} {scrub_text(str(request.url))}",
+            why=f"{vcrpy} does not know httpx2: it would be sent, and not recorded",
+            hint="pip install 'vcrpy>=8.2', or use the fixture cassette, which knows it",
+        )
+        run.refused.append(error)
+        # A client would retry after any other exception.
+        raise CassetteMiss(error) if run.signals_misses else error
 
-    def handle_request(self: Any, request: Any) -> Any:
-        check(request)
-        return send(self, request)
-
-    async def handle_async_request(self: Any, request: Any) -> Any:
-        check(request)
-        return await asend(self, request)
-
-    yield httpx2.HTTPTransport, "handle_request", handle_request
-    yield httpx2.AsyncHTTPTransport, "handle_async_request", handle_async_request
+    yield httpx2.HTTPTransport, "handle_request", refuse
+    yield httpx2.AsyncHTTPTransport, "handle_async_request", refuse
 
 
 def _extra_paths(options: VcrOptions, transformed: Callable[[str], str]) -> Iterator[Path]:

@@ -31,7 +31,7 @@ EXEMPTION = {
 
 
 _DIFFERENT = 3
-"""Members of answers that are told with their lengths."""
+"""Members of answers that are told with their lengths; the line before names all."""
 
 
 def cassette_hooks(config: pytest.Config) -> None:
@@ -79,8 +79,6 @@ def note_changed(item: pytest.Item, path: Path, values: Sequence[ChangedValue]) 
     # Of each member the first.
     different = {value.place: value for value in reversed(values) if value.is_answer}
     lines += map(str, [*different.values()][: -_DIFFERENT - 1 : -1])
-    if len(different) > _DIFFERENT:
-        lines.append(f"and {plural(len(different) - _DIFFERENT, 'other member')} of answers")
     if not different.keys().isdisjoint(replaced):
         file = shlex.quote(os.path.relpath(path, item.config.invocation_params.dir))
         has_one = choices_of(item.config).settings.cassettes.baseline
