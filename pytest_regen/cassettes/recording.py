@@ -190,6 +190,8 @@ def clean_interaction(found: Interaction) -> Interaction:
 
 
 DECOMPRESSED = "response body (decompressed)"
+_LONGEST = 120
+"""In characters: names of members are whatever a server calls them."""
 _LINE = re.compile(r"line \d+")
 
 
@@ -238,7 +240,9 @@ def changed_values(live: WireExchange, kept: WireExchange) -> tuple[ChangedValue
         *_body_pairs("response", live.decoded_body, kept.decoded_body),
     ]
     changed = [
-        ChangedValue(member, _length(old), _length(new)) for member, old, new in texts if old != new
+        ChangedValue(" ".join(member.split())[:_LONGEST], _length(old), _length(new))
+        for member, old, new in texts
+        if old != new
     ]
     came, played = live.response_body, kept.response_body
     if not live.is_decoded and came != live.decoded_body:
@@ -248,7 +252,7 @@ def changed_values(live: WireExchange, kept: WireExchange) -> tuple[ChangedValue
 
 def _header_pairs(part: str, live: Headers, kept: Headers) -> Iterator[tuple[str, object, object]]:
     before, after = by_lower_name(live), by_lower_name(kept)
-    for name in after.keys() & before.keys() - {"content-length", "set-cookie"}:
+    for name in sorted(after.keys() & before.keys() - {"content-length", "set-cookie"}):
         yield f"{part} header {name}", ", ".join(before[name]), ", ".join(after[name])
 
 

@@ -94,7 +94,9 @@ class CassetteRun:
         self._is_finished = False
         self._process = os.getpid()
         self._recorded: list[Interaction] = []
-        self._changed: list[ChangedValue] = []
+        self.changed: list[ChangedValue] = []
+        """Values that were replaced before they were stored, and what a replay gives otherwise than
+        it came; complete when the block has ended."""
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
         """Whether a miss passes through clients as a signal that none retries, or as an error."""
@@ -133,16 +135,6 @@ class CassetteRun:
     def recorded(self) -> int:
         """How many requests were sent and recorded."""
         return len(self._recorded)
-
-    @property
-    def replaced(self) -> tuple[ChangedValue, ...]:
-        """The values that were replaced before they were stored, each with its member."""
-        return tuple(value for value in self._changed if value.is_replaced)
-
-    @property
-    def changed(self) -> tuple[ChangedValue, ...]:
-        """Those, and what a replay gives otherwise than it came; complete at the block's end."""
-        return tuple(self._changed)
 
     @property
     def unplayed(self) -> int:
@@ -236,7 +228,7 @@ class CassetteRun:
                 return False
             self._writer.append(kept, exchange.source, exchange.model)
             self._recorded.append(kept)
-            self._changed += changed
+            self.changed += changed
         return True
 
     def record_apart(self, exchange: WireExchange) -> Future[None]:
@@ -346,18 +338,14 @@ class CassetteRun:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.index.unplayed if drops else ()
             file = self._writer.promote(drop=[stored.key for _, stored in unplayed])
-            self._play_back(file.interactions[-self.recorded :] if file else ())
+            written = file.interactions[-self.recorded :] if file else ()
+            for kept, stored in zip(self._recorded, written, strict=False):
+                # From the file, as replay reads it.
+                played = WireExchange.of(_at_server(stored.interaction, kept.uri))
+                changed = changed_values(WireExchange.of(kept), played)
+                self.changed += [replace(v, is_replaced=False) for v in changed if v.is_answer]
         else:
             self._writer.leave()
-
-    def _play_back(self, stored: Sequence[StoredInteraction]) -> None:
-        """Note where the file gives other answers than were recorded."""
-        for kept, read in zip(self._recorded, stored, strict=False):
-            played = _at_server(read.interaction, kept.uri)
-            changed = changed_values(WireExchange.of(kept), WireExchange.of(played))
-            self._changed += [
-                replace(value, is_replaced=False) for value in changed if value.is_answer
-            ]
 
     @property
     def partial(self) -> Path | None:

@@ -291,7 +291,7 @@ def _cassette_provider(
     ) as (recorder, run):
         yield recorder, run
     if run.changed:
-        from pytest_regen.pytest_plugin.recording.hooks import note_changed
+        from pytest_regen.pytest_plugin.recording.log import note_changed
 
         note_changed(item, path, run.changed)
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from command_line import command
 from loopback import Answer, serving
-from plugin_project import Project
+from plugin_project import Project, emulated
+from store_factory import GOOD
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 WORKS = {"works": [{"key": "b3"}, {"key": TOKEN}, {"key": TOKEN[::-1] + TOKEN}]}
@@ -130,3 +131,15 @@ def test_a_client_that_decompresses_itself_is_told_how(project: Project, address
     assert lines[at + 1] == (
         "    next: decompress only where the answer has the header content-encoding"
     )
+
+
+def test_a_heal_that_records_tells_it_as_well(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cassette holds the model's answer without what is shaped like a credential."""
+    project.broken()
+
+    with emulated(monkeypatch, lambda _body: f"{GOOD['Owner', 1]}\n// {TOKEN}\n"):
+        lines = project.run("--regen", "--regen-record", "once").outlines
+
+    assert any(line.startswith("cassettes/regen/") and "1 value replaced" in line for line in lines)

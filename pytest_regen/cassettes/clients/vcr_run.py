@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -37,7 +36,7 @@ from pytest_regen.cassettes.matching import Matching, RecordingIndex
 from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift_between, miss
 from pytest_regen.cassettes.recording import ChangedValue
 from pytest_regen.credentials.search import scrub_text
-from pytest_regen.errors import CassetteMissError, UsageError
+from pytest_regen.errors import CassetteMissError
 from pytest_regen.network import UnresolvedNames, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.interception import CassetteMiss
 from pytest_regen.turns.wire import is_retried_status
@@ -240,7 +239,6 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     skipped = [name for name in missing_clients() if name in known]
     if skipped:
         merged["skip_patchers"] = (*merged["skip_patchers"], *skipped)
-    _check_stubs()
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = RewritePersister(merged["persister"])
     passing = check_hosts(options.passing)
@@ -285,25 +283,6 @@ def _raise_write_failure(run: VcrRun) -> Iterator[None]:
         raise
     if run.unwritten is not None:
         raise run.unwritten
-
-
-@cache
-def _check_stubs() -> None:
-    """Refuse a vcrpy that cannot patch a client that is installed.
-
-    Raises:
-        UsageError: aiohttp is newer than vcrpy knows.
-    """
-    if find_spec("aiohttp") is None:
-        return
-    try:
-        import_module("vcr.stubs.aiohttp_stubs")
-    except (AttributeError, ImportError) as error:
-        raise UsageError(
-            f"vcrpy {version('vcrpy')} cannot patch aiohttp {version('aiohttp')}",
-            why=str(error),
-            hint="pip install --upgrade vcrpy, or take an older aiohttp",
-        ) from None
 
 
 def _refusals(run: VcrRun) -> Iterator[tuple[Any, str, Any]]:

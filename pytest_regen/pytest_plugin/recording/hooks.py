@@ -1,8 +1,6 @@
 """Hooks that only runs with cassettes need: misses shown as such, notes for the summary."""
 
 import os
-import shlex
-from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import wraps
 from inspect import iscoroutinefunction
@@ -12,13 +10,10 @@ from typing import Any, Literal, cast
 import pytest
 
 from pytest_regen.cassettes.misses import miss_causes, with_exemption
-from pytest_regen.cassettes.recording import DECOMPRESSED, ChangedValue
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.retry import project_frames
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
-from pytest_regen.text import plural, shorten
 from pytest_regen.turns.interception import CassetteMiss
 
 _NAME = "regen-cassettes"
@@ -30,10 +25,6 @@ EXEMPTION = {
 """What exempts a host from the cassette of a test, up to the host."""
 
 
-_DIFFERENT = 3
-"""Members of answers that are told with their lengths; the line before names all."""
-
-
 def cassette_hooks(config: pytest.Config) -> None:
     """Register the hooks, once; the first test that uses a cassette calls this in its set-up."""
     if not config.pluginmanager.has_plugin(_NAME):
@@ -42,11 +33,11 @@ def cassette_hooks(config: pytest.Config) -> None:
 
 def note(
     item: pytest.Item,
-    kind: Literal["miss", "drift", "unplayed", "recorded"],
+    kind: Literal["miss", "drift", "unplayed"],
     path: Path,
     what: object,
     *,
-    command: str = "",
+    command: str,
     failed: bool = False,
     causes: Sequence[str] = (),
 ) -> None:
@@ -54,8 +45,7 @@ def note(
 
     Args:
         item: the test.
-        kind: ``unplayed`` recordings are too many; ``recorded`` ones hold other values; else the
-            cassette is not what the test asks for.
+        kind: ``unplayed`` recordings are too many; else the cassette is not what the test asks for.
         path: the cassette.
         what: what happened.
         command: what to run next.
@@ -69,27 +59,6 @@ def note(
     if kind == "drift" or (kind == "miss" and failed and path.exists()):
         # What was never recorded has not drifted.
         note_drift(item, path)
-
-
-def note_changed(item: pytest.Item, path: Path, values: Sequence[ChangedValue]) -> None:
-    """Keep what a cassette that was recorded holds otherwise than it was sent or answered."""
-    replaced = Counter(value.place for value in values if value.is_replaced)
-    listed = [f"{place} ({count:,})" if count > 1 else place for place, count in replaced.items()]
-    lines = [f"{plural(replaced.total(), 'value')} replaced: {shorten(listed)}"] if listed else []
-    # Of each member the first.
-    different = {value.place: value for value in reversed(values) if value.is_answer}
-    lines += map(str, [*different.values()][: -_DIFFERENT - 1 : -1])
-    if not different.keys().isdisjoint(replaced):
-        file = shlex.quote(os.path.relpath(path, item.config.invocation_params.dir))
-        has_one = choices_of(item.config).settings.cassettes.baseline
-        baseline = "" if has_one else " --baseline cassettes-baseline.json"
-        check = f"pytest-regen cassettes check {file}{baseline} --update-baseline"
-        lines.append(f"next: where it is public, write it back into the cassette, then {check}")
-    if DECOMPRESSED in different:
-        lines.append("next: decompress only where the answer has the header content-encoding")
-    if lines:
-        places = tuple(dict.fromkeys(value.place for value in values))
-        note(item, "recorded", path, "\n    ".join(lines), causes=places)
 
 
 def note_drift(item: pytest.Item, path: Path) -> None:

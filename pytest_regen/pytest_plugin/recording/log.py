@@ -2,20 +2,24 @@
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_regen.cassettes.files.storage import name_parts
 from pytest_regen.credentials.search import scrub_text
-from pytest_regen.pytest_plugin.choices import cassette_mark
+from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
-from pytest_regen.text import plural, visible
+from pytest_regen.text import plural, shorten, visible
+
+if TYPE_CHECKING:
+    from pytest_regen.cassettes.recording import ChangedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,36 @@ def cassette_log(config: pytest.Config) -> "CassetteLog":
     log = CassetteLog(config)
     config.pluginmanager.register(log, _NAME)
     return log
+
+
+_DIFFERENT = 3
+"""Members of answers that are told with their lengths; the line before names all."""
+
+
+def note_changed(item: pytest.Item, path: Path, values: Sequence["ChangedValue"]) -> None:
+    """Keep what a cassette that was recorded holds otherwise than it was sent or answered."""
+    from pytest_regen.cassettes.recording import DECOMPRESSED
+
+    replaced = Counter(value.place for value in values if value.is_replaced)
+    listed = [f"{place} ({count:,})" if count > 1 else place for place, count in replaced.items()]
+    lines = [f"{plural(replaced.total(), 'value')} replaced: {shorten(listed)}"] if listed else []
+    # Of each member the first.
+    different = {value.place: value for value in reversed(values) if value.is_answer}
+    lines += map(str, [*different.values()][: -_DIFFERENT - 1 : -1])
+    if not different.keys().isdisjoint(replaced):
+        file = shlex.quote(os.path.relpath(path, item.config.invocation_params.dir))
+        has_one = choices_of(item.config).settings.cassettes.baseline
+        baseline = "" if has_one else " --baseline cassettes-baseline.json"
+        check = f"pytest-regen cassettes check {file}{baseline} --update-baseline"
+        lines.append(f"next: where it is public, write it back into the cassette, then {check}")
+    if DECOMPRESSED in different:
+        lines.append("next: decompress only where the answer has the header content-encoding")
+    if lines:
+        places = tuple(dict.fromkeys(value.place for value in values))
+        file = os.path.relpath(path, item.config.rootpath)
+        what = "\n    ".join(lines)
+        noted = CassetteNote("recorded", what, item.nodeid, file, causes=places)
+        cassette_log(item.config).add([noted])
 
 
 class CassetteLog:

@@ -15,14 +15,8 @@ from pytest_regen.pytest_plugin.choices import hosts_argument
 from pytest_regen.pytest_plugin.names import node_command, vcr_file_name
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.fixture import diff_folder, passthrough_hosts, policy
-from pytest_regen.pytest_plugin.recording.hooks import (
-    EXEMPTION,
-    cassette_hooks,
-    note,
-    note_changed,
-    note_drift,
-)
-from pytest_regen.pytest_plugin.recording.log import cassette_log
+from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks, note, note_drift
+from pytest_regen.pytest_plugin.recording.log import cassette_log, note_changed
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
 
 
