@@ -59,6 +59,8 @@ def test_what_was_replaced_is_told_once(
     assert recorded.outlines[at - 1].strip("=") == " cassettes "
     advice = f"pytest-regen cassettes check {FILE} --baseline cassettes-baseline.json"
     advice += " --update-baseline"
+    if mark == "vcr":
+        advice += "; vcrpy compares the query: vcr_config needs filter_query_parameters=['api_key']"
     assert recorded.outlines[at : at + 3] == [
         f"{FILE}: 3 values replaced: request query api_key, response body $.works[*].key (2)",
         "    response body $.works[1].key came out different: 40 characters live, 17 in replay",

@@ -45,7 +45,8 @@ class CassetteNote:
             case "orphan":
                 return f"orphan: {self.cassette}: {self.what}; {self.next}"
             case "recorded":
-                return f"{self.cassette}: {self.what}"
+                mending = f"\n    next: {self.next}" if self.next else ""
+                return f"{self.cassette}: {self.what}{mending}"
             case "unplayed":
                 return f"unplayed: {self.test}: {name}: {self.what}"
             case "hint":
@@ -139,6 +140,7 @@ def cassette_log(config: pytest.Config) -> "CassetteLog":
     return log
 
 
+_QUERY = "request query "
 _DIFFERENT = 3
 """Members of answers that are told with their lengths; the line before names all."""
 
@@ -153,19 +155,27 @@ def note_changed(item: pytest.Item, path: Path, values: Sequence["ChangedValue"]
     # Of each member the first.
     different = {value.place: value for value in reversed(values) if value.is_answer}
     lines += map(str, [*different.values()][: -_DIFFERENT - 1 : -1])
+    mending = []
     if not different.keys().isdisjoint(replaced):
         file = shlex.quote(os.path.relpath(path, item.config.invocation_params.dir))
         has_one = choices_of(item.config).settings.cassettes.baseline
         baseline = "" if has_one else " --baseline cassettes-baseline.json"
         check = f"pytest-regen cassettes check {file}{baseline} --update-baseline"
-        lines.append(f"next: where it is public, write it back into the cassette, then {check}")
+        mending.append(f"where it is public, write it back into the cassette, then {check}")
     if DECOMPRESSED in different:
-        lines.append("next: decompress only where the answer has the header content-encoding")
+        mending.append("decompress only where the answer has the header content-encoding")
+    elif any(not value.is_replaced for value in values):
+        mending.append("the file cannot hold it as it came: let the test not compare it")
+    names = sorted(p.removeprefix(_QUERY) for p in replaced if p.startswith(_QUERY))
+    if names and item.get_closest_marker("vcr") is not None:
+        mending.append(
+            f"vcrpy compares the query: vcr_config needs filter_query_parameters={names}"
+        )
     if lines:
         places = tuple(dict.fromkeys(value.place for value in values))
         file = os.path.relpath(path, item.config.rootpath)
         what = "\n    ".join(lines)
-        noted = CassetteNote("recorded", what, item.nodeid, file, causes=places)
+        noted = CassetteNote("recorded", what, item.nodeid, file, "; ".join(mending), causes=places)
         cassette_log(item.config).add([noted])
 
 
@@ -333,7 +343,8 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
         yield from whole
     else:
         yield from _group_lines(kind, shown, whole, config)
-    command = _command(kind, shown, config)
+    # What mends a recording stands below it.
+    command = "" if kind == "recorded" else _command(kind, shown, config)
     if command:
         yield f"next: {command}"
 
