@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -208,8 +208,8 @@ class ChangedValue:
     """Whether another value was put in its place; else what the client got cannot be stored."""
 
     def __str__(self) -> str:
-        lengths = f"{self.live:,} characters live, {self.replayed:,} in replay"
-        return f"{self.member} came out different: {lengths}"
+        live = f"{self.member} came out different: {self.live:,} characters live"
+        return f"{live}, {self.replayed:,} in replay"
 
     @property
     def place(self) -> str:
@@ -333,7 +333,8 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
             found += [value.rpartition(" ")[2] for value in values]
         elif "idempot" not in name.lower() and (is_private_name(name) or name.lower() == "cookie"):
             # Keys that partition, route or count are not secret.
-            found += [word for word in _words(values) if looks_random(word)]
+            words = [word for value in values for word in re.split(r"[\s;,=\"]+", value)]
+            found += filter(looks_random, words)
     # Also the password inside "Basic ...", and the user part of an address.
     pairs = [_from_base64(value) for value in found]
     parts = urlsplit(exchange.uri)
@@ -344,10 +345,6 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))
-
-
-def _words(values: Iterable[str]) -> list[str]:
-    return [word for value in values for word in re.split(r"[\s;,=\"]+", value)]
 
 
 def _from_base64(value: str) -> str:
