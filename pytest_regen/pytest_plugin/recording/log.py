@@ -343,12 +343,8 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
         yield from whole
     else:
         yield from _group_lines(kind, shown, whole, config)
-<<<<<<< HEAD
-    # What mends a recording stands below it.
-    command = "" if kind == "recorded" else _command(kind, shown, config)
-    if command:
-        yield f"next: {command}"
-=======
+    if kind == "recorded":
+        return  # What mends a recording stands below it.
     lines = [(note, line.strip()) for note in shown for line in note.next.splitlines()]
     settings = [line for _, line in lines if line.startswith("ignore = ")]
     commands = [(note.test, line) for note, line in lines if line and line not in settings]
@@ -360,7 +356,6 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
         before, behind = IGNORING.split("{}")
         paths = ", ".join(line.removeprefix(before).removesuffix(behind) for line in settings)
         yield f"next: {IGNORING.format(', '.join(dict.fromkeys(paths.split(', '))))}"
->>>>>>> main
 
 
 def _group_lines(
