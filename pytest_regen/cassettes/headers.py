@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
-from functools import cached_property
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -72,12 +71,9 @@ _IN_USE: Final = "[key]"
 page may hold one, and a form may send it back."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class HeaderRules:
-    """What a project says about headers: names, or patterns with ``*``, in any case.
-
-    Not slotted: the compiled patterns are cached.
-    """
+    """What a project says about headers: names, or patterns with ``*``, in any case."""
 
     keep: Sequence[str] = ()
     """Further request headers to store."""
@@ -100,26 +96,20 @@ class HeaderRules:
                     hint="take it off the list; requests match without it",
                 )
 
-    @cached_property
-    def _keep(self) -> tuple[str, ...]:
-        return tuple(name.lower() for name in self.keep)
-
-    @cached_property
-    def _drop(self) -> tuple[str, ...]:
-        return tuple(name.lower() for name in self.drop)
-
     def keeps(self, name: str) -> bool:
         """Whether to store a request header (its name in lower case) beside the usual ones."""
-        return not is_private_header(name) and any(
-            fnmatchcase(name, pattern) for pattern in self._keep
-        )
+        return not is_private_header(name) and _is_listed(name, self.keep)
 
     def drops(self, name: str) -> bool:
         """Whether to drop a header (its name in lower case).
 
         ``content-type`` is always stored: without it an answer cannot be read.
         """
-        return name != "content-type" and any(fnmatchcase(name, pattern) for pattern in self._drop)
+        return name != "content-type" and _is_listed(name, self.drop)
+
+
+def _is_listed(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern.lower()) for pattern in patterns)
 
 
 def _no_names(option: str, given: object) -> UsageError:

@@ -240,8 +240,8 @@ def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
         taken.end != "complete" or b"event: error" in taken.response_body
     )
     if is_retried_status(taken.status) or broke_off:
-        # A replay has no server to wait for. Zero would mean "not given" to the SDK.
-        headers.pop("retry-after", None)
+        # A replay has no server to wait for. SDKs read this one before ``retry-after``, which
+        # stays as it came for code that looks at it. Zero would mean "not given" to them.
         headers["retry-after-ms"] = ("1",)
     if not has_body(taken.method, taken.status):
         return headers

@@ -180,6 +180,9 @@ _STEP = re.compile(
 _PLAIN = re.compile(r"[^\W\d]\w*")
 """Names that need no quotes."""
 
+_INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
+"""A quoted name, which may hold anything, or the number of a list item."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -281,6 +284,11 @@ def member_path(path: str, name: str | int) -> str:
     """Return the path to a member or item of the value at ``path``; see ``parse_path``."""
     is_plain = isinstance(name, str) and _PLAIN.fullmatch(name) is not None
     return f"{path}.{name}" if is_plain else f"{path}[{json.dumps(name)}]"
+
+
+def at_any_index(path: str) -> str:
+    """Return a path without the numbers of list items: ``$.messages[*].content``."""
+    return _INDEX.sub(lambda found: found[1] or "[*]", path)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

@@ -15,7 +15,7 @@ from pytest_regen.canonical import text_hash
 from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields
-from pytest_regen.cassettes.json_bodies import member_path
+from pytest_regen.cassettes.json_bodies import at_any_index, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
 from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
 from pytest_regen.credentials.search import scrub_text
@@ -29,9 +29,6 @@ _SHOWN = 60
 """How many characters of a value are shown."""
 
 _ABSENT = "(absent)"
-
-_INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
-"""A quoted name, which may hold anything, or the number of a list item."""
 
 _BEFORE = 30
 """How many characters are shown before the place where two texts differ."""
@@ -55,7 +52,7 @@ class Difference:
     @property
     def place(self) -> str:
         """The path without list positions, as other requests have it: ``$.messages[*].id``."""
-        return _INDEX.sub(lambda found: found[1] or "[*]", self.path)
+        return at_any_index(self.path)
 
     @property
     def cause(self) -> str:

@@ -2,8 +2,8 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pytest_regen.cassettes.files.bodies import (
@@ -27,7 +27,7 @@ from pytest_regen.cassettes.interactions import (
     by_lower_name,
     has_body,
 )
-from pytest_regen.cassettes.json_bodies import rewrite_texts, too_deep
+from pytest_regen.cassettes.json_bodies import at_any_index, leaves, rewrite_texts, too_deep
 from pytest_regen.cassettes.scrubbing import (
     credentials_across_events,
     is_emulated,
@@ -66,22 +66,19 @@ class WireExchange:
     end: StreamEnd = "complete"
     chunks: tuple[tuple[int, int], ...] = ()
     """Milliseconds since the answer began and decoded bytes that arrived then."""
+    is_decoded: bool = True
+    """Whether the client gives its caller the answer decompressed."""
 
     @classmethod
     def of(cls, found: Interaction) -> "WireExchange":
         """Return the exchange that a recording was made from, as far as it is stored."""
-        return cls(
-            method=found.method,
-            uri=found.uri,
-            request_headers=found.request_headers,
-            request_body=found.request_body,
-            status=found.status,
-            reason=found.reason,
-            response_headers=found.response_headers,
-            response_body=found.response_body,
-            end=found.end,
-            chunks=found.chunks,
-        )
+        return cls(**{field.name: getattr(found, field.name) for field in fields(found)})
+
+    @property
+    def decoded_body(self) -> bytes:
+        """The answer as the callers of most clients read it."""
+        headers, is_whole = by_lower_name(self.response_headers), self.end == "complete"
+        return decode_body(self.response_body, headers, is_whole=is_whole)[0]
 
     def with_answer(
         self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
@@ -192,6 +189,105 @@ def clean_interaction(found: Interaction) -> Interaction:
         raise too_deep() from None
 
 
+DECOMPRESSED = "response body (decompressed)"
+_LONGEST = 120
+"""In characters: names of members are whatever a server calls them."""
+_LINE = re.compile(r"line \d+")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedValue:
+    """A value that a cassette holds otherwise than it was sent or answered."""
+
+    member: str
+    """``response body $.audio[3].data``; never the value."""
+    live: int
+    """Its length, in characters or bytes."""
+    replayed: int
+    is_replaced: bool = True
+    """Whether another value was put in its place; else what the client got cannot be stored."""
+
+    def __str__(self) -> str:
+        live = f"{self.member} came out different: {self.live:,} characters live"
+        return f"{live}, {self.replayed:,} in replay"
+
+    @property
+    def place(self) -> str:
+        """The member without the numbers of items and lines: ``response body $.audio[*].data``."""
+        return _LINE.sub("line *", at_any_index(self.member))
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the test reads it."""
+        return self.member.startswith("response")
+
+
+def changed_values(live: WireExchange, kept: WireExchange) -> tuple[ChangedValue, ...]:
+    """Return the values that ``kept`` holds otherwise.
+
+    Not those of headers that are never kept, nor of cookies: that they are gone is no news.
+    """
+    asked, recorded = urlsplit(live.uri), urlsplit(kept.uri)
+    queries = (parse_qsl(parts.query, keep_blank_values=True) for parts in (asked, recorded))
+    sent = with_stable_boundary_header(by_lower_name(live.request_headers))
+    texts: list[tuple[str, object, object]] = [
+        ("request path", unquote(asked.path) or "/", unquote(recorded.path) or "/"),
+        *((f"request query {new[0]}", old[1], new[1]) for old, new in zip(*queries, strict=False)),
+        *_header_pairs("request", sent, kept.request_headers),
+        *_body_pairs("request", live.request_body, kept.request_body),
+        ("response status", f"{live.status} {live.reason}", f"{kept.status} {kept.reason}"),
+        *_header_pairs("response", live.response_headers, kept.response_headers),
+        *_body_pairs("response", live.decoded_body, kept.decoded_body),
+    ]
+    changed = [
+        ChangedValue(" ".join(member.split())[:_LONGEST], _length(old), _length(new))
+        for member, old, new in texts
+        if old != new
+    ]
+    came, played = live.response_body, kept.response_body
+    if not live.is_decoded and came != live.decoded_body:
+        changed.append(ChangedValue(DECOMPRESSED, len(came), len(played), is_replaced=False))
+    return tuple(changed)
+
+
+def _header_pairs(part: str, live: Headers, kept: Headers) -> Iterator[tuple[str, object, object]]:
+    before, after = by_lower_name(live), by_lower_name(kept)
+    for name in sorted(after.keys() & before.keys() - {"content-length", "set-cookie"}):
+        yield f"{part} header {name}", ", ".join(before[name]), ", ".join(after[name])
+
+
+def _body_pairs(part: str, live: bytes, kept: bytes) -> list[tuple[str, object, object]]:
+    """Return what differs between two bodies: members of JSON or a form, lines, else all."""
+    if live == kept:
+        return []
+    before, after = list(_members(live)), list(_members(kept))
+    # A name that was replaced, too, may not be told.
+    has_names = [name for name, _ in before] == [name for name, _ in after]
+    pairs = [
+        (f"{part} body {name}", old, new)
+        for (name, old), (_, new) in zip(before, after, strict=False)
+        if has_names and old != new
+    ]
+    return pairs or [(f"{part} body", live, kept)]
+
+
+def _members(body: bytes) -> Iterator[tuple[str, object]]:
+    value = json_or_none(body)
+    if value is not None:
+        yield from leaves(value)
+    elif b"=" in body and len(body.split(None, 1)) == 1:
+        yield from parse_qsl(body.decode("latin-1"), keep_blank_values=True)
+    else:
+        for number, line in enumerate(body.split(b"\n"), 1):
+            event = json_or_none(line.removeprefix(b"data:").strip())
+            found = leaves(event) if isinstance(event, dict | list) else [("", line)]
+            yield from ((f"line {number} {path}".rstrip(), leaf) for path, leaf in found)
+
+
+def _length(value: object) -> int:
+    return len(value if isinstance(value, bytes) else str(value))
+
+
 def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
     """Refuse a request that the client compressed and that holds a credential.
 
@@ -237,7 +333,8 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
             found += [value.rpartition(" ")[2] for value in values]
         elif "idempot" not in name.lower() and (is_private_name(name) or name.lower() == "cookie"):
             # Keys that partition, route or count are not secret.
-            found += [word for word in _words(values) if looks_random(word)]
+            words = [word for value in values for word in re.split(r"[\s;,=\"]+", value)]
+            found += filter(looks_random, words)
     # Also the password inside "Basic ...", and the user part of an address.
     pairs = [_from_base64(value) for value in found]
     parts = urlsplit(exchange.uri)
@@ -248,10 +345,6 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))
-
-
-def _words(values: Iterable[str]) -> list[str]:
-    return [word for value in values for word in re.split(r"[\s;,=\"]+", value)]
 
 
 def _from_base64(value: str) -> str:

@@ -16,7 +16,12 @@ from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift, with_exemption
-from pytest_regen.cassettes.recording import WireExchange, clean_exchange
+from pytest_regen.cassettes.recording import (
+    ChangedValue,
+    WireExchange,
+    changed_values,
+    clean_exchange,
+)
 from pytest_regen.cassettes.replay import Player, replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
@@ -89,6 +94,9 @@ class CassetteRun:
         self._is_finished = False
         self._process = os.getpid()
         self._recorded: list[Interaction] = []
+        self.changed: list[ChangedValue] = []
+        """Values that were replaced before they were stored, and what a replay gives otherwise than
+        it came; complete when the block has ended."""
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
         """Whether a miss passes through clients as a signal that none retries, or as an error."""
@@ -208,12 +216,19 @@ class CassetteRun:
 
     def _append(self, exchange: WireExchange) -> bool:
         """Store an exchange; return ``False`` if the run had ended by then."""
-        interaction = self._clean_interaction(exchange)
+        matching = self._player.matching
+        sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
+        kept = clean_exchange(sent, self._headers)
+        # By now the answer is decoded.
+        answer = matching.scrub_body(kept.response_body)
+        kept = replace(kept, uri=matching.normalize_uri(kept.uri), response_body=answer)
+        changed = changed_values(sent, WireExchange.of(_at_server(kept, sent.uri)))
         with self._writing:
             if self._is_finished:
                 return False
-            self._writer.append(interaction, exchange.source, exchange.model)
-            self._recorded.append(interaction)
+            self._writer.append(kept, exchange.source, exchange.model)
+            self._recorded.append(kept)
+            self.changed += changed
         return True
 
     def record_apart(self, exchange: WireExchange) -> Future[None]:
@@ -242,14 +257,6 @@ class CassetteRun:
             run for run in client_interceptors() if isinstance(run, CassetteRun) and run is not self
         )
         return next((run for run in runs if run.path == self.path), None)
-
-    def _clean_interaction(self, exchange: WireExchange) -> Interaction:
-        matching = self._player.matching
-        body = matching.normalize_body(exchange.request_body)
-        kept = clean_exchange(replace(exchange, request_body=body), self._headers)
-        # By now the answer is decoded.
-        answer = matching.scrub_body(kept.response_body)
-        return replace(kept, uri=matching.normalize_uri(kept.uri), response_body=answer)
 
     # What this package's providers ask
 
@@ -330,7 +337,13 @@ class CassetteRun:
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.index.unplayed if drops else ()
-            self._writer.promote(drop=[stored.key for _, stored in unplayed])
+            file = self._writer.promote(drop=[stored.key for _, stored in unplayed])
+            written = file.interactions[-self.recorded :] if file else ()
+            for kept, stored in zip(self._recorded, written, strict=False):
+                # From the file, as replay reads it.
+                played = WireExchange.of(_at_server(stored.interaction, kept.uri))
+                changed = changed_values(WireExchange.of(kept), played)
+                self.changed += [replace(v, is_replaced=False) for v in changed if v.is_answer]
         else:
             self._writer.leave()
 

@@ -288,8 +288,12 @@ def _cassette_provider(
     scrub = scrubber_of(item.config)
     with record_turns(
         provider, path, mode, record_command=command, scrub=scrub, is_apart=is_apart
-    ) as recorded:
-        yield recorded
+    ) as (recorder, run):
+        yield recorder, run
+    if run.changed:
+        from pytest_regen.pytest_plugin.recording.log import note_changed
+
+        note_changed(item, path, run.changed)
 
 
 def may_get_answer(item: pytest.Item, cassette: Path) -> bool:

@@ -162,10 +162,8 @@ def hear(response: Any) -> None:
     if status == RATE_LIMITED:
         with suppress(ValueError, RecursionError):
             body = response.json()
-    # A recorded answer came from no connection. Clients wait for its header, so it has another one.
+    # A recorded answer came from no connection.
     is_replayed = "network_stream" not in response.extensions
-    if is_replayed and "retry_after" in response.extensions:
-        headers = {**headers, "retry-after": response.extensions["retry_after"]}
     turn = _under_way.get()
     is_refused = turn is not None and turn.hear(status, headers, body, is_replayed=is_replayed)
     if is_refused or is_spend_limit(body):

@@ -84,6 +84,19 @@ def test_the_message_and_the_command_are_those_of_the_page(talk: Path) -> None:
     assert any("1 passed" in line for line in replayed)
 
 
+def test_a_run_that_records_says_what_the_page_says(tmp_path: Path) -> None:
+    """Word for word, where an answer holds a credential."""
+    [(run, shown)] = sessions(blocks(PAGE, "console")[1])
+    test = next(text for text in blocks(PAGE, "python") if "def test_token" in text)
+    (tmp_path / "test_token.py").write_text(test, "utf-8")
+
+    with answering() as env:
+        lines = printed(run, tmp_path, env)
+
+    assert [line for line in shown if line not in lines] == []
+    assert any("1 passed" in line for line in lines)
+
+
 def test_the_recordings_of_the_project_are_clean() -> None:
     """The check has nothing to tell of what lies in ``cassettes/``."""
     assert printed("pytest-regen cassettes check cassettes", ROOT) == [

@@ -10,10 +10,12 @@ from typing import Any
 import anthropic
 import anyio
 import pytest
+import urllib3
+from loopback import Answer, serving
 from recorded import KEY, replaying
 from turn_values import MODEL, turn
 
-from pytest_regen.cassettes import use_cassette
+from pytest_regen.cassettes import RecordMode, use_cassette
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.emulator import Emulator, Fault
 from pytest_regen.turns import AnthropicProvider
@@ -129,3 +131,26 @@ def test_nor_in_a_test_marked_vcr(
     assert [recorded.get(name, [None])[0] for name in ("retry-after", "retry-after-ms")] == [
         None if value is None else str(value) for value in asked
     ]
+
+
+BUSY = [Answer(b"busy", 429, (("retry-after", "30"),)), Answer(b"late")]
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_urllib3_asks_again_without_waiting(
+    tmp_path: Path, slept: list[float], *, marked: bool
+) -> None:
+    """It asks again because of `retry-after`, which is replayed as it came."""
+
+    def ask(address: str, mode: RecordMode) -> tuple[bytes, list[float]]:
+        slept.clear()
+        options = VcrOptions("c", tmp_path, mode, {"match_on": ["path"]}, (), lambda _: None)
+        cassette = use_vcr_cassette(options) if marked else use_cassette(tmp_path / "c", mode=mode)
+        with cassette, urllib3.PoolManager() as pool:
+            return pool.request("GET", f"{address}/plan").data, slept.copy()
+
+    answers = iter(BUSY)
+    with serving({"/*": lambda _asked: next(answers)}) as address:
+        assert ask(address, "once") == (b"late", [30])
+
+    assert ask("http://127.0.0.1:9", "none") == (b"late", [0.001])

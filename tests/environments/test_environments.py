@@ -264,7 +264,7 @@ def test_the_oldest_are_what_is_asked_for(tmp_path: Path, wheel: Path) -> None:
 def test_a_client_that_vcrpy_does_not_know_is_never_let_through(
     tmp_path: Path, wheel: Path
 ) -> None:
-    """An error that says what to install: one request of it, or a vcrpy that breaks over it."""
+    """An error that says what to install."""
     python = environment(tmp_path / "venv", wheel, ["vcrpy==7.0.0", "httpx2"])
     (tmp_path / "test_one.py").write_text(
         "import httpx2, pytest\n\n@pytest.mark.vcr\ndef test_one():\n"
@@ -279,9 +279,6 @@ def test_a_client_that_vcrpy_does_not_know_is_never_let_through(
         return done.stdout
 
     assert "vcrpy 7.0.0 does not know httpx2: it would be sent, and not recorded" in said()
-    added = run_uv("pip", "install", "--quiet", "--python", str(python), "aiohttp>=3.14")
-    assert added.returncode == 0, added.stderr
-    assert "vcrpy 7.0.0 cannot patch aiohttp" in said()
 
 
 OLDEST_SDKS = [

@@ -198,7 +198,8 @@ class _Page(BaseHTTPRequestHandler):
     def page_status(self) -> None:
         """Fail as the path says."""
         status = int(self.path.rpartition("/")[2])
-        self._json(status, {"error": {"message": "no such garden", "status": status}})
+        failed = {"error": {"message": "no such garden", "status": status}}
+        self._json(status, failed, retry_after="30")
 
     def page_chunked(self) -> None:
         """Give a text in chunks."""

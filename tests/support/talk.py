@@ -36,6 +36,7 @@ REPLIES = {
     "Which of them feeds bees?": "Ivy, whose nectar comes when little else is left.",
     "Which of them feeds bees and moths?": "Ivy feeds both, winter jasmine the first bees.",
     "When does it flower?": "From September to November.",
+    "What does a token of GitHub look like?": f"A token is like ghp_{'a1B2c3D4e5F6' * 3}.",
     "What should I plant first?": "Plant ivy, and keep it off the gutters.",
 }
 

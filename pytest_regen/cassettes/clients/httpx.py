@@ -109,9 +109,6 @@ def _replay_response(module: Any, taken: Interaction) -> Any:
     ]
     reason = taken.reason.encode("ascii", "replace")
     extensions: dict[str, Any] = {"reason_phrase": reason} if reason else {}
-    # Beside the headers, for the provider of this package: it counts no refusals by a limit.
-    if asked := taken.response_headers.get("retry-after"):
-        extensions["retry_after"] = asked[0]
     return module.Response(
         taken.status,
         headers=headers,

@@ -1,7 +1,8 @@
 """vcrpy's reading and writing of cassettes: limits, line numbers, atomic, scrubbed."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.cassettes.clients.vcr_patches import body_bytes
+from pytest_regen.cassettes.clients.vcr_patches import body_bytes, comparable_bytes, exchange_of
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
 from pytest_regen.cassettes.files.parser import (
@@ -32,7 +33,7 @@ from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
-from pytest_regen.cassettes.recording import clean_body
+from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
 from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.strict_json import json_or_none
@@ -46,6 +47,8 @@ class Persister:
     def __init__(self, extra: Iterable[Path], *, rewrites: bool) -> None:
         self._extra = tuple(extra)
         self._rewrites = rewrites
+        self.changed: list[ChangedValue] = []
+        """What the file that was written holds otherwise than it was sent or answered."""
 
     def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
         """Return the requests and answers of all files.
@@ -55,11 +58,8 @@ class Persister:
             CassetteUnreadableError: there is a file, but it is not a cassette.
         """
         own = [] if self._rewrites else [Path(cassette_path)]
-        found: list[Any] = []
-        for path in dict.fromkeys([*own, *self._extra]):
-            exact = _StrictSerializer(path, serializer)
-            found.append(_load(path, partial(deserialize, serializer=exact)))
-        found = [loaded for loaded in found if loaded is not None]
+        files = [_read(path, serializer) for path in dict.fromkeys([*own, *self._extra])]
+        found = [loaded for loaded in files if loaded is not None]
         if not found:
             raise CassetteNotFoundError
         requests = [request for loaded in found for request in loaded[0]]
@@ -74,7 +74,14 @@ class Persister:
             text, rest = str(serialize(clean, serializer)), _without_large(clean)
             return text, text if rest is clean else str(serialize(rest, serializer))
 
-        _write_cassette(Path(cassette_path), serialize_clean)
+        path = Path(cassette_path)
+        _write_cassette(path, serialize_clean)
+        # What a suite's own serializer or hooks make of an exchange may be none to us.
+        with suppress(CassetteError, LookupError, TypeError, ValueError, AttributeError):
+            live = _exchanges(cassette_dict["requests"], cassette_dict["responses"])
+            kept = _exchanges(*_read(path, serializer)[:2])
+            for one, other in zip(live, kept, strict=True):
+                self.changed += changed_values(one, other)
 
 
 class RewritePersister:
@@ -98,11 +105,22 @@ class _StrictSerializer:
     def __init__(self, path: Path, serializer: Any) -> None:
         build = Request._from_dict
         if serializer is yamlserializer:
-            self.deserialize = _strict_yaml(path, _base_loader(), build)
+            self.deserialize = _strict_yaml(path, loader_of_tags(), build)
         elif serializer is jsonserializer:
             self.deserialize = _strict_json(path, build)
         else:
             self.deserialize = serializer.deserialize
+
+
+def _read(path: Path, serializer: Any) -> Any:
+    """Return the requests and answers of a cassette; ``None`` if there is no file."""
+    exact = _StrictSerializer(path, serializer)
+    return _load(path, partial(deserialize, serializer=exact))
+
+
+def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[WireExchange]:
+    for request, response in zip(requests, responses, strict=True):
+        yield exchange_of(request, response, comparable_bytes(request.body))
 
 
 def _load(path: Path, build: Callable[[str], Any]) -> Any:
@@ -141,16 +159,11 @@ def _strict_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deserial
 
 
 @cache
-def _base_loader() -> Any:
-    """Return vcrpy's loader of plain values, or ours: before 8.2.1 vcrpy's would run code.
+def loader_of_tags() -> Any:
+    """Return a loader of plain values that knows the tags that vcrpy wrote, and runs no code.
 
-    Both know the tags that vcrpy wrote for text, tuples, and bodies from files or iterators.
+    For text, tuples, and bodies from files or iterators. Before 8.2.1 vcrpy's own would run code.
     """
-    known = getattr(yamlserializer, "_CassetteLoader", None)
-    return known or _loader_of_old_tags()
-
-
-def _loader_of_old_tags() -> Any:
     import yaml
 
     class OldTags(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
@@ -216,27 +229,18 @@ def _restore_wire_body(item: Mapping[str, Any], response: Mapping[str, Any]) -> 
 
 
 def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
-    """Return what vcrpy writes without large bodies, which scrubbing searched already."""
-    requests, responses = cassette["requests"], cassette["responses"]
-    sizes = [_size(_request_body(request)) for request in requests]
-    sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
-    if max(sizes, default=0) <= LARGE_BODY:
+    """Return what vcrpy writes without exchanges with large bodies: scrubbing searched them."""
+    pairs = list(zip(cassette["requests"], cassette["responses"], strict=True))
+    small = [
+        (request, response)
+        for request, response in pairs
+        if max(map(_size, (_request_body(request), (response.get("body") or {}).get("string"))))
+        <= LARGE_BODY
+    ]
+    if len(small) == len(pairs):
         return cassette
-    return {
-        **cassette,
-        "requests": [
-            type(request)(request.method, request.uri, b"", request.headers)
-            if _size(_request_body(request)) > LARGE_BODY
-            else request
-            for request in requests
-        ],
-        "responses": [
-            {**response, "body": {"string": b""}}
-            if _size((response.get("body") or {}).get("string")) > LARGE_BODY
-            else response
-            for response in responses
-        ],
-    }
+    requests, responses = zip(*small, strict=True) if small else ((), ())
+    return {**cassette, "requests": requests, "responses": responses}
 
 
 def _request_body(request: Any) -> Any:

@@ -8,7 +8,9 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from types import FunctionType
 from typing import Any
@@ -17,7 +19,7 @@ import vcr.patch
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
-from vcr.stubs import VCRHTTPSConnection
+from vcr.stubs import VCRHTTPConnection, VCRHTTPSConnection
 
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
@@ -159,6 +161,7 @@ _patch_state = _PatchState()
 
 def _patch(patches: ExitStack) -> None:
     patches.enter_context(keep_patches_while_sending())
+    patches.enter_context(without_pauses_of_urllib3())
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
@@ -194,6 +197,26 @@ def keep_patches_while_sending() -> Iterator[None]:
         vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base
 
 
+@contextmanager
+def without_pauses_of_urllib3() -> Iterator[None]:
+    """Let urllib3, which knows only ``retry-after``, heed the pause that replay adds beside it."""
+    if find_spec("urllib3") is None:
+        yield
+        return
+    retry = import_module("urllib3.util.retry").Retry
+    before = retry.get_retry_after
+
+    def get_retry_after(self: Any, response: Any) -> Any:
+        is_replayed = response.headers.get("retry-after-ms") == "1"
+        return 0.001 if is_replayed else before(self, response)
+
+    retry.get_retry_after = get_retry_after
+    try:
+        yield
+    finally:
+        retry.get_retry_after = before
+
+
 @cache
 def _bind_to_itself(base: Any) -> Any:
     """Return a copy of a class of ``http.client`` that finds itself under its own name.
@@ -221,9 +244,18 @@ def _builder_class() -> Any:
     vcrpy has the option ``skip_patchers`` only since 9.4, and the methods' names differ between
     versions.
     """
-    return type(
-        "_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped_methods(), _no_patches)
-    )
+    methods = dict.fromkeys(_skipped_methods(), _no_patches)
+    made = {"_build_cassette_subclass": _cassette_subclass, **methods}
+    return type("_Builder", (CassettePatcherBuilder,), made)
+
+
+def _cassette_subclass(builder: Any, connection: Any) -> Any:
+    made = CassettePatcherBuilder._build_cassette_subclass(builder, connection)
+    if connection in {VCRHTTPConnection, VCRHTTPSConnection}:
+        # Those of the standard library, which hand on what came.
+        made.cassette = _PatchTarget("http.client", record_mode=VcrRecordMode.ALL)
+        made.cassette.decodes = False
+    return made
 
 
 def _skipped_methods() -> tuple[str, ...]:
@@ -247,6 +279,9 @@ def _no_patches(_builder: object) -> tuple[()]:
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
     """The cassette that vcrpy's patches ask; it asks the innermost run."""
+
+    decodes = True
+    """Whether its clients decompress answers."""
 
     @property
     def write_protected(self) -> bool:
@@ -281,21 +316,25 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             return
         if not hasattr(request, _RUN):
             raise run.signal(_unasked_error(request))
-        run.record(
-            WireExchange(
-                method=request.method,
-                uri=request.uri,
-                request_headers=by_lower_name(request.headers),
-                request_body=_request_body(request, run),
-                status=int(response["status"]["code"]),
-                reason=str(response["status"].get("message") or ""),
-                response_headers=by_lower_name(response["headers"]),
-                response_body=body_bytes((response.get("body") or {}).get("string")),
-            )
-        )
+        exchange = exchange_of(request, response, _request_body(request, run))
+        run.record(replace(exchange, is_decoded=self.decodes))
 
     def __contains__(self, request: Any) -> bool:
         return self.can_play_response_for(request)
+
+
+def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> WireExchange:
+    """Return what vcrpy knows of a request, whose body is ``body``, and of its answer."""
+    return WireExchange(
+        method=request.method,
+        uri=request.uri,
+        request_headers=by_lower_name(request.headers),
+        request_body=body,
+        status=int(response["status"]["code"]),
+        reason=str(response["status"].get("message") or ""),
+        response_headers=by_lower_name(response["headers"]),
+        response_body=body_bytes((response.get("body") or {}).get("string")),
+    )
 
 
 def _unasked_error(request: Any) -> CassetteError:

@@ -150,8 +150,8 @@ class CassetteWriter:
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
         self.metadata = _merge_metadata(self.metadata, _metadata(source, model))
 
-    def promote(self, drop: Iterable[str] = ()) -> None:
-        """Make the cassette hold what was recorded, in one step.
+    def promote(self, drop: Iterable[str] = ()) -> CassetteFile | None:
+        """Make the cassette hold what was recorded, in one step, and return it as it then reads.
 
         Args:
             drop: keys of recordings to remove, the last one of equal ones. If nothing would be
@@ -162,7 +162,7 @@ class CassetteWriter:
         """
         leaving = Counter(drop)
         if self._partial is None and not leaving:
-            return
+            return None
         try:
             with _file_lock(self._path):
                 refuse_obstacle(self._path)
@@ -173,6 +173,7 @@ class CassetteWriter:
                     self._drop(leaving)
                 if self._partial is not None:
                     self._partial.unlink(missing_ok=True)
+                return read_cassette(self._path) if self._recorded else None
         except OSError as error:
             raise unwritable(self._path, error) from None
         finally:

@@ -23,7 +23,7 @@ from pytest_regen.pytest_plugin.choices import (
 from pytest_regen.pytest_plugin.names import cassette_of_test, mode_to_record, node_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks, note
-from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log, note_changed
 from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE, scrubber_of
 
 _MANY = 4
@@ -249,6 +249,7 @@ def _report_partial(item: pytest.Item, run: CassetteRun) -> None:
 
 
 def _report(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sharing) -> None:
+    note_changed(item, run.path, run.changed)
     for drift in run.drifts:
         command = drift.next(sharing.record_command())
         note(item, "drift", run.path, drift, command=command, causes=drift.causes)

@@ -2,27 +2,31 @@
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_regen.cassettes.files.storage import name_parts
 from pytest_regen.credentials.search import scrub_text
-from pytest_regen.pytest_plugin.choices import cassette_mark
+from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
-from pytest_regen.text import plural, visible
+from pytest_regen.text import plural, shorten, visible
+
+if TYPE_CHECKING:
+    from pytest_regen.cassettes.recording import ChangedValue
 
 
 @dataclass(frozen=True, slots=True)
 class CassetteNote:
     """One line of the summary about a cassette."""
 
-    kind: Literal["miss", "drift", "unplayed", "orphan", "hint"]
+    kind: Literal["miss", "drift", "unplayed", "recorded", "orphan", "hint"]
     what: str
     test: str = ""
     """Node id."""
@@ -40,6 +44,9 @@ class CassetteNote:
         match self.kind:
             case "orphan":
                 return f"orphan: {self.cassette}: {self.what}; {self.next}"
+            case "recorded":
+                mending = f"\n    next: {self.next}" if self.next else ""
+                return f"{self.cassette}: {self.what}{mending}"
             case "unplayed":
                 return f"unplayed: {self.test}: {name}: {self.what}"
             case "hint":
@@ -131,6 +138,45 @@ def cassette_log(config: pytest.Config) -> "CassetteLog":
     log = CassetteLog(config)
     config.pluginmanager.register(log, _NAME)
     return log
+
+
+_QUERY = "request query "
+_DIFFERENT = 3
+"""Members of answers that are told with their lengths; the line before names all."""
+
+
+def note_changed(item: pytest.Item, path: Path, values: Sequence["ChangedValue"]) -> None:
+    """Keep what a cassette that was recorded holds otherwise than it was sent or answered."""
+    from pytest_regen.cassettes.recording import DECOMPRESSED
+
+    replaced = Counter(value.place for value in values if value.is_replaced)
+    listed = [f"{place} ({count:,})" if count > 1 else place for place, count in replaced.items()]
+    lines = [f"{plural(replaced.total(), 'value')} replaced: {shorten(listed)}"] if listed else []
+    # Of each member the first.
+    different = {value.place: value for value in reversed(values) if value.is_answer}
+    lines += map(str, [*different.values()][: -_DIFFERENT - 1 : -1])
+    mending = []
+    if not different.keys().isdisjoint(replaced):
+        file = shlex.quote(os.path.relpath(path, item.config.invocation_params.dir))
+        has_one = choices_of(item.config).settings.cassettes.baseline
+        baseline = "" if has_one else " --baseline cassettes-baseline.json"
+        check = f"pytest-regen cassettes check {file}{baseline} --update-baseline"
+        mending.append(f"where it is public, write it back into the cassette, then {check}")
+    if DECOMPRESSED in different:
+        mending.append("decompress only where the answer has the header content-encoding")
+    elif any(not value.is_replaced for value in values):
+        mending.append("the file cannot hold it as it came: let the test not compare it")
+    names = sorted(p.removeprefix(_QUERY) for p in replaced if p.startswith(_QUERY))
+    if names and item.get_closest_marker("vcr") is not None:
+        mending.append(
+            f"vcrpy compares the query: vcr_config needs filter_query_parameters={names}"
+        )
+    if lines:
+        places = tuple(dict.fromkeys(value.place for value in values))
+        file = os.path.relpath(path, item.config.rootpath)
+        what = "\n    ".join(lines)
+        noted = CassetteNote("recorded", what, item.nodeid, file, "; ".join(mending), causes=places)
+        cassette_log(item.config).add([noted])
 
 
 class CassetteLog:
@@ -256,6 +302,7 @@ _HEADS = {
     "drift": "replayed recordings of other requests",
     "miss": "asked for what is not recorded",
     "unplayed": "did not ask for all of their recordings",
+    "recorded": "recorded other values than came or were sent",
 }
 
 
@@ -267,7 +314,7 @@ def summary_lines(notes: Sequence[CassetteNote], config: pytest.Config) -> list[
         config: says where files may be written, and how commands name tests.
     """
     lines: list[str] = []
-    for kind in ("drift", "miss", "unplayed"):
+    for kind in _HEADS:
         lines += _of_kind(kind, [note for note in notes if note.kind == kind], config)
     return [*lines, *(str(note) for note in notes if note.kind in {"orphan", "hint"})]
 
@@ -296,6 +343,8 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
         yield from whole
     else:
         yield from _group_lines(kind, shown, whole, config)
+    if kind == "recorded":
+        return  # What mends a recording stands below it.
     lines = [(note, line.strip()) for note in shown for line in note.next.splitlines()]
     settings = [line for _, line in lines if line.startswith("ignore = ")]
     commands = [(note.test, line) for note, line in lines if line and line not in settings]
@@ -324,7 +373,7 @@ def _group_lines(
         yield f"    and {plural(len(causes) - _CAUSES, 'other cause')}"
     file = _write_lines(f"{kind}.txt", map(scrub_text, whole), config)
     if file:
-        yield f"in full: {file}"
+        yield f"next: read what mends each: {file}" if kind == "recorded" else f"in full: {file}"
 
 
 def _names(tests: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from pytest_regen.pytest_plugin.names import node_command, vcr_file_name
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.fixture import diff_folder, passthrough_hosts, policy
 from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks, note, note_drift
-from pytest_regen.pytest_plugin.recording.log import cassette_log
+from pytest_regen.pytest_plugin.recording.log import cassette_log, note_changed
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
 
 
@@ -55,7 +55,6 @@ def vcr_cassette_in_use(
         ignore=choices_of(item.config).settings.cassettes.ignore,
         passing=(*passthrough_hosts(item.config), *hosts_argument(item, "vcr", passing)),
         diff_folder=diff_folder(item.config),
-        test=getattr(item, "obj", None),
     )
     with _open_cassette(item, options) as run:
         run.command = node_command(item.config, item.nodeid, options=("--record-mode", "rewrite"))
@@ -95,6 +94,7 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
     passed = item.stash.get(CALL_PASSED, False)
     drift = policy(item.config, "drift", None, "warn")
     unplayed = policy(item.config, "unplayed", None, "warn")
+    note_changed(item, run.path, run.changed)
     if run.drifts:
         note_drift(item, run.path)
     fails = drift == "fail"

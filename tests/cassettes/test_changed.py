@@ -1,0 +1,175 @@
+"""A recording says which values it holds otherwise than they were sent or answered."""
+
+import gzip
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from loopback import Answer, Asked, serving
+
+from pytest_regen.cassettes import CassetteRun, use_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.cassettes.recording import ChangedValue
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+REFERENCES = {"references": [{"key": "b3"}, {"key": TOKEN}, {"key": f"see {TOKEN}, page 3"}]}
+JSON = ("content-type", "application/json")
+PACKED = (("content-encoding", "gzip"),)
+
+
+def answer(asked: Asked) -> Answer:
+    """Return what the path says."""
+    path = asked.target.partition("?")[0]
+    if path.startswith("/plain"):
+        return Answer(b'{"plan": "north wall"}', headers=(JSON, ("set-cookie", "a=b1c2d3e4f5")))
+    if path == "/events":
+        lines = [json.dumps({"delta": text}) for text in ("ivy", f"and {TOKEN} too")]
+        text = "".join(f"data: {line}\n\n" for line in lines)
+        return Answer(text.encode(), headers=(("content-type", "text/event-stream"),))
+    if path == "/form":
+        return Answer(f"plan=wall&access_token={TOKEN}".encode())
+    if path == "/renamed":
+        return Answer(json.dumps({TOKEN: "ivy"}).encode(), headers=(JSON,))
+    if path == "/away":
+        place = f"http://{asked.headers['host']}/plain?token={TOKEN}"
+        return Answer(status=302, headers=(("location", place),))
+    body = json.dumps(REFERENCES).encode()
+    return (
+        Answer(gzip.compress(body), headers=(JSON, *PACKED)) if path == "/packed" else Answer(body)
+    )
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server of this machine."""
+    with serving({"/*": answer}) as served:
+        yield served
+
+
+KEY = {"authorization": f"Bearer {TOKEN}", "x-api-key": "opaque"}
+
+
+def recorded(path: Path, url: str, **options: Any) -> CassetteRun:
+    """Record one request."""
+    with use_cassette(path, mode="once") as run:
+        httpx2.request(options.pop("method", "GET"), url, **options)
+    return run
+
+
+def recorded_by_vcrpy(path: Path, url: str, **options: Any) -> Any:
+    """Record one request as a test marked vcr does."""
+    cassette = VcrOptions(path.name, path.parent, "once", {}, (), lambda _: None)
+    with use_vcr_cassette(cassette) as run:
+        httpx2.request(options.pop("method", "GET"), url, **options)
+    return run
+
+
+WAYS = pytest.mark.parametrize("record", [recorded, recorded_by_vcrpy])
+
+
+@WAYS
+def test_only_the_keys_of_the_provider_are_no_news(
+    tmp_path: Path, address: str, record: Any
+) -> None:
+    """Nor are cookies: neither of them is ever kept."""
+    run = record(tmp_path / "c.yaml", f"{address}/plain", headers=KEY)
+    assert not run.changed
+
+
+EXPECTED = {
+    "/references": ["response body $.references[1].key", "response body $.references[2].key"],
+    "/packed": ["response body $.references[1].key", "response body $.references[2].key"],
+    "/events": ["response body line 3 $.delta"],
+    "/form": ["response body access_token"],
+    "/renamed": ["response body"],
+    "/away": ["response header location"],
+    f"/plain?api_key={TOKEN}&page=2": ["request query api_key"],
+    f"/plain/{TOKEN}": ["request path"],
+}
+
+
+@WAYS
+@pytest.mark.parametrize("target", EXPECTED)
+def test_a_member_that_was_replaced_is_named(
+    tmp_path: Path, address: str, target: str, record: Any
+) -> None:
+    """In JSON, packed or not, in events, forms, headers and addresses."""
+    run = record(tmp_path / "c.yaml", address + target, headers=KEY)
+
+    assert [value.member for value in run.changed] == EXPECTED[target]
+    assert all(value.is_replaced for value in run.changed)
+
+
+def test_the_lengths_are_told_and_the_value_is_not(tmp_path: Path, address: str) -> None:
+    """Of a request and its answer."""
+    path, sent = tmp_path / "c.yaml", {"token": TOKEN, "n": [1, "x"]}
+
+    run = recorded(path, f"{address}/references", method="POST", json=sent, headers=KEY)
+
+    assert [str(value) for value in run.changed] == [
+        "request body $.token came out different: 40 characters live, 17 in replay",
+        "response body $.references[1].key came out different: 40 characters live, 17 in replay",
+        "response body $.references[2].key came out different: 52 characters live, 26 in replay",
+    ]
+    assert [value.is_answer for value in run.changed] == [False, True, True]
+
+
+def test_what_scrub_changes_is_told(tmp_path: Path, address: str) -> None:
+    """The test gets it otherwise, too."""
+    with use_cassette(tmp_path / "c.yaml", mode="once", scrub=str.upper) as run:
+        httpx2.get(f"{address}/plain")
+
+    assert "response body" in {value.member for value in run.changed}
+
+
+def test_a_client_that_gets_bytes_compressed_gets_others_in_replay(
+    tmp_path: Path, address: str
+) -> None:
+    """One of the standard library; those that decompress are told the same."""
+    with use_cassette(tmp_path / "c.yaml", mode="once") as run:
+        live = urllib.request.urlopen(f"{address}/packed").read()
+        httpx2.get(f"{address}/packed?again")
+    with use_cassette(tmp_path / "c.yaml"):
+        again = urllib.request.urlopen(f"{address}/packed").read()
+
+    assert [value for value in run.changed if not value.is_replaced] == [
+        ChangedValue("response body (decompressed)", len(live), len(again), is_replaced=False)
+    ]
+
+
+def test_what_the_file_gives_back_is_compared(tmp_path: Path, address: str) -> None:
+    """Not what was meant to be written: somebody else may write to it meanwhile, or a disk fail."""
+    path = tmp_path / "c.yaml"
+    with use_cassette(path, mode="once") as run:
+        httpx2.get(f"{address}/plain")
+        assert run.partial is not None
+        run.partial.write_bytes(run.partial.read_bytes().replace(b"north wall", b"south wall!"))
+
+    assert [str(value) for value in run.changed] == [
+        "response body $.plan came out different: 10 characters live, 11 in replay"
+    ]
+    assert not run.changed[0].is_replaced
+
+
+BODIES = {
+    "line ends": b'{"a": 1}\r\n\r\n',
+    "blanks": b" \n x \n",
+    "latin-1": "für".encode("latin-1"),
+    "binary": bytes(range(256)),
+    "half a character": b'{"a": "\\ud83d"}',
+    "spaced": b'{ "a":1,  "b": [ ] }',
+    "no text": b"",
+    "line separators": "a\u2028b\u0085c\x7f".encode(),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies_come_out_as_they_went_in(tmp_path: Path, name: str, record: Any) -> None:
+    """What holds no credential is replayed byte by byte, so that nothing is told."""
+    with serving({"/*": Answer(BODIES[name])}) as url:
+        assert list(record(tmp_path / "c.yaml", url).changed) == []

@@ -1,0 +1,147 @@
+"""A run that records says at its end which values a replay gives otherwise than they came."""
+
+import gzip
+import json
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from command_line import command
+from loopback import Answer, serving
+from plugin_project import Project, emulated
+from store_factory import GOOD
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+WORKS = {"works": [{"key": "b3"}, {"key": TOKEN}, {"key": TOKEN[::-1] + TOKEN}]}
+SUITE = """
+    import httpx2, pytest, urllib.request
+
+    @pytest.mark.MARK
+    def test_works():
+        answer = httpx2.get("ADDRESS/worksQUERY", headers={"x-api-key": "opaque"})
+        assert answer.json()["works"][1]["key"] == KEY
+"""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server of this machine."""
+    body = json.dumps(WORKS).encode()
+    packed = Answer(gzip.compress(b"{}"), headers=(("content-encoding", "gzip"),))
+    with serving({"/packed": packed, "/quiet": Answer(b"{}"), "/*": Answer(body)}) as served:
+        yield served
+
+
+def write(project: Project, address: str, mark: str, query: str = "") -> None:
+    """Write a suite whose test looks at a value that is replaced."""
+    text = SUITE.replace("MARK", mark).replace("ADDRESS", address).replace("KEY", repr(TOKEN))
+    project.pytester.makepyfile(test_works=text.replace("QUERY", query))
+
+
+MARKS = pytest.mark.parametrize("mark", ["vcr", "cassette"])
+FILE = "cassettes/test_works/test_works.yaml"
+
+
+@MARKS
+def test_what_was_replaced_is_told_once(
+    project: Project, address: str, spread: tuple[str, ...], mark: str
+) -> None:
+    """By members, with counts and lengths, and what to do; the replay has nothing to tell."""
+    project.pytester.makeini("[pytest]\n")
+    write(project, address, mark, f"?api_key={TOKEN}")
+
+    recorded = project.run("--regen-record=once", *spread)
+    replayed = project.run(*spread)
+
+    recorded.assert_outcomes(passed=1)
+    replayed.assert_outcomes(failed=1)
+    at = recorded.outlines.index(next(line for line in recorded.outlines if "replaced:" in line))
+    assert recorded.outlines[at - 1].strip("=") == " cassettes "
+    advice = f"pytest-regen cassettes check {FILE} --baseline cassettes-baseline.json"
+    advice += " --update-baseline"
+    if mark == "vcr":
+        advice += "; vcrpy compares the query: vcr_config needs filter_query_parameters=['api_key']"
+    assert recorded.outlines[at : at + 3] == [
+        f"{FILE}: 3 values replaced: request query api_key, response body $.works[*].key (2)",
+        "    response body $.works[1].key came out different: 40 characters live, 17 in replay",
+        f"    next: where it is public, write it back into the cassette, then {advice}",
+    ]
+    assert TOKEN not in recorded.stdout.str()
+    assert "came out different" not in replayed.stdout.str()
+
+
+@MARKS
+def test_the_command_that_it_names_mends_it(project: Project, address: str, mark: str) -> None:
+    """Written back, the value is replayed, and accepted by the check."""
+    project.pytester.makeini("[pytest]\n")
+    write(project, address, mark)
+    lines = project.run("--regen-record=once").outlines
+    advice = next(line for line in lines if "next: where" in line).partition(", then ")[2]
+    cassette = project.path / FILE
+    text = cassette.read_text("utf-8")
+    assert "[assigned-secret]" in text
+    cassette.write_text(text.replace("[assigned-secret]", TOKEN, 1), "utf-8")
+
+    accept = shlex.split(advice)[1:]
+
+    assert [command(*words).code for words in (accept, accept[:-1])] == [0, 0]
+    project.run().assert_outcomes(passed=1)
+
+
+MANY = """
+    import httpx2, pytest, urllib.request
+
+    @pytest.mark.parametrize("number", range(40))
+    @pytest.mark.cassette
+    def test_many(number):
+        path = "/quiet" if number == 1 else "/works"
+        httpx2.get(f"ADDRESS{path}", headers={"x-api-key": "opaque"})
+        if number == 2:
+            urllib.request.urlopen("ADDRESS/packed").read()
+"""
+
+
+def test_many_cassettes_are_told_by_member(project: Project, address: str) -> None:
+    """In a few lines; whose keys alone were left out are not named."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(test_many=MANY.replace("ADDRESS", address))
+
+    result = project.run("--regen-record=once")
+
+    at = result.outlines.index("recorded: 39 tests recorded other values than came or were sent")
+    assert result.outlines[at + 1 : -1] == [
+        "    response body $.works[*].key: 39 tests",
+        "        test_many.py::test_many[0], test_many[2], test_many[3] and 36 more",
+        "    response body (decompressed): 1 test",
+        "        test_many.py::test_many[2]",
+        "next: read what mends each: .pytest_cache/d/regen/recorded.txt",
+    ]
+
+
+def test_a_client_that_decompresses_itself_is_told_how(project: Project, address: str) -> None:
+    """In replay it gets the answer decompressed."""
+    project.pytester.makeini("[pytest]\n")
+    test = MANY.replace("ADDRESS", address).replace("range(40)", "[2]").replace("/works", "/quiet")
+    project.pytester.makepyfile(test_packed=test)
+
+    lines = project.run("--regen-record=once").outlines
+
+    at = next(number for number, line in enumerate(lines) if "test_many[2].yaml: " in line)
+    assert (
+        lines[at].partition(": ")[2].startswith("response body (decompressed) came out different")
+    )
+    assert lines[at + 1] == (
+        "    next: decompress only where the answer has the header content-encoding"
+    )
+
+
+def test_a_heal_that_records_tells_it_as_well(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cassette holds the model's answer without what is shaped like a credential."""
+    project.broken()
+
+    with emulated(monkeypatch, lambda _body: f"{GOOD['Owner', 1]}\n// {TOKEN}\n"):
+        lines = project.run("--regen", "--regen-record", "once").outlines
+
+    assert any(line.startswith("cassettes/regen/") and "1 value replaced" in line for line in lines)
