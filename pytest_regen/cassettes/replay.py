@@ -14,7 +14,7 @@ from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift
 from pytest_regen.errors import CassetteMissError, ProviderError, TransportError
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
-from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Cost, Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
     StreamedMessage,
@@ -193,7 +193,7 @@ def replay_turn(
         address: host named in messages.
         missed: makes the error for a request without a recording.
     """
-    spent = Usage()
+    spent = Usage(cost=Cost())  # What is played costs nothing.
     attempt = 0
     refused: ProviderError | None = None
     while True:
@@ -204,7 +204,8 @@ def replay_turn(
         found = stored.interaction
         is_answer = found.status < _FIRST_ERROR
         if is_answer and found.end == "complete" and not found.is_stream:
-            return reply_from_body(_json_or_text(found.response_body))
+            reply = reply_from_body(_json_or_text(found.response_body))
+            return replace(reply, usage=spent + reply.usage)
         if is_answer and found.is_stream:
             try:
                 reply = _read_stream(found, model, address)
@@ -217,7 +218,8 @@ def replay_turn(
                 continue
             return replace(reply, usage=spent + reply.usage)
         failed, follows = _read_failure(found, model, address)
-        failed.usage = spent if spent.total_tokens else failed.usage
+        if failed.usage is not None or spent.total_tokens:
+            failed.usage = spent
         if follows == "again":
             refused, attempt = failed, 0
         elif follows == "retry" and attempt < max_retries:

@@ -4,11 +4,19 @@ From the vendor's public documentation as of November 2026, for the client and t
 Prices are those of genai-prices; nothing is fetched.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from pytest_regen.turns.values import Usage
+
+if TYPE_CHECKING:
+    from pytest_regen.settings import Price
+
+Prices = Callable[[str], "Price | None"]
+"""Returns the price of a model that a project names; it comes before that of the list."""
 
 ModelLine = Literal["haiku", "sonnet", "opus", "fable", "mythos"]
 
@@ -233,19 +241,32 @@ _PRICED_AS = {
 }
 """What genai-prices calls the services that LiteLLM calls otherwise."""
 
+BATCH_SHARE = Decimal("0.5")
+"""What a turn in a batch costs beside one that is answered at once."""
 
-def cost_of(usage: Usage, model: str, provider: str | None = None) -> Decimal | None:
-    """Return the list price of ``usage`` in US dollars.
+
+def cost_of(
+    usage: Usage, model: str, provider: str | None = None, prices: Prices | None = None
+) -> Decimal | None:
+    """Return the price of one request in US dollars, not of a sum: long prompts cost more.
 
     Args:
-        usage: the tokens.
-        model: who wrote them.
+        usage: its tokens.
+        model: who was asked.
         provider: ``openai``, or ``litellm:`` and a service; ``None`` for the Messages API.
+        prices: those of the project.
 
     ``None`` for a model without a price, and where genai-prices (extra ``openapi``) is not there.
     The list ships with genai-prices and is never updated over the network, so the same turn
     costs the same on every machine with the same lock file.
     """
+    if not usage.counts:
+        return None  # The provider does not count.
+    if prices and (own := prices(model)):
+        return own.cost(usage)
+    service = (provider or "anthropic").removeprefix("litellm:")
+    if ":" in service:
+        return None  # A provider of the user's: nobody lists what it takes.
     try:
         import genai_prices
     except ModuleNotFoundError:
@@ -262,7 +283,6 @@ def cost_of(usage: Usage, model: str, provider: str | None = None) -> Decimal | 
         cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
     )
     try:
-        service = (provider or "anthropic").removeprefix("litellm:")
         model = model.removeprefix(f"{service}/")
         price = genai_prices.calc_price(
             counted, model, provider_id=_PRICED_AS.get(service, service)
@@ -279,7 +299,7 @@ def describe_usage(usage: Usage, model: str) -> str:
         parts.append(f"{usage.cache_read_tokens:,} cached")
     if usage.cache_write_tokens:
         parts.append(f"{usage.cache_write_tokens:,} written to the cache")
-    cost = cost_of(usage, model) if model else None
-    if cost is not None:
-        parts.append(f"${cost:.4f}")
+    cost = usage.priced(partial(cost_of, model=model), model).cost if model else usage.cost
+    if cost and cost.json:
+        parts.append(f"${cost.json}")
     return ", ".join(parts)
