@@ -28,6 +28,7 @@ from pytest_regen.turns.sdk import (
     REPLAY_KEY,
     Clients,
     deliver,
+    heeding_warnings,
     host_of,
     is_replay,
     plain,
@@ -355,7 +356,8 @@ class AnthropicProvider:
     def _in_our_words(self, interceptor: TurnInterceptor | None, model: str) -> Iterator[None]:
         """Raise what goes wrong with a turn as an error of this package."""
         try:
-            yield
+            with heeding_warnings(model):
+                yield
         except CassetteMiss as miss:
             raise deliver(miss, interceptor) from None
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours

@@ -54,6 +54,8 @@ CONTINUE = (
 _NO_TEXT = "(no text)"
 """Stands for an empty reply that is shown to the model; the API refuses empty messages."""
 
+_REFUSED = "the API ended the reply with stop_reason 'refusal'"
+
 _USUAL_REPLY = 1_000
 """Tokens a reply is expected to take before any was seen, for the estimate of a budget."""
 
@@ -423,7 +425,7 @@ def _text_of(reply: Reply) -> str:
     if reply.is_refusal:
         raise RefusedError(
             f"the model {reply.model} declined to answer".replace("  ", " "),
-            why="the API ended the reply with stop_reason 'refusal'",
+            why=": ".join(filter(None, (_REFUSED, in_brief(reply.refusal)))),
             hint="read the prompt that was sent, or try another model",
         )
     return reply.text

@@ -1,13 +1,20 @@
 """What the providers that send through an SDK have in common: clients, objects, exceptions."""
 
+import logging
 import re
 import threading
+import warnings
 import weakref
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor
+from pytest_regen.turns.values import Cost, Reply
+from pytest_regen.turns.wire import in_brief
 
 if TYPE_CHECKING:
     import asyncio
@@ -97,6 +104,60 @@ async def _close_with_loop(client: _Client) -> AsyncGenerator[None, None]:
         yield
     finally:
         await client.close()
+
+
+_logger = logging.getLogger("pytest_regen")
+
+notes: dict[str, None] = {}
+"""What SDKs warned of the models that were asked."""
+
+_asked: ContextVar[str | None] = ContextVar("the model an SDK is asked for", default=None)
+
+
+class _WithinCalls:
+    """The pattern of a filter: it fits what is warned of in the thread or task of a call.
+
+    ``catch_warnings`` would not do: before Python 3.14 it changes the filters of all threads, and
+    two calls that overlap leave them changed for good.
+    """
+
+    def match(self, text: str) -> bool:
+        model = _asked.get()
+        if model and model in text:
+            note = f"note: {in_brief(text.splitlines()[0])}"
+            if note not in notes:
+                notes[note] = None
+                _logger.warning(note)
+        return model is not None
+
+
+_SORTS = (DeprecationWarning, FutureWarning, ImportWarning, SyntaxWarning, UserWarning)
+"""Not what the garbage collector warns of, whose objects may be anybody's."""
+_FILTER: Any = ("ignore", _WithinCalls(), _SORTS, None, 0)
+
+
+@contextmanager
+def heeding_warnings(model: str = "") -> Iterator[None]:
+    """Make a note of what an SDK warns of its model, whatever the filters: it ends no turn.
+
+    Args:
+        model: that is asked, as messages name it.
+    """
+    filters: Any = warnings.filters
+    if filters[:1] != [_FILTER]:
+        filters.insert(0, _FILTER)  # Others put theirs before it, or back: pytest for each test.
+    token = _asked.set(model)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def played(reply: Reply, interceptor: TurnInterceptor | None) -> Reply:
+    """Return a reply that was free if a recording gave it."""
+    if not is_replay(interceptor):
+        return reply
+    return replace(reply, usage=replace(reply.usage, cost=Cost()))
 
 
 def is_replay(interceptor: TurnInterceptor | None) -> bool:
