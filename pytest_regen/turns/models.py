@@ -265,8 +265,8 @@ def cost_of(
     if prices and (own := prices(model)):
         return own.cost(usage)
     service = (provider or "anthropic").removeprefix("litellm:")
-    if ":" in service:
-        return None  # A provider of the user's: nobody lists what it takes.
+    if service == provider != "openai":
+        return None  # Of what others take no list says anything.
     try:
         import genai_prices
     except ModuleNotFoundError:
