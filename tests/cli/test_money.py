@@ -9,7 +9,6 @@ import pytest
 from command_line import command
 from many_operations import FIELDS_PER_PAGE, write_many_operations
 
-from pytest_regen.emulator import Emulator
 from pytest_regen.turns.values import dollars
 
 TIERED = "claude-haiku-5-5"
@@ -47,7 +46,8 @@ def test_a_plan_adds_up_what_each_request_costs(many: Path) -> None:
     assert abs(Decimal(estimate["batch_cost_usd"]) * 2 - told) <= Decimal("0.0001")
 
 
-def test_a_run_adds_up_what_each_request_cost(many: Path, api: Emulator) -> None:
+@pytest.mark.usefixtures("api")
+def test_a_run_adds_up_what_each_request_cost(many: Path) -> None:
     """In words, of all and of each store, and to the hundredth of a cent as JSON."""
     ran = generate(many, "--jobs", "4", "--json")
 
