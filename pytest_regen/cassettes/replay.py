@@ -246,9 +246,7 @@ def _read_failure(
     if found.end != "complete" and not found.is_stream:
         # The client left before it was whole; the SDK would ask again.
         reason = f"RemoteProtocolError: {BROKEN_OFF}"
-        failed = connection_failure(reason, model=model, address=address)
-        failed.usage = Usage()
-        return failed, "retry"
+        return connection_failure(reason, model=model, address=address), "retry"
     said = _json_or_text(found.response_body)
     headers = {name: values[0] for name, values in found.response_headers.items() if values}
     failed = status_failure(found.status, said, model=model, address=address)

@@ -43,7 +43,6 @@ from pytest_regen.turns.wire import (
     connection_failure,
     cut_stream,
     in_brief,
-    is_paid,
     reply_from_body,
     request_body,
     status_failure,
@@ -395,14 +394,10 @@ class AnthropicProvider:
                 body = error.body if error.body is not None else _response_text(error)
                 return status_failure(error.status_code, body, model=model, address=address)
             case anthropic.APITimeoutError():
-                failure = timeout_failure(self.timeout, model=model, address=address)
-                failure.usage = Usage() if is_paid(root_cause(error)) else None
-                return failure
-            case anthropic.APIConnectionError():
                 reason = root_cause(error)
-                failure = connection_failure(reason, model=model, address=address)
-                failure.usage = Usage() if is_paid(reason) else None
-                return failure
+                return timeout_failure(reason, self.timeout, model=model, address=address)
+            case anthropic.APIConnectionError():
+                return connection_failure(root_cause(error), model=model, address=address)
             case _ if type(error).__module__.startswith("httpx"):
                 # The SDK wraps what happens before an answer begins, not what breaks off within.
                 return cut_stream(in_brief(f"{type(error).__name__}: {error}"))

@@ -44,7 +44,6 @@ from pytest_regen.turns.wire import (
     connection_failure,
     cut_stream,
     in_brief,
-    is_paid,
     status_failure,
     timeout_failure,
 )
@@ -214,18 +213,16 @@ class _ChatProvider:
         address, model = self._address, self.model
         status = getattr(error, "status_code", None)
         if kinds & {"APITimeoutError", "TimeoutException"}:
-            name = type(self).__name__
-            failure = timeout_failure(self.timeout, model=model, address=address, provider=name)
-            failure.usage = Usage() if is_paid(root_cause(error)) else None
-            return failure
+            reason, name = root_cause(error), type(self).__name__
+            return timeout_failure(
+                reason, self.timeout, model=model, address=address, provider=name
+            )
         # LiteLLM calls a connection that failed a fault of the server.
         is_unreached = "ServerError" in type(error).__name__ and "Connection error." in words
         if is_unreached or kinds & {"APIConnectionError", "ConnectionError", "ConnectError"}:
             reason = _in_brief(root_cause(error))
             hint = self._hint_unreached()
-            failure = connection_failure(reason, model=model, address=address, hint=hint)
-            failure.usage = Usage() if is_paid(reason) else None
-            return failure
+            return connection_failure(reason, model=model, address=address, hint=hint)
         if isinstance(status, int) and status >= 400:
             hints = self._hints()
             return status_failure(

@@ -364,14 +364,16 @@ def status_failure(
 
 
 def timeout_failure(
-    seconds: float, *, model: str, address: str, provider: str = "AnthropicProvider"
+    reason: str, seconds: float, *, model: str, address: str, provider: str = "AnthropicProvider"
 ) -> ProviderError:
     """Return the error for a reply that did not come in time; ``provider`` is the class asked."""
-    return TransportError(
+    failure = TransportError(
         f"{address} did not answer within {seconds:g} s (model {model!r})",
         why="the request timed out, and so did its retries",
         hint=f"run the command again, or give it longer: {provider}(timeout=...)",
     )
+    failure.usage = _usage_after(reason)
+    return failure
 
 
 def connection_failure(
@@ -382,11 +384,13 @@ def connection_failure(
     hint: str = "check the network and ANTHROPIC_BASE_URL, then run the command again",
 ) -> ProviderError:
     """Return the error for a connection that was never made, or dropped."""
-    return TransportError(
+    failure = TransportError(
         f"{address} could not be reached (model {model!r})",
         why=in_brief(reason) or "the connection was dropped",
         hint=hint,
     )
+    failure.usage = _usage_after(reason)
+    return failure
 
 
 def in_brief(words: str, length: int = _LONGEST_WORDS) -> str:
@@ -398,16 +402,16 @@ def in_brief(words: str, length: int = _LONGEST_WORDS) -> str:
     return line if len(line) <= length else f"{line[:length]} …"
 
 
-def is_paid(reason: str) -> bool:
-    """Whether a connection broke, or was given up, while the answer was awaited or on its way.
+def _usage_after(reason: str) -> Usage | None:
+    """Return what a request took whose connection broke, or was given up.
 
-    What the request took is then unknown, not nothing.
+    That is unknown, not nothing, while the answer was awaited or on its way.
 
     Args:
         reason: what the HTTP client says, its kind of error first.
     """
     is_underway = reason.startswith(("ReadError", "ReadTimeout", "RemoteProtocolError"))
-    return is_underway and "without sending a response" not in reason
+    return Usage() if is_underway and "without sending a response" not in reason else None
 
 
 def is_spend_limit(body: object) -> bool:
