@@ -163,9 +163,11 @@ def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
     }
 
 
-def usage_to_json(usage: Usage) -> dict[str, int | None]:
-    """Return plain JSON."""
-    return {name: getattr(usage, name) for name in TOKENS}
+def usage_to_json(usage: Usage) -> dict[str, int | str | None]:
+    """Return plain JSON; the cost stands in it where all of it is known."""
+    cost = usage.cost if usage.cost and usage.cost.json else None
+    counts = {name: getattr(usage, name) for name in TOKENS}
+    return {**counts, **({"cost_usd": f"{cost.usd:f}"} if cost else {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,11 +135,12 @@ def test_retry_after_is_obeyed() -> None:
 @pytest.mark.parametrize("limit", [200, STREAMED])
 def test_a_refusal_has_its_reason(limit: int) -> None:
     """Category and explanation, as far as the API names them."""
-    why = {"category": "bio", "explanation": "Methods of a lab."}
-    told, _ = asked(EmulatedReply("", stop_reason="refusal", **why), request=turn(max_tokens=limit))
-    bare, _ = asked(EmulatedReply("", stop_reason="refusal"), request=turn(max_tokens=limit))
+    bare = EmulatedReply("", stop_reason="refusal")
+    told = replace(bare, category="bio", explanation="Methods of a lab.")
+    request = turn(max_tokens=limit)
+    replies = [asked(refusal, request=request)[0] for refusal in (told, bare)]
 
-    assert (told.refusal, bare.refusal) == ("bio: Methods of a lab.", "")
+    assert [reply.refusal for reply in replies] == ["bio: Methods of a lab.", ""]
 
 
 def test_a_spent_credit_ends_a_run_at_once() -> None:

@@ -129,6 +129,8 @@ def test_a_session_says_what_it_cost(api: Emulator) -> None:
 
     by_turn = [spent(report.usage) for report in talk.reports]
     assert spent(talk.usage) == sum(by_turn)
+    again = GeneratorSession.from_json(talk.to_json(), Answer, provider=anthropic(api))
+    assert spent(again.usage) == spent(talk.usage)
     assert cost_of(talk.usage, TIERED) == pytest.approx(5 * spent(talk.usage))  # as one request
 
 

@@ -112,7 +112,7 @@ def test_other_sdks_may_warn_as_well(base: type, way: str) -> None:
     if base is LiteLLMProvider:
         skip_without_litellm()
 
-    class Warned(base):  # type: ignore[misc, valid-type]
+    class Warned(base):  # type: ignore[misc]
         def _warn(self) -> None:
             warnings.warn("kite-1 goes away.\nTake kite-2.", DeprecationWarning, stacklevel=1)
             warnings.warn("install something", UserWarning, stacklevel=1)
