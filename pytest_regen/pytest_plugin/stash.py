@@ -112,9 +112,9 @@ def used_sandbox() -> tuple[str, bool]:
 
 
 def notes_on_models() -> tuple[str, ...]:
-    """Return what SDKs have warned of the models that were asked in this process."""
+    """Return what SDKs have warned of the models that were asked, since the last call."""
     sdk = sys.modules.get("pytest_regen.turns.sdk")
-    return tuple(sdk.notes) if sdk else ()
+    return tuple(sdk.notes.popitem()[0] for _ in tuple(sdk.notes)) if sdk else ()
 
 
 def forget_sandbox() -> None:

@@ -6,12 +6,14 @@ import threading
 import warnings
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from pytest_regen.text import plural
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor
 from pytest_regen.turns.values import Cost, Reply
 from pytest_regen.turns.wire import in_brief
@@ -109,7 +111,7 @@ async def _close_with_loop(client: _Client) -> AsyncGenerator[None, None]:
 _logger = logging.getLogger("pytest_regen")
 
 notes: dict[str, None] = {}
-"""What SDKs warned of the models that were asked."""
+"""What SDKs warned of the models that were asked; whoever tells it takes it out."""
 
 _asked: ContextVar[str | None] = ContextVar("the model an SDK is asked for", default=None)
 
@@ -124,13 +126,25 @@ class _WithinCalls:
     def match(self, text: str) -> bool:
         model = _asked.get()
         if model and model in text:
-            note = f"note: {in_brief(text.splitlines()[0])}"
+            note = f"note: {_in_short(text.splitlines()[0], model)}"
             if note not in notes:
                 notes[note] = None
                 _logger.warning(note)
         return model is not None
 
 
+def _in_short(line: str, model: str) -> str:
+    """Return what a warning says: when the model retires, or its own words."""
+    with suppress(ValueError):
+        named = _RETIRES.search(line)
+        day = datetime.strptime(" ".join(named.groups()) if named else "", "%B %d %Y").date()
+        days = (day - date.today()).days
+        when = f"retires {day} ({plural(days, 'day')})" if days >= 0 else f"retired {day}"
+        return f"{model} is deprecated by its provider and {when}"
+    return in_brief(line)
+
+
+_RETIRES = re.compile(r"is deprecated .* on (\w+) (\d+)\w\w, (\d{4})")
 _SORTS = (DeprecationWarning, FutureWarning, ImportWarning, SyntaxWarning, UserWarning)
 """Not what the garbage collector warns of, whose objects may be anybody's."""
 _FILTER: Any = ("ignore", _WithinCalls(), _SORTS, None, 0)

@@ -21,9 +21,9 @@ def test_a_deprecated_model_heals_where_warnings_are_errors(
         result = project.run(*OLD, "-W", "error", *spread)
 
     assert result.ret == 0
-    note = "note: The model 'claude-sonnet-4-5' is deprecated and will reach end-of-life on *"
+    note = "note: claude-sonnet-4-5 is deprecated by its provider and retire[sd] 2026-11-30*"
     result.stdout.fnmatch_lines([note, "regenerated: *"])
-    assert result.stdout.str().count("end-of-life") == 1
+    assert result.stdout.str().count("by its provider") == 1
 
 
 def test_a_refusal_says_its_category(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
