@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -137,10 +137,11 @@ def _in_short(line: str, model: str) -> str:
     """Return what a warning says: when the model retires, or its own words."""
     with suppress(ValueError):
         named = _RETIRES.search(line)
-        day = datetime.strptime(" ".join(named.groups()) if named else "", "%B %d %Y").date()
-        days = (day - date.today()).days
-        when = f"retires {day} ({plural(days, 'day')})" if days >= 0 else f"retired {day}"
-        return f"{model} is deprecated by its provider and {when}"
+        words = " ".join(named.groups()) if named else ""
+        day = datetime.strptime(words, "%B %d %Y").replace(tzinfo=UTC)
+        days = (day - datetime.now(UTC)).days + 1
+        when = f"retires {day:%Y-%m-%d} ({plural(days, 'day')})"
+        return f"{model} is deprecated by its provider and {when if days >= 0 else 'has retired'}"
     return in_brief(line)
 
 

@@ -27,7 +27,7 @@ from pytest_regen.turns.sdk import heeding_warnings, notes
 
 KEY = "opaque-key-of-a-gateway"
 OLD = "claude-sonnet-4-5"
-NOTE = f"note: {OLD} is deprecated by its provider and retire[sd] 2026-11-30( [(].*[)])?"
+NOTE = f"note: {OLD} is deprecated by its provider and (retires 2026-11-30 [(].*[)]|has retired)"
 LONG = 30_000
 
 
