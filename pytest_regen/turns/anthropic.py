@@ -20,13 +20,13 @@ from pytest_regen.errors import (
     ProviderError,
     RegenError,
     TransportError,
-    UsageError,
 )
 from pytest_regen.extras import needs
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
 from pytest_regen.turns.sdk import (
     REPLAY_KEY,
     Clients,
+    checked_retries,
     deliver,
     heeding_warnings,
     host_of,
@@ -100,18 +100,12 @@ class AnthropicProvider:
         max_retries: int = 2,
         timeout: float = 600.0,
     ) -> None:
-        if max_retries < 0:
-            raise UsageError(
-                f"max_retries is {max_retries}",
-                why="it counts the times a failed request is sent again",
-                hint="pass 0 or more",
-            )
         self.model = model
         self._api_key = api_key
         self.base_url = (
             base_url or os.environ.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
         ).rstrip("/")
-        self.max_retries = max_retries
+        self.max_retries = checked_retries(max_retries)
         self.timeout = timeout
         self._clients: Clients[Anthropic, AsyncAnthropic] = Clients()
         self._limiters: dict[str, RateLimiter] = {}

@@ -30,6 +30,7 @@ from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, curre
 from pytest_regen.turns.sdk import (
     REPLAY_KEY,
     Clients,
+    checked_retries,
     deliver,
     heeding_warnings,
     host_of,
@@ -96,16 +97,10 @@ class _ChatProvider:
                 why="there is no default: which models an account or a machine has differs",
                 hint=f"name one: {type(self).__name__}({self._example!r})",
             )
-        if max_retries < 0:
-            raise UsageError(
-                f"max_retries is {max_retries}",
-                why="it counts the times a failed request is sent again",
-                hint="pass 0 or more",
-            )
         self.model = model
         self._api_key = api_key
         self.base_url = base_url or os.environ.get(self.address_variable, "")
-        self.max_retries = max_retries
+        self.max_retries = checked_retries(max_retries)
         self.timeout = timeout
 
     _example: ClassVar[str] = ""

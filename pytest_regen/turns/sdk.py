@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from pytest_regen.errors import UsageError
 from pytest_regen.text import plural
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor
 from pytest_regen.turns.values import Cost, Reply
@@ -146,7 +147,7 @@ def _in_short(line: str, model: str) -> str:
 
 
 _RETIRES = re.compile(r"is deprecated .* on (\w+) (\d+)\w\w, (\d{4})")
-_SORTS = (DeprecationWarning, FutureWarning, ImportWarning, SyntaxWarning, UserWarning)
+_SORTS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning, UserWarning)
 """Not what the garbage collector warns of, whose objects may be anybody's."""
 _FILTER: Any = ("ignore", _WithinCalls(), _SORTS, None, 0)
 
@@ -202,6 +203,17 @@ def plain(value: object) -> Any:
         return value
     known = {name: item for name, item in vars(value).items() if name in sent}
     return plain({**known, **(getattr(value, "model_extra", None) or {})})
+
+
+def checked_retries(count: int) -> int:
+    """Return how often a request is sent again, as it was passed."""
+    if count < 0:
+        raise UsageError(
+            f"max_retries is {count}",
+            why="it counts the times a failed request is sent again",
+            hint="pass 0 or more",
+        )
+    return count
 
 
 def without_user(address: str) -> str:

@@ -5,7 +5,7 @@ Standard library only: a replayed turn must not pay for pydantic or an SDK.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -48,15 +48,6 @@ class TurnRequest:
     cache: CacheTtl | None = None
     """Where set, a cache breakpoint stands on the system prompt and lives that long."""
 
-
-TOKENS: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_5m_tokens",
-    "cache_write_1h_tokens",
-)
-"""The counts of a ``Usage``, in the order of its fields."""
 
 _LEAST_SHOWN = Decimal("0.0001")
 
@@ -170,6 +161,9 @@ class Usage:
             cost += Cost(usd, Counter({model: 1} if usd is None else {}))
         return replace(self, cost=cost, requests=())
 
+
+TOKENS: Final = tuple(count.name for count in fields(Usage) if count.compare)
+"""The counts of a ``Usage``, in the order of its fields."""
 
 _N = TypeVar("_N", int, Decimal, Cost)
 
