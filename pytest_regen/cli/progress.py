@@ -47,12 +47,18 @@ class RunProgress:
     ``page`` and ``watch`` are called from any thread.
     """
 
-    def __init__(self, places: str) -> None:
-        """Know nothing yet; ``places`` is what the run works on, in the singular: ``store``."""
+    def __init__(self, places: str, words: Callable[[], str] | None) -> None:
+        """Know nothing yet.
+
+        Args:
+            places: what the run works on, in the singular: ``store``.
+            words: returns how far a run is that asks no model.
+        """
         self.state = RunState()
         self.batches: Callable[[], int] = lambda: 0
         """Returns how many batches are under way."""
         self._places = places
+        self._words = words
         self._latest = self.state
         self._before: RunState | None = None
         """What the runs before came to, where a command needs several."""
@@ -73,6 +79,8 @@ class RunProgress:
 
     def line(self, width: int | None = None) -> str:
         """Return how far the run is, in at most ``width`` columns."""
+        if self._words is not None:
+            return self._words()[:width]
         with self._lock:
             return progress_line(
                 self.state,
@@ -95,8 +103,8 @@ class RunProgress:
 class _PlainProgress(RunProgress):
     """Lines for a log: a small run page by page, a large one every ten seconds or tenth part."""
 
-    def __init__(self, places: str, *, first_pages: int) -> None:
-        super().__init__(places)
+    def __init__(self, places: str, words: Callable[[], str] | None, *, first_pages: int) -> None:
+        super().__init__(places, words)
         self._first_pages = first_pages
         """How many pages are told one by one."""
         self._pages = 0
@@ -145,7 +153,7 @@ class _PlainProgress(RunProgress):
         """Say what a run came to that was told in shares."""
         self._is_over.set()
         self._clock.join()
-        if self._told or self._pages > _FIRST_PAGES:
+        if self._words is None and (self._told or self._pages > _FIRST_PAGES):
             say(f"  {final_line(self.state, places=self._places)}")
 
 
@@ -182,6 +190,7 @@ def progress_line_of(
     title: str,
     *,
     places: str = "store",
+    words: Callable[[], str] | None = None,
     as_json: bool = False,
     is_free: bool = False,
 ) -> Iterator[RunProgress]:
@@ -190,11 +199,13 @@ def progress_line_of(
     Args:
         title: what it does: ``generating``.
         places: what it works on, in the singular.
+        words: returns how far a run is that asks no model, in place of the words for pages.
         as_json: whether a program reads the output: then lines are plain.
         is_free: whether no model is asked: then nobody waits for a single page.
     """
     if as_json or not _draws():
-        plain = _PlainProgress(places, first_pages=0 if is_free else _FIRST_PAGES)
+        first_pages = 0 if is_free else _FIRST_PAGES
+        plain = _PlainProgress(places, words, first_pages=first_pages)
         plain.start()
         try:
             yield plain
@@ -203,7 +214,7 @@ def progress_line_of(
         return
     from rich.live import Live
 
-    run = RunProgress(places)
+    run = RunProgress(places, words)
     drawing: Any = _Drawing(run, title)
     # What kinds print must neither break the line nor leave stdout, where that goes elsewhere.
     with Live(
