@@ -77,9 +77,9 @@ def main() -> None:
     rows = []
     for system, answer in SIZES:
         found = {name: run(system, answer) for name, run in WAYS.items()}
-        dearest = max(price(usage) for usage in found.values())
-        for name, usage in found.items():
-            share = price(usage) / dearest * 100
+        dearest = max(price(usages) for usages in found.values())
+        for name, usages in found.items():
+            share, usage = price(usages) / dearest * 100, sum(usages, Usage())
             rows.append(
                 (
                     f"{system:,}",
@@ -88,8 +88,8 @@ def main() -> None:
                     f"{usage.cache_read_tokens or 0:,}",
                     f"{usage.cache_write_tokens or 0:,}",
                     f"{usage.output_tokens or 0:,}",
-                    f"${input_price(usage):.4f}",
-                    f"${price(usage):.4f} ({share:.0f} %)",
+                    f"${price([replace(each, output_tokens=0) for each in usages]):.4f}",
+                    f"${price(usages):.4f} ({share:.0f} %)",
                 )
             )
     head = ("system", "way", "plain in", "read", "written", "out", "input costs", "all costs")
@@ -131,22 +131,22 @@ def corrected(count: int) -> tuple[str, ...]:
     return (f"{count:,}", *took)
 
 
-def single_shots(system: int, answer: int) -> Usage:
-    """Return what five calls cost that each start afresh and answer in full."""
+def single_shots(system: int, answer: int) -> list[Usage]:
+    """Return what five calls take that each start afresh and answer in full."""
     with emulated([answer] * TURNS) as provider:
-        usage = Usage()
+        usages = []
         for number in range(TURNS):
             told = "\n".join(prose(FEEDBACK, f"feedback {turn}") for turn in range(number))
             message = Message("user", f"Generate scenarios.\n{told}")
             request = TurnRequest(prose(system, "article"), (message,), MODEL, 32_000)
-            usage += provider.send(request).usage
-        return usage
+            usages.append(provider.send(request).usage)
+        return usages
 
 
-def conversation(*, history: bool, system_only: bool = False) -> Callable[[int, int], Usage]:
+def conversation(*, history: bool, system_only: bool = False) -> Callable[[int, int], list[Usage]]:
     """Return a way of holding one conversation of five turns."""
 
-    def run(system: int, answer: int) -> Usage:
+    def run(system: int, answer: int) -> list[Usage]:
         sizes = [answer, *[answer // 5] * (TURNS - 1)]
         with emulated(sizes) as provider:
             altered = Altered(provider, history=history, system=history or system_only)
@@ -155,12 +155,12 @@ def conversation(*, history: bool, system_only: bool = False) -> Callable[[int, 
             )
             for number in range(TURNS):
                 session.ask(prose(FEEDBACK, f"feedback {number}"))
-            return session.usage
+            return [call.usage for call in session.transcript if call.usage]
 
     return run
 
 
-WAYS: dict[str, Callable[[int, int], Usage]] = {
+WAYS: dict[str, Callable[[int, int], list[Usage]]] = {
     "single shots, no cache": single_shots,
     "session, no cache": conversation(history=False),
     "session, system prompt cached": conversation(history=False, system_only=True),
@@ -184,14 +184,9 @@ def prose(tokens: int, seed: str) -> str:
     return (f"{seed} of the constitution; " * (characters // 20 + 1))[:characters]
 
 
-def price(usage: Usage) -> Decimal:
-    """Return what ``usage`` costs."""
-    return cost_of(usage, MODEL) or Decimal(0)
-
-
-def input_price(usage: Usage) -> Decimal:
-    """Return what the input of ``usage`` costs."""
-    return price(replace(usage, output_tokens=0))
+def price(usages: list[Usage]) -> Decimal:
+    """Return what requests cost, each priced by itself."""
+    return sum((cost_of(usage, MODEL) or Decimal(0) for usage in usages), Decimal(0))
 
 
 if __name__ == "__main__":

@@ -385,7 +385,11 @@ _OF_CASSETTES = (
 _OF_REPORTS = (
     "The keys of `--regen-report FILE.json` are listed with [the report](../pytest.md#the-report)."
 )
-_NOT_WRITTEN = {"Issue": ("excerpt", "finding"), "PastText": ("entry",)}
+_NOT_WRITTEN = {
+    "Issue": ("excerpt", "finding"),
+    "PastText": ("entry",),
+    "Usage": ("cost", "requests"),
+}
 """Fields that are not written, or whose keys stand one level higher."""
 
 

@@ -14,7 +14,7 @@ from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, as_as
 from pytest_regen.errors import CassetteMissError, ProviderError, TransportError
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
-from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Cost, Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
     StreamedMessage,
@@ -191,7 +191,7 @@ def replay_turn(
         address: host named in messages.
         missed: makes the error for a request without a recording.
     """
-    spent = Usage()
+    spent = Usage(cost=Cost())  # What is played costs nothing.
     attempt = 0
     refused: ProviderError | None = None
     while True:
@@ -202,7 +202,8 @@ def replay_turn(
         found = stored.interaction
         is_answer = found.status < _FIRST_ERROR
         if is_answer and found.end == "complete" and not found.is_stream:
-            return reply_from_body(_json_or_text(found.response_body))
+            reply = reply_from_body(_json_or_text(found.response_body))
+            return replace(reply, usage=spent + reply.usage)
         if is_answer and found.is_stream:
             try:
                 reply = _read_stream(found, model, address)
@@ -215,7 +216,8 @@ def replay_turn(
                 continue
             return replace(reply, usage=spent + reply.usage)
         failed, follows = _read_failure(found, model, address)
-        failed.usage = spent if spent.total_tokens else failed.usage
+        if failed.usage is not None or spent.total_tokens:
+            failed.usage = spent
         if follows == "again":
             refused, attempt = failed, 0
         elif follows == "retry" and attempt < max_retries:
@@ -242,9 +244,7 @@ def _read_failure(
     if found.end != "complete" and not found.is_stream:
         # The client left before it was whole; the SDK would ask again.
         reason = f"RemoteProtocolError: {BROKEN_OFF}"
-        failed = connection_failure(reason, model=model, address=address)
-        failed.usage = Usage()
-        return failed, "retry"
+        return connection_failure(reason, model=model, address=address), "retry"
     said = _json_or_text(found.response_body)
     headers = {name: values[0] for name, values in found.response_headers.items() if values}
     failed = status_failure(found.status, said, model=model, address=address)

@@ -48,6 +48,7 @@ from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.text import plural
+from pytest_regen.turns.values import Usage
 from pytest_regen.units.naming import command
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def generate(
             show=None if as_json else lambda result: show_plan(result, turns),
             describe=(lambda result: plan_json(result, turns)) if as_json else None,
         )
-        cost = None
+        spent = Usage()
     else:
         last: list[GenerateResult] = []
         with turns.run("generating", as_json=as_json) as (progress, settings):
@@ -269,24 +270,24 @@ def generate(
                 # The only one is told of below, after the progress.
                 show=None
                 if as_json
-                else (lambda result: show_result(result, namespace, turns, cost=None))
+                else (lambda result: show_result(result, namespace, turns))
                 if many
                 else last.append,
                 describe=result_json if as_json else None,
             )
-        cost = progress.cost
+        spent = progress.state.usage
         for result in last:
-            show_result(result, namespace, turns, cost=cost)
+            show_result(result, namespace, turns)
     globs = () if dry_run else project.lacking(results.stored)
     edit = project.edit_table({"stores": globs}) if globs else None
     if edit and register:
         edit.write()
     if as_json:
-        of_all = results.estimate(turns).to_json(turns.price_of)
+        of_all = results.estimate(turns).to_json()
         report = {"stores": results.reports, **results.others} if many else results.report
-        emit_json({**report, **({"estimate": of_all} if dry_run else money_json(cost))})
+        emit_json({**report, **({"estimate": of_all} if dry_run else money_json(spent))})
     if many:
-        show_sum(results, turns, dry_run=dry_run, cost=cost)
+        show_sum(results, turns, dry_run=dry_run)
     if not as_json:
         _say_following(results, edit, again, is_plan=dry_run, is_registered=register)
     raise typer.Exit(results.exit_code)
@@ -369,7 +370,7 @@ def _check(
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
-        sums = {"estimate": results.estimate(turns).to_json(turns.price_of)}
+        sums = {"estimate": results.estimate(turns).to_json()}
         emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
         raise typer.Exit(code)
     if many:

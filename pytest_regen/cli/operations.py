@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -234,9 +233,7 @@ class StoreWork:
             failed.append((defect.where, error))
 
 
-def show_sum(
-    results: StoreResults, turns: TurnOptions, *, dry_run: bool, cost: Decimal | None
-) -> None:
+def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
     shared = sum(done.shared for done in results.done)
     if shared or dry_run:
@@ -250,7 +247,7 @@ def show_sum(
         turns.show_cost(estimate)
     if calls := sum(done.calls for done in results.done):
         usage = sum((done.usage for done in results.done), Usage())
-        fact("spent", turns.spent(calls, usage, cost))
+        fact("spent", turns.spent(calls, usage))
     for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
         names = [each.operation for each in whose]
         fact("skipped", f"{plural(len(names), 'operation')} {kind}: {shorten(names)}")

@@ -20,8 +20,6 @@ import typer
 from pytest_regen.text import plural, visible
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from rich.console import Console
 
     from pytest_regen.errors import RegenError
@@ -377,8 +375,8 @@ def show_failures(failures: "Sequence[RegenError]") -> None:
         fail(what, why=why, hint=hint)
 
 
-def usage_line(calls: int, usage: "Usage", cost: "Decimal | None" = None) -> str:
-    """Return what was spent, in words; ``cost`` is in US dollars, where that is known."""
+def usage_line(calls: int, usage: "Usage") -> str:
+    """Return what was spent, in words."""
     parts = [plural(calls, "call")]
     for number, word in (
         (usage.input_tokens, "in"),
@@ -388,16 +386,14 @@ def usage_line(calls: int, usage: "Usage", cost: "Decimal | None" = None) -> str
     ):
         if number:
             parts.append(f"{number:,} tokens {word}")
-    if cost is not None:
-        from pytest_regen.regeneration.costs import dollars
-
-        parts.append(f"about {dollars(cost)}")
+    if cost := str(usage.cost or ""):
+        parts.append(cost)
     return ", ".join(parts)
 
 
-def money_json(cost: "Decimal | None") -> dict[str, Any]:
-    """Return what a run cost as JSON: US dollars as text; ``None`` where no price is known."""
-    return {"cost_usd": None if cost is None else f"{cost:.4f}"}
+def money_json(usage: "Usage") -> dict[str, Any]:
+    """Return what a run cost as JSON: US dollars as text; ``None`` where a price is not known."""
+    return {"cost_usd": usage.cost and usage.cost.json}
 
 
 def show_prompt_faults(faults: "Iterable[PromptFault]") -> None:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli.output import console, say
@@ -19,7 +18,6 @@ from pytest_regen.regeneration.values import RunState
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from pytest_regen.regeneration.costs import PriceOf
     from pytest_regen.regeneration.values import Progress
 
 _FIRST_PAGES: Final = 20
@@ -49,20 +47,16 @@ class RunProgress:
     ``page`` and ``watch`` are called from any thread.
     """
 
-    def __init__(
-        self, places: str, price_of: "PriceOf | None", words: Callable[[], str] | None
-    ) -> None:
+    def __init__(self, places: str, words: Callable[[], str] | None) -> None:
         """Know nothing yet.
 
         Args:
             places: what the run works on, in the singular: ``store``.
-            price_of: what usage costs; ``None`` where nothing is paid.
             words: returns how far a run is that asks no model.
         """
         self.state = RunState()
         self.batches: Callable[[], int] = lambda: 0
         """Returns how many batches are under way."""
-        self.price_of = price_of
         self._places = places
         self._words = words
         self._latest = self.state
@@ -83,16 +77,6 @@ class RunProgress:
             self.state = self._before + state if self._before else state
             self._pace.add(state)
 
-    @property
-    def cost(self) -> Decimal | None:
-        """US dollars so far; ``None`` where a price is not known, or nothing was asked."""
-        from pytest_regen.regeneration.costs import spent_on
-
-        state = self.state
-        if self.price_of is None or not state.calls:
-            return None
-        return spent_on(state.usage_by_model.items(), self.price_of)
-
     def line(self, width: int | None = None) -> str:
         """Return how far the run is, in at most ``width`` columns."""
         if self._words is not None:
@@ -103,7 +87,6 @@ class RunProgress:
                 self._pace,
                 width=width,
                 places=self._places,
-                cost=self.cost,
                 batches=self.batches(),
             )
 
@@ -120,15 +103,8 @@ class RunProgress:
 class _PlainProgress(RunProgress):
     """Lines for a log: a small run page by page, a large one every ten seconds or tenth part."""
 
-    def __init__(
-        self,
-        places: str,
-        price_of: "PriceOf | None",
-        words: Callable[[], str] | None,
-        *,
-        first_pages: int,
-    ) -> None:
-        super().__init__(places, price_of, words)
+    def __init__(self, places: str, words: Callable[[], str] | None, *, first_pages: int) -> None:
+        super().__init__(places, words)
         self._first_pages = first_pages
         """How many pages are told one by one."""
         self._pages = 0
@@ -178,7 +154,7 @@ class _PlainProgress(RunProgress):
         self._is_over.set()
         self._clock.join()
         if self._words is None and (self._told or self._pages > _FIRST_PAGES):
-            say(f"  {final_line(self.state, places=self._places, cost=self.cost)}")
+            say(f"  {final_line(self.state, places=self._places)}")
 
 
 class _Drawing:
@@ -214,7 +190,6 @@ def progress_line_of(
     title: str,
     *,
     places: str = "store",
-    price_of: "PriceOf | None" = None,
     words: Callable[[], str] | None = None,
     as_json: bool = False,
     is_free: bool = False,
@@ -224,14 +199,13 @@ def progress_line_of(
     Args:
         title: what it does: ``generating``.
         places: what it works on, in the singular.
-        price_of: what usage costs; ``None`` where nothing is paid.
         words: returns how far a run is that asks no model, in place of the words for pages.
         as_json: whether a program reads the output: then lines are plain.
         is_free: whether no model is asked: then nobody waits for a single page.
     """
     if as_json or not _draws():
         first_pages = 0 if is_free else _FIRST_PAGES
-        plain = _PlainProgress(places, price_of, words, first_pages=first_pages)
+        plain = _PlainProgress(places, words, first_pages=first_pages)
         plain.start()
         try:
             yield plain
@@ -240,7 +214,7 @@ def progress_line_of(
         return
     from rich.live import Live
 
-    run = RunProgress(places, price_of, words)
+    run = RunProgress(places, words)
     drawing: Any = _Drawing(run, title)
     # What kinds print must neither break the line nor leave stdout, where that goes elsewhere.
     with Live(

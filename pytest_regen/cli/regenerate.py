@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,6 +71,7 @@ from pytest_regen.regeneration.store_place import StoreView, keeps_template, mod
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
+from pytest_regen.turns.values import Usage
 from pytest_regen.validation import stale_types
 from pytest_regen.validation.issues import Ignore
 from pytest_regen.validation.stores import from_errors_command
@@ -183,12 +183,12 @@ def regenerate(
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked, turns)
     steps = replace(again, ignore_stale=True).steps
-    with turns.run("regenerating", as_json=as_json) as (progress, settings):
+    with turns.run("regenerating", as_json=as_json) as (_, settings):
         result = drive_flow(steps(path, settings, pages), settings)
     if as_json:
-        emit_json({**_report(result), **money_json(progress.cost)})
+        emit_json(_report(result))
     else:
-        _show(result, turns, progress.cost)
+        _show(result, turns)
     raise typer.Exit(_exit_code(result))
 
 
@@ -244,7 +244,7 @@ class _Several:
             self._confirm(stores, files)
         budget = Budget(self.turns.budget)
         outcomes: list[Outcome] = []
-        costs: list[Decimal | None] = []
+        usage = Usage()
         groups = ("store", [self._task(path) for path in stores]), ("file", self._file_tasks(files))
         for noun, tasks in groups:
             if not tasks or any(outcome.not_started for outcome in outcomes):
@@ -255,10 +255,9 @@ class _Several:
             ):
                 outcome = run_tasks(tasks, replace(settings, budget=budget), noun)
             outcomes.append(outcome)
-            if outcome.calls:
-                costs.append(progress.cost)
+            usage += progress.state.usage
             if not self.as_json:
-                outcome.show(partial(self.turns.spent, cost=progress.cost))
+                outcome.show(progress.state)
         if self.as_json:
             found = {outcome.noun: outcome for outcome in outcomes}
             emit_json(
@@ -266,7 +265,7 @@ class _Several:
                     "stores": found["store"].in_order if "store" in found else [],
                     **({"files": found["file"].in_order} if "file" in found else {}),
                     "failures": [each for outcome in outcomes for each in outcome.failures],
-                    **money_json(_sum_of(costs)),
+                    **money_json(usage),
                 }
             )
         return max(outcome.exit_code for outcome in outcomes)
@@ -345,7 +344,7 @@ class _Several:
 
     def _task(self, path: Path) -> Task:
         def finish(result: PartialRegenResult, emit: Callable[[Any], None]) -> int:
-            emit(_report(result)) if self.as_json else _show(result, self.turns, None)
+            emit(_report(result)) if self.as_json else _show(result, self.turns)
             return _exit_code(result)
 
         return Task(path.as_posix(), partial(self.steps, path), finish)
@@ -373,7 +372,7 @@ class _Several:
         """Say what would be asked; return the exit code. An unreadable store leaves the others."""
         stores: list[Any] = []
         failed = Outcome("store", len(paths))
-        total = Estimate()
+        total = Estimate(self.turns.price_of)
         for path in paths:
             try:
                 store = RegenStore.open(path)
@@ -405,11 +404,11 @@ class _Several:
                     "stores": stores,
                     **({"files": plans} if files else {}),
                     **({"failures": failed.failures} if failed.failed else {}),
-                    "estimate": total.to_json(self.turns.price_of),
+                    "estimate": total.to_json(),
                 }
             )
         elif total.pages:
-            say(total.sum_words(self.turns.price_of, is_batch=self.turns.is_batch))
+            say(total.sum_words(is_batch=self.turns.is_batch))
         return max((error.exit_code for _, error in failed.failed), default=0)
 
     def _confirm(self, paths: list[Path], files: "Sequence[UnitFile]") -> None:
@@ -430,12 +429,6 @@ class _Several:
             )
         if not confirm(f"Regenerate {what}?"):
             raise typer.Exit(0)
-
-
-def _sum_of(costs: Sequence[Decimal | None]) -> Decimal | None:
-    """Return what several runs cost; ``None`` where nothing was asked, or a price is not known."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None
 
 
 def _asked(
@@ -568,7 +561,7 @@ def _show_plan(
                     }
                     for entry in asked
                 ],
-                "estimate": estimate.to_json(turns.price_of),
+                "estimate": estimate.to_json(),
             }
         )
         return
@@ -597,6 +590,7 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
         "model_used": result.model_used,
         "calls": result.calls,
         "tokens": result.usage.total_tokens,
+        **money_json(result.usage),
         "errors": [issue.to_json() for issue in result.validation.errors],
         "warnings": [issue.to_json() for issue in result.validation.warnings],
         "failures": [describe_failure(failure) for failure in result.failures],
@@ -605,7 +599,7 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
     }
 
 
-def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) -> None:
+def _show(result: PartialRegenResult, turns: TurnOptions) -> None:
     show_diff(result.diff)
     for name, page in result.regenerated:
         fact("regenerated", f"{name} page {page}", "green")
@@ -620,7 +614,7 @@ def _show(result: PartialRegenResult, turns: TurnOptions, cost: Decimal | None) 
     )
     show_issues({"": result.validation}, str(result.source_path))
     if result.calls or result.stop_reasons or result.skipped or result.failures:
-        spent = turns.spent(result.calls, result.usage, cost, by_template=result.by_template)
+        spent = turns.spent(result.calls, result.usage, by_template=result.by_template)
         say(f"{result.source_path}: {spent}")
     else:
         say(f"{result.source_path}: no errors, nothing to ask", "green")

@@ -5,12 +5,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pytest_regen.cli.output import InOrder, describe_failure, fact, fail, hold_back, say
+from pytest_regen.cli.output import (
+    InOrder,
+    describe_failure,
+    fact,
+    fail,
+    hold_back,
+    say,
+    usage_line,
+)
 from pytest_regen.errors import MissingExtraError, MissingKeyError, RegenError, UsageError
 from pytest_regen.regeneration.queue import Flow, drive_flows
-from pytest_regen.regeneration.values import TurnSettings
+from pytest_regen.regeneration.values import RunState, TurnSettings
 from pytest_regen.text import plural
-from pytest_regen.turns.values import Usage
 
 Emit = Callable[[Any], None]
 """Takes what a command says of one place as JSON."""
@@ -40,8 +47,6 @@ class Outcome:
     failed: list[tuple[str, RegenError]] = field(default_factory=list)
     """Places that could not be worked on, and why."""
     changed: int = 0
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
 
     @property
     def exit_code(self) -> int:
@@ -69,14 +74,10 @@ class Outcome:
         fail(error.what, why=error.why, hint=error.hint)
         self.failed.append((name, error))
 
-    def show(self, spent: Callable[[int, Usage], str]) -> None:
-        """Tell the sum.
-
-        Args:
-            spent: returns calls and tokens in words.
-        """
-        if self.calls:
-            fact("spent", spent(self.calls, self.usage))
+    def show(self, state: RunState) -> None:
+        """Tell the sum; ``state`` is that in which the run ended."""
+        if state.calls:
+            fact("spent", usage_line(state.calls, state.usage))
         failing = sum(code > 0 for code in self.codes)
         others = {
             "changed": self.changed,
@@ -122,7 +123,5 @@ def run_tasks(tasks: Sequence[Task], settings: TurnSettings, noun: str) -> Outco
                     emit = partial(outcome.reports.__setitem__, number)
                     outcome.codes.append(tasks[number - 1].finish(result, emit))
                     outcome.changed += bool(result.regenerated)
-                    outcome.calls += result.calls
-                    outcome.usage += result.usage
             told.tell(number, lines)
     return outcome

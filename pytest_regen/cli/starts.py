@@ -127,7 +127,7 @@ class Description:
             {"language": self.language, "force": False, "allow_defects": False},
         )
         last: list[GenerateResult] = []
-        with turns.run("generating") as (progress, settings):
+        with turns.run("generating") as (_, settings):
             results = work.generate(
                 {"settings": settings, "attempts": turns.replies(), "discard_edits": False},
                 goes_on=False,
@@ -135,7 +135,7 @@ class Description:
                 describe=result_json,
             )
         for result in last:
-            show_result(result, None, turns, cost=progress.cost)
+            show_result(result, None, turns)
         return results.exit_code
 
     @cached_property

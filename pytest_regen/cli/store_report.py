@@ -1,6 +1,5 @@
 """What ``generate`` says of one store, in words and as JSON: a plan, a check, or a result."""
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
         ],
         **_others_json(result),
         "defects": [defect.to_json() for defect in result.defects],
-        "estimate": turns.estimate_all(result.sizes).to_json(turns.price_of),
+        "estimate": turns.estimate_all(result.sizes).to_json(),
     }
 
 
@@ -125,9 +124,7 @@ def _pages(result: GenerateResult) -> str:
     return ", ".join(parts)
 
 
-def show_result(
-    result: GenerateResult, namespace: str | None, turns: TurnOptions, *, cost: Decimal | None
-) -> None:
+def show_result(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> None:
     """Tell what came of a store."""
     for name in ("added", "changed", "removed", "kept"):
         types = getattr(result, name)
@@ -144,8 +141,8 @@ def show_result(
     show_issues(result.validation, str(source))
     show_prompt_faults(result.prompt_faults)
     show_stopped(one for one in result.results if one.rejected)
-    by_template = bool(result.written)
-    say(f"{source}: {turns.spent(result.calls, result.usage, cost, by_template=by_template)}")
+    spent = turns.spent(result.calls, result.usage, by_template=bool(result.written))
+    say(f"{source}: {spent}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
         say(stored if result.is_stored else f"nothing was written to {result.path}")
@@ -210,5 +207,5 @@ def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
             }
         ),
         "note": result.note,
-        "estimate": turns.estimate_all(result.sizes).to_json(turns.price_of),
+        "estimate": turns.estimate_all(result.sizes).to_json(),
     }

@@ -21,7 +21,7 @@ from pytest_regen.modes import (
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
-from pytest_regen.regeneration.costs import BATCH_SHARE, AskSize, Estimate
+from pytest_regen.regeneration.costs import AskSize, Estimate
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
@@ -112,41 +112,27 @@ class TurnOptions:
             sizes: of the requests.
             of: the sum that they are a part of.
         """
-        return Estimate(() if self.by_template else map(self.size, sizes), of=of)
+        asked = () if self.by_template else map(self.size, sizes)
+        return Estimate(self.price_of, asked, of=of)
 
     def show_cost(self, estimate: Estimate) -> None:
         """Tell about what requests take, where there are any."""
         if estimate.pages:
-            fact("cost", estimate.words(self.price_of, is_batch=self.is_batch))
+            fact("cost", estimate.words(is_batch=self.is_batch))
 
     def price_of(self, usage: Usage, model: str) -> Decimal | None:
-        """Return what usage of a model costs in US dollars; ``None`` where no price is known.
+        """Return what one request costs in US dollars, not in a batch; ``None`` if unknown."""
+        named, who = split_provider(self._who), self._who
+        reference = reference_of(*named) if named else None if who == TEMPLATE else who
+        return cost_of(usage, model, reference, self.project.settings.price.get)
 
-        That is without a batch. The project's table comes first. The list prices are those of the
-        APIs: of what a provider of the user's takes they say nothing.
-        """
-        settings = self.project.settings
-        if price := settings.price.get(model):
-            return price.cost(usage)
-        named = split_provider(self._who)
-        if named is None and self._who not in {None, TEMPLATE}:
-            return None
-        return cost_of(usage, model, reference_of(*named) if named else None)
-
-    def _price_here(self, usage: Usage, model: str) -> Decimal | None:
-        """Return what usage costs with this engine."""
-        price = self.price_of(usage, model)
-        return price * BATCH_SHARE if price is not None and self.is_batch else price
-
-    def spent(
-        self, calls: int, usage: Usage, cost: Decimal | None = None, *, by_template: bool = False
-    ) -> str:
-        """Return what asking for types took, in words; ``cost`` where that is to be told."""
+    def spent(self, calls: int, usage: Usage, *, by_template: bool = False) -> str:
+        """Return what asking for types took, in words."""
         if self.by_template:
             return "written by the template, no call"
         if by_template and not calls:
             return "written by the template, as before; --model or --provider asks a model"
-        return usage_line(calls, usage, cost)
+        return usage_line(calls, usage)
 
     @contextmanager
     def run(
@@ -163,7 +149,6 @@ class TurnOptions:
             progress_line_of(
                 title,
                 places="store" if of_types else "file",
-                price_of=None if self._replays else self._price_here,
                 as_json=as_json,
                 is_free=of_types and self.by_template,
             ) as progress,
@@ -210,6 +195,7 @@ class TurnOptions:
                 journal=journal,
                 pending=Pending(self.project.root, self.pending) if self.pending else None,
                 keeps_template=self.keeps_template,
+                prices=None if self._replays else self.project.settings.price.get,
             )
 
     def _journal(self, answers: Provider) -> "AbstractContextManager[ReplyJournal | None]":

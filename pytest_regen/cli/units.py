@@ -8,7 +8,6 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -250,9 +249,9 @@ def generate_file(
         tell_outdated_units(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
         return _plan(file, names, turns, force=force, check=check, as_json=as_json)
-    with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
+    with turns.run("generating", of_types=False, as_json=as_json) as (_, settings):
         done = drive_flow(_generate(file, names, turns, settings, force=force), settings)
-    return _finish(done, names, progress.cost, as_json=as_json, emit=_emit_with(progress.cost))
+    return _finish(done, names, as_json=as_json)
 
 
 def refuse_unknown_units(file: UnitFile, names: Sequence[str] | None) -> None:
@@ -304,7 +303,7 @@ def _generate_task(file: UnitFile, turns: TurnOptions, *, force: bool, as_json: 
         return _generate(file, None, turns, settings, force=force)
 
     def finish(done: UnitsResult, emit: Callable[[Any], None]) -> int:
-        return _finish(done, None, None, as_json=as_json, emit=emit)
+        return _finish(done, None, as_json=as_json, emit=emit)
 
     return Task(file.here, steps, finish)
 
@@ -323,7 +322,7 @@ def generate_files(
         tell_outdated_units(Project.here(), lambda: _outdated(files, None))
     if check or dry_run:
         reports: list[Any] = []
-        total = Estimate()
+        total = Estimate(turns.price_of)
         codes = [
             _plan(
                 file,
@@ -338,18 +337,18 @@ def generate_files(
             for file in files
         ]
         if as_json:
-            emit_json({"files": reports, "estimate": total.to_json(turns.price_of)})
+            emit_json({"files": reports, "estimate": total.to_json()})
         elif total.pages:
-            say(total.sum_words(turns.price_of, is_batch=turns.is_batch))
+            say(total.sum_words(is_batch=turns.is_batch))
         return max(codes)
     tasks = [_generate_task(file, turns, force=force, as_json=as_json) for file in files]
     with turns.run("generating", of_types=False, as_json=as_json) as (progress, settings):
         outcome = run_tasks(tasks, settings, "file")
     if as_json:
-        sums = {"failures": outcome.failures, **money_json(progress.cost)}
+        sums = {"failures": outcome.failures, **money_json(progress.state.usage)}
         emit_json({"files": outcome.in_order, **sums})
     else:
-        outcome.show(lambda calls, usage: usage_line(calls, usage, progress.cost))
+        outcome.show(progress.state)
     return outcome.exit_code
 
 
@@ -409,7 +408,7 @@ def regenerate_task(
         )
 
     def finish(done: UnitsResult, emit: Callable[[Any], None]) -> int:
-        return _finish(done, chosen, None, as_json=as_json, emit=emit)
+        return _finish(done, chosen, as_json=as_json, emit=emit)
 
     return Task(file.here, steps, finish)
 
@@ -462,7 +461,7 @@ def _plan(
     unreadable = units.file_issues or ((units.fault,) if units.fault else ())
     sizes = {name: turns.size(size) for name, size in file.sizes(units, asked, None)}
     tokens = {name: tokens_for(size.input_tokens, size.model) for name, size in sizes.items()}
-    estimate = Estimate(sizes.values(), of=total)
+    estimate = Estimate(turns.price_of, sizes.values(), of=total)
     if as_json:
         listed = [
             {"name": name, "estimated_input_tokens": count, "prompt": units.prompt(name)}
@@ -477,7 +476,7 @@ def _plan(
                 "system": units.system if asked else file.kind.system,
                 "asked": listed,
                 "errors": errors,
-                "estimate": estimate.to_json(turns.price_of),
+                "estimate": estimate.to_json(),
             }
         )
     elif unreadable:
@@ -521,7 +520,7 @@ def regenerate_file(
         return _plan(file, chosen, turns, force=True, check=False, as_json=as_json)
     if names is None and not from_errors and not yes and not _confirm_all(units, chosen):
         return 0
-    with turns.run("regenerating", of_types=False, as_json=as_json) as (progress, settings):
+    with turns.run("regenerating", of_types=False, as_json=as_json) as (_, settings):
         steps = _regenerate(
             file,
             chosen,
@@ -533,8 +532,7 @@ def regenerate_file(
             discard_edits=discard_edits,
         )
         done = drive_flow(steps, settings)
-    emit = _emit_with(progress.cost)
-    return _finish(done, names or chosen, progress.cost, as_json=as_json, emit=emit)
+    return _finish(done, names or chosen, as_json=as_json)
 
 
 def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
@@ -548,15 +546,9 @@ def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
     )
 
 
-def _emit_with(cost: Decimal | None) -> Callable[[dict[str, Any]], None]:
-    """Return what emits the report of the only file, with what it cost."""
-    return lambda report: emit_json({**report, **money_json(cost)})
-
-
 def _finish(
     done: UnitsResult,
     names: Sequence[str] | None,
-    cost: Decimal | None,
     *,
     as_json: bool,
     emit: Callable[[Any], None] = emit_json,
@@ -579,7 +571,7 @@ def _finish(
     _show_results(done)
     show_unit_issues(units, left)
     if done.calls or done.results:
-        say(f"{units.here}: {usage_line(done.calls, done.usage, cost)}")
+        say(f"{units.here}: {usage_line(done.calls, done.usage)}")
     elif not units.file_issues:
         say(f"{units.here}: nothing to ask", "green")
     show_failures(done.failures)
@@ -605,6 +597,7 @@ def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) ->
         "skipped": dict(done.skipped),
         "calls": done.calls,
         "tokens": done.usage.total_tokens,
+        **money_json(done.usage),
         "errors": [issue.to_json() for issue in result.errors],
         "warnings": [issue.to_json() for issue in result.warnings],
         "failures": [describe_failure(failure) for failure in done.failures],

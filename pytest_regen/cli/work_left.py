@@ -58,7 +58,7 @@ class WorkLeft:
 
     def __init__(self, turns: TurnOptions) -> None:
         self._turns = turns
-        self._estimate = Estimate()
+        self._estimate = Estimate(turns.price_of)
         self._counts: Counter[str] = Counter()
         self._written = 0
         """Pages that the template writes, for nothing."""
@@ -210,7 +210,7 @@ class WorkLeft:
         if estimate.pages:
             tokens = estimate.input_tokens + estimate.output_tokens
             parts += [f"{estimate.pages:,} to ask", f"about {_round(tokens):,} tokens"]
-            parts += filter(None, [estimate.money(self._turns.price_of)])
+            parts += filter(None, [estimate.money()])
         if self._written:
             parts.append(f"{self._written:,} for the template to write")
         return f": {', '.join(parts)}" if parts else ""
@@ -221,7 +221,7 @@ class WorkLeft:
         return {
             **{sort: self._counts[sort] for sort in sorts},
             "by_template": self._written,
-            "estimate": self._estimate.to_json(self._turns.price_of),
+            "estimate": self._estimate.to_json(),
         }
 
     def next_command(self, documents: "DocumentStores") -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,11 @@ from pytest_regen.pytest_plugin.summary import note_command
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.settings import Price
-from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, cost_of, load_provider
+from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, load_provider
 from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
-from pytest_regen.turns.providers import TemplateProvider, near_reference, no_template, reference_of
-from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
+from pytest_regen.turns.models import Prices
+from pytest_regen.turns.providers import TemplateProvider, near_reference, no_template
+from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 
 @contextmanager
@@ -41,6 +42,7 @@ def record_turns(
     record_command: str,
     scrub: Scrub | None = None,
     is_apart: bool = False,
+    prices: Prices | None = None,
 ) -> Iterator[tuple[TurnExchange, CassetteRun]]:
     """Yield a provider whose turns, and nothing but its turns, go through a cassette of its own.
 
@@ -58,6 +60,7 @@ def record_turns(
         record_command: the command that the message of a miss names.
         scrub: takes each text and returns it without what must not be stored.
         is_apart: whether other turns, with other cassettes, may be under way at the same time.
+        prices: those of the project.
     """
     is_spoilt = False
 
@@ -76,7 +79,7 @@ def record_turns(
     )
     finished = False
     try:
-        yield TurnExchange(provider, cassette=run, log=note), run
+        yield TurnExchange(provider, cassette=run, log=note, prices=prices), run
         finished = True
     finally:
         run.finish(keep=finished and not is_spoilt)
@@ -235,6 +238,7 @@ def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) ->
         before_turn=before,
         after_turn=after,
         journal=None if asks_cassettes(provider) else journal_of(config),
+        prices=partial(price_in, config),
     )
 
 
@@ -286,8 +290,15 @@ def _cassette_provider(
     mode = choices_of(item.config).record_mode(cassette_mark(item).record)
     command = recording_command(item.config, unit, path)
     scrub = scrubber_of(item.config)
+    prices = partial(price_in, item.config)
     with record_turns(
-        provider, path, mode, record_command=command, scrub=scrub, is_apart=is_apart
+        provider,
+        path,
+        mode,
+        record_command=command,
+        scrub=scrub,
+        is_apart=is_apart,
+        prices=prices,
     ) as (recorder, run):
         yield recorder, run
     if run.changed:
@@ -316,8 +327,8 @@ def may_get_answer(item: pytest.Item, cassette: Path) -> bool:
     return True
 
 
-def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:
-    """Return what ``usage`` costs in US dollars, or ``None`` where no price is known.
+def price_in(config: pytest.Config, model: str) -> Price | None:
+    """Return the price of a model that the project names, in its table or by a hook.
 
     Raises:
         pytest.UsageError: the hook ``pytest_regen_prices`` answers with something else.
@@ -325,14 +336,10 @@ def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:
     price = choices_of(config).settings.price.get(model)
     if price is None:
         price = config.hook.pytest_regen_prices(config=config, model=model)
-    if price is None:
-        choices = choices_of(config)
-        named = split_provider(choices.provider_option or choices.provider_default)
-        return cost_of(usage, model, reference_of(*named) if named else None)
-    if not isinstance(price, Price):
+    if not isinstance(price, Price | None):
         raise usage_error(
             f"pytest_regen_prices answers {price!r} for {model!r}",
             why="a price is what input and output cost, in US dollars per million tokens",
             hint="return pytest_regen.settings.Price(input=3, output=15), or None",
         )
-    return price.cost(usage)
+    return price

@@ -1,6 +1,7 @@
 """Sessions of tests: what fails in one call of the body becomes the feedback of the next."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import NoProgressError, UsageError
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.providers import budget_of, hooks_of
+from pytest_regen.pytest_plugin.providers import budget_of, hooks_of, price_in
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 from pytest_regen.sessions import (
     GeneratorSession,
@@ -293,6 +294,7 @@ class SessionMaker:
             before=before,
             after=after,
             log=self.tally.add,
+            prices=partial(price_in, config),
         )
         self._defaults: dict[str, Any] = {
             "model": choices_of(config).model or DEFAULT_MODEL,

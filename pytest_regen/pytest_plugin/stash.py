@@ -111,6 +111,12 @@ def used_sandbox() -> tuple[str, bool]:
     return (level, processes.has_run()) if processes and level else ("", False)
 
 
+def notes_on_models() -> tuple[str, ...]:
+    """Return what SDKs have warned of the models that were asked, since the last call."""
+    sdk = sys.modules.get("pytest_regen.turns.sdk")
+    return tuple(sdk.notes.popitem()[0] for _ in tuple(sdk.notes)) if sdk else ()
+
+
 def forget_sandbox() -> None:
     """Let a run know nothing of what ran in this process before it."""
     processes = sys.modules.get("pytest_regen.sandbox.processes")

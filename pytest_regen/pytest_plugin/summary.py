@@ -14,7 +14,7 @@ import pytest
 
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.selection import from_here, id_from_here, text_from_here
-from pytest_regen.pytest_plugin.stash import RECORD_KEY, used_sandbox
+from pytest_regen.pytest_plugin.stash import RECORD_KEY, notes_on_models, used_sandbox
 from pytest_regen.text import plural, visible
 
 if TYPE_CHECKING:
@@ -233,6 +233,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     if level:
         _record_of(item).sandbox = level
         _record_of(item).has_run = has_run
+    if notes := notes_on_models():
+        note_command(item, None, *notes)
     record = item.stash.get(_RECORD, None)
     if record is not None:
         report.__dict__[RECORD_KEY] = record.to_json()

@@ -3,6 +3,7 @@
 Tokens are estimated from the prompts, money from list prices. Every figure is shown with "about".
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,19 +13,14 @@ from pytest_regen.documents.ir import IR
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.turns.models import min_cacheable_tokens, tokens_for
-from pytest_regen.turns.values import Usage, estimate_tokens
+from pytest_regen.turns.models import BATCH_SHARE, min_cacheable_tokens, tokens_for
+from pytest_regen.turns.values import Cost, Usage, dollars, estimate_tokens
 
 PriceOf = Callable[[Usage, str], Decimal | None]
-"""Returns what usage of a model costs in US dollars; ``None`` where no price is known."""
-
-BATCH_SHARE = Decimal("0.5")
-"""What a turn in a batch costs beside one that is answered at once."""
+"""Returns what one request to a model costs in US dollars; ``None`` where no price is known."""
 
 _FENCE = 10
 """Tokens of the fence around the code of a reply."""
-
-_LEAST_SHOWN = Decimal("0.0001")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +75,26 @@ def _reply_tokens(entry: PromptEntry, ir: IR, profile: str) -> int:
 
 
 class Estimate:
-    """What several requests take, added up one by one."""
+    """What several requests take, each priced by itself and added up one by one."""
 
-    def __init__(self, sizes: Iterable[AskSize] = (), *, of: "Estimate | None" = None) -> None:
+    def __init__(
+        self, price_of: PriceOf, sizes: Iterable[AskSize] = (), *, of: "Estimate | None" = None
+    ) -> None:
         """Add up some requests.
 
         Args:
+            price_of: returns what one costs.
             sizes: of the first of them.
             of: what this is a part of: all that is added here is added there.
         """
+        self._price_of = price_of
         self._whole = of
         self.pages = 0
         """Pages of stores, and units of files, to be asked for."""
         self.input_tokens = 0
         self.output_tokens = 0
-        self._usage: dict[str, Usage] = {}
+        self.cost = Cost()
+        """About what all of it costs, answered at once."""
         self._cached: set[tuple[str, int]] = set()
         for size in sizes:
             self.add(size)
@@ -110,8 +111,8 @@ class Estimate:
         self.pages += 1
         self.input_tokens += size.input_tokens
         self.output_tokens += size.output_tokens
-        known = self._usage.get(size.model, Usage())
-        self._usage[size.model] = known + self._usage_of(size)
+        usd = self._price_of(self._usage_of(size), size.model)
+        self.cost += Cost(usd, Counter([size.model] if usd is None else ()))
 
     def _usage_of(self, size: AskSize) -> Usage:
         """Return what a request is billed as: its system prompt is paid in full only once."""
@@ -129,61 +130,35 @@ class Estimate:
             cache_write_5m_tokens=None if is_read else prefix,
         )
 
-    def cost(self, price_of: PriceOf) -> Decimal | None:
-        """Return about what all of it costs in US dollars; ``None`` where a price is not known."""
-        return spent_on(self._usage.items(), price_of)
-
-    def words(self, price_of: PriceOf, *, is_batch: bool = False) -> str:
-        """Return the estimate in words; money only where every price is known.
+    def words(self, *, is_batch: bool = False) -> str:
+        """Return the estimate in words; money only where a price is known.
 
         ``about 5,200 tokens of input and 1,300 of output, about $0.04, $0.02 as a batch``.
         """
         tokens = f"about {self.input_tokens:,} tokens of input and {self.output_tokens:,} of output"
-        money = self.money(price_of, is_batch=is_batch)
+        money = self.money(is_batch=is_batch)
         return f"{tokens}, {money}" if money else tokens
 
-    def sum_words(self, price_of: PriceOf, *, is_batch: bool = False) -> str:
+    def sum_words(self, *, is_batch: bool = False) -> str:
         """Return the sum over several places in words: ``12 to ask in all, about …``."""
-        return f"{self.pages:,} to ask in all, {self.words(price_of, is_batch=is_batch)}"
+        return f"{self.pages:,} to ask in all, {self.words(is_batch=is_batch)}"
 
-    def money(self, price_of: PriceOf, *, is_batch: bool = False) -> str:
+    def money(self, *, is_batch: bool = False) -> str:
         """Return the money in words, ``about $0.04, $0.02 as a batch``; empty if unknown."""
-        cost = self.cost(price_of)
-        if cost is None or not self.pages:
+        cost = self.cost
+        if cost.usd is None:
             return ""
-        batch = f"{dollars(cost * BATCH_SHARE)} as a batch"
-        return f"about {batch}" if is_batch else f"about {dollars(cost)}, {batch}"
+        batch = f"{dollars(cost.usd * BATCH_SHARE)} as a batch"
+        each = batch if is_batch else f"{dollars(cost.usd)}, {batch}"
+        return f"about {each}{cost.missing}"
 
-    def to_json(self, price_of: PriceOf) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the estimate as JSON; money is text, as in pytest's report, or null."""
-        cost = self.cost(price_of)
+        cost = self.cost
         return {
             "pages": self.pages,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
-            "cost_usd": None if cost is None else f"{cost:.4f}",
-            "batch_cost_usd": None if cost is None else f"{cost * BATCH_SHARE:.4f}",
+            "cost_usd": cost.json,
+            "batch_cost_usd": replace(cost, usd=cost.usd and cost.usd * BATCH_SHARE).json,
         }
-
-
-def spent_on(usage: Iterable[tuple[str, Usage]], price_of: PriceOf) -> Decimal | None:
-    """Return what usage by model costs in US dollars; ``None`` where a price is not known."""
-    total = Decimal(0)
-    for model, used in usage:
-        cost = price_of(used, model)
-        if cost is None:
-            return None
-        total += cost
-    return total
-
-
-def dollars(cost: Decimal) -> str:
-    """Return an amount as people read it: ``$1,240``, ``$0.19``, ``$0.0042``.
-
-    Two digits that count of less than ten cents; whole dollars from a hundred on.
-    """
-    if cost >= 100:
-        return f"${cost:,.0f}"
-    if not cost or cost >= Decimal("0.095"):
-        return f"${cost:.2f}"
-    return f"${max(cost, _LEAST_SHOWN):.{1 - max(cost, _LEAST_SHOWN).adjusted()}f}"

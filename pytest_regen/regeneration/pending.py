@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from pytest_regen.commit import AtomicFiles, View, new_id
 from pytest_regen.errors import ReviewError, StoreCorruptError, StoreWriteError
 from pytest_regen.files import is_linked, lock_file
 from pytest_regen.stores.strict_json import Node, as_json, parse_json
-from pytest_regen.turns.values import Usage
+from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.validation.issues import Issue
 
 FOLDER: Final = ".regen/pending"
@@ -35,7 +35,6 @@ _ID: Final = 8
 _LARGEST: Final = 16 * 1024 * 1024
 _MOST: Final = 10_000
 """Files that are read; more are somebody's joke."""
-_USAGE: Final = tuple(entry.name for entry in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ class Output:
 
     def to_json(self) -> dict[str, Any]:
         """Return the output as a candidate's file holds it."""
-        tokens = {key: value for key in _USAGE if (value := getattr(self.usage, key)) is not None}
         return {
             "page": self.page,
             "old": self.old,
@@ -67,7 +65,7 @@ class Output:
             "provider": self.provider,
             "stop_reason": self.stop_reason,
             "request": self.request,
-            "tokens": tokens,
+            "tokens": self.usage.counts,
         }
 
     @classmethod
@@ -82,7 +80,7 @@ class Output:
             node.optional_text("provider"),
             node.text("stop_reason"),
             node.text("request"),
-            Usage(*(tokens.optional_count(key) for key in _USAGE)),
+            Usage(*(tokens.optional_count(key) for key in TOKENS)),
         )
 
 

@@ -4,12 +4,10 @@ Nothing here draws, waits or reads a clock: commands and pytest do that, with th
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Final
 
-from pytest_regen.regeneration.costs import dollars
 from pytest_regen.regeneration.values import RunState
 from pytest_regen.text import plural
 from pytest_regen.turns.values import Usage
@@ -90,7 +88,6 @@ def progress_line(
     *,
     width: int | None = None,
     places: str = "store",
-    cost: Decimal | None = None,
     batches: int = 0,
 ) -> str:
     """Return how far a run is, in one line: what matters least is left out where it is narrow.
@@ -103,7 +100,6 @@ def progress_line(
         pace: that was fed with it.
         width: columns that there are; ``None`` for as many as it takes.
         places: what the places of the run are called, in the singular.
-        cost: US dollars so far, where prices are known.
         batches: batches that are under way.
     """
     left = pace.seconds_left(state)
@@ -114,22 +110,22 @@ def progress_line(
         (6, "" if batches else _rate(state, pace)),
         (4, _waiting(state.waiting)),
         (2, f"{batches:,} {'batch' if batches == 1 else 'batches'} under way" if batches else ""),
-        (7, _tokens(state.usage_by_model)),
-        (5, "" if cost is None or not state.calls else f"about {dollars(cost)}"),
+        (7, _tokens(state.usage)),
+        (5, str(state.usage.cost or "")),
         (2, f"{duration(left)} left" if left and state.pages_known else ""),
     ]
     return _fit([part for part in parts if part[1]], width)
 
 
-def final_line(state: RunState, *, places: str = "store", cost: Decimal | None = None) -> str:
+def final_line(state: RunState, *, places: str = "store") -> str:
     """Return what a run came to, in one line."""
     parts = [
         _pages(state, ""),
         _places(state, places),
         f"{state.pages_failed:,} failed" if state.pages_failed else "",
         plural(state.calls, "call") if state.calls else "",
-        _tokens(state.usage_by_model),
-        "" if cost is None or not state.calls else f"about {dollars(cost)}",
+        _tokens(state.usage),
+        str(state.usage.cost or ""),
     ]
     return f"{', '.join(filter(None, parts))} in {duration(state.elapsed)}"
 
@@ -179,8 +175,8 @@ def _waiting(number: int) -> str:
     return f"{number:,} {'waits' if number == 1 else 'wait'} for the limit"
 
 
-def _tokens(usage: Mapping[str, Usage]) -> str:
-    total = sum(used.total_tokens for used in usage.values())
+def _tokens(usage: Usage) -> str:
+    total = usage.total_tokens
     if not total:
         return ""
     if total >= 1_000_000:

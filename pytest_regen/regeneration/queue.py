@@ -554,7 +554,7 @@ class _Report:
         self._settings = settings
         self._total = total
         self._began = time.monotonic()
-        self._usage: dict[str, Usage] = {}
+        self._usage = Usage()
         self.places_done = self.pages_done = self.pages_known = self.pages_failed = 0
         self._calls = 0
 
@@ -564,8 +564,7 @@ class _Report:
             self.pages_done += turns.whole is not None
             self.pages_failed += turns.whole is None
             self._calls += turns.tally.calls
-            model = turns.ask.request.model
-            self._usage[model] = self._usage.get(model, Usage()) + turns.tally.usage
+            self._usage += turns.tally.usage
 
     def tell(self, queue: AskQueue | None) -> None:
         """Tell whoever watches how far the run is."""
@@ -582,7 +581,7 @@ class _Report:
                 self.pages_failed,
                 queue.in_flight if queue else 0,
                 self._calls,
-                dict(self._usage),
+                self._usage,
                 getattr(rate, "limit", None),
                 getattr(rate, "waiting", 0),
                 time.monotonic() - self._began,

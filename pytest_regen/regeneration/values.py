@@ -18,6 +18,7 @@ from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 
 if TYPE_CHECKING:
+    from pytest_regen.turns.models import Prices
     from pytest_regen.turns.replies import ReplyJournal
 
 
@@ -85,8 +86,8 @@ class RunState:
     """Pages that are being asked at this moment."""
     calls: int = 0
     """Requests made for the pages that ended."""
-    usage_by_model: Mapping[str, Usage] = field(default_factory=dict)
-    """Tokens of these, by the model that was asked."""
+    usage: Usage = field(default_factory=Usage)
+    """What these took."""
     limit: int | None = None
     """Requests per minute that the API allows, where it said so."""
     waiting: int = 0
@@ -96,7 +97,6 @@ class RunState:
 
     def __add__(self, other: "RunState") -> "RunState":
         """Return the state of two runs, one after the other; how many places there are is open."""
-        models = (*self.usage_by_model, *other.usage_by_model)
         return RunState(
             self.places_done + other.places_done,
             None,
@@ -105,11 +105,7 @@ class RunState:
             self.pages_failed + other.pages_failed,
             other.in_flight,
             self.calls + other.calls,
-            {
-                model: self.usage_by_model.get(model, Usage())
-                + other.usage_by_model.get(model, Usage())
-                for model in models
-            },
+            self.usage + other.usage,
             other.limit,
             other.waiting,
             self.elapsed + other.elapsed,
@@ -148,6 +144,8 @@ class TurnSettings:
     """Where outputs wait for review that would be kept; ``None`` where they are stored."""
     keeps_template: bool = False
     """Whether the template writes again what it wrote: nobody said who is to answer instead."""
+    prices: "Prices | None" = None
+    """Those of the project, before list prices."""
 
     def exchange(self, provider: Provider | None = None) -> TurnExchange:
         """Return how turns are taken with these settings, by another provider if one is given."""
@@ -156,6 +154,7 @@ class TurnSettings:
             budgets=(self.budget,),
             before=self.before_turn,
             after=self.after_turn,
+            prices=self.prices,
         )
 
 

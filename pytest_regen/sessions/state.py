@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
@@ -18,7 +19,7 @@ from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.files import refuse_obstacle, replace_file
 from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, Value
 from pytest_regen.text import plural
-from pytest_regen.turns.values import Message, Role, Usage
+from pytest_regen.turns.values import Cost, Message, Role, Usage
 
 ArtifactStatus = Literal["generated", "verified", "failed"]
 
@@ -191,10 +192,12 @@ class StoredUsage(_Stored):
     cache_read_tokens: Tokens
     cache_write_5m_tokens: Tokens
     cache_write_1h_tokens: Tokens
+    cost_usd: str | None = Field(default=None, pattern=r"^\d{1,12}(\.\d{1,24})?$")
 
     def to_usage(self) -> Usage:
         """Return the value."""
-        return Usage(**self.model_dump())
+        cost = None if self.cost_usd is None else Cost(Decimal(self.cost_usd))
+        return Usage(**self.model_dump(exclude={"cost_usd"}), cost=cost)
 
 
 class _State(_Stored):

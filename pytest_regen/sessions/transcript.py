@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_regen.turns.models import min_cacheable_tokens
-from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import TOKENS, CacheTtl, Message, Reply, TurnRequest, Usage
 
 Purpose = Literal["ask", "continuation", "repair"]
 
@@ -163,15 +163,11 @@ def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
     }
 
 
-def usage_to_json(usage: Usage) -> dict[str, int | None]:
-    """Return plain JSON."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_5m_tokens": usage.cache_write_5m_tokens,
-        "cache_write_1h_tokens": usage.cache_write_1h_tokens,
-    }
+def usage_to_json(usage: Usage) -> dict[str, int | str | None]:
+    """Return plain JSON; the cost stands in it where all of it is known."""
+    cost = usage.cost if usage.cost and usage.cost.json else None
+    counts = {name: getattr(usage, name) for name in TOKENS}
+    return {**counts, **({"cost_usd": f"{cost.usd:f}"} if cost else {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,15 @@ from pytest_regen.errors import (
     ProviderError,
     RegenError,
     TransportError,
-    UsageError,
 )
 from pytest_regen.extras import needs
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
 from pytest_regen.turns.sdk import (
     REPLAY_KEY,
     Clients,
+    checked_retries,
     deliver,
+    heeding_warnings,
     host_of,
     is_replay,
     plain,
@@ -42,7 +43,6 @@ from pytest_regen.turns.wire import (
     connection_failure,
     cut_stream,
     in_brief,
-    is_paid,
     reply_from_body,
     request_body,
     status_failure,
@@ -100,18 +100,12 @@ class AnthropicProvider:
         max_retries: int = 2,
         timeout: float = 600.0,
     ) -> None:
-        if max_retries < 0:
-            raise UsageError(
-                f"max_retries is {max_retries}",
-                why="it counts the times a failed request is sent again",
-                hint="pass 0 or more",
-            )
         self.model = model
         self._api_key = api_key
         self.base_url = (
             base_url or os.environ.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
         ).rstrip("/")
-        self.max_retries = max_retries
+        self.max_retries = checked_retries(max_retries)
         self.timeout = timeout
         self._clients: Clients[Anthropic, AsyncAnthropic] = Clients()
         self._limiters: dict[str, RateLimiter] = {}
@@ -355,7 +349,8 @@ class AnthropicProvider:
     def _in_our_words(self, interceptor: TurnInterceptor | None, model: str) -> Iterator[None]:
         """Raise what goes wrong with a turn as an error of this package."""
         try:
-            yield
+            with heeding_warnings(model):
+                yield
         except CassetteMiss as miss:
             raise deliver(miss, interceptor) from None
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
@@ -393,14 +388,10 @@ class AnthropicProvider:
                 body = error.body if error.body is not None else _response_text(error)
                 return status_failure(error.status_code, body, model=model, address=address)
             case anthropic.APITimeoutError():
-                failure = timeout_failure(self.timeout, model=model, address=address)
-                failure.usage = Usage() if is_paid(root_cause(error)) else None
-                return failure
-            case anthropic.APIConnectionError():
                 reason = root_cause(error)
-                failure = connection_failure(reason, model=model, address=address)
-                failure.usage = Usage() if is_paid(reason) else None
-                return failure
+                return timeout_failure(reason, self.timeout, model=model, address=address)
+            case anthropic.APIConnectionError():
+                return connection_failure(root_cause(error), model=model, address=address)
             case _ if type(error).__module__.startswith("httpx"):
                 # The SDK wraps what happens before an answer begins, not what breaks off within.
                 return cut_stream(in_brief(f"{type(error).__name__}: {error}"))

@@ -50,7 +50,7 @@ from pytest_regen.turns.batch_calls import (
 )
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, Origin
 from pytest_regen.turns.interception import current_interceptor
-from pytest_regen.turns.sdk import plain
+from pytest_regen.turns.sdk import heeding_warnings, plain
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failure
 
@@ -294,7 +294,11 @@ class BatchProvider(BatchCalls):
         await self.aclose()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        async def unwarned() -> None:
+            with heeding_warnings():
+                await work
+
+        task = asyncio.get_running_loop().create_task(unwarned())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -113,6 +113,7 @@ def reply_of_completion(body: object, *, address: str) -> Reply:
         usage=_usage(body.get("usage")),
         model=str(body.get("model") or ""),
         id=str(body.get("id") or ""),
+        refusal=str(declined or (finish if finish == "content_filter" else "")),
     )
 
 

@@ -6,7 +6,6 @@ but needs no key and no network.
 
 import functools
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -16,7 +15,6 @@ from pytest_regen.errors import (
     MissingKeyError,
     ProviderError,
     RegenError,
-    RejectedRequestError,
     TransportError,
     UsageError,
 )
@@ -32,20 +30,21 @@ from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, curre
 from pytest_regen.turns.sdk import (
     REPLAY_KEY,
     Clients,
+    checked_retries,
     deliver,
+    heeding_warnings,
     host_of,
     is_replay,
     plain,
+    played,
     root_cause,
     without_user,
 )
 from pytest_regen.turns.values import Reply, TurnRequest, Usage, estimate_tokens
 from pytest_regen.turns.wire import (
-    RATE_LIMITED,
     connection_failure,
     cut_stream,
     in_brief,
-    is_paid,
     status_failure,
     timeout_failure,
 )
@@ -62,8 +61,6 @@ _SMALLEST_CONTEXT: Final = 8_192
 """Tokens; a server that is told nothing may take 4,096, and cuts longer prompts without a word."""
 _FILTERED: Final = ("content_filter", "content_policy_violation")
 """Codes of errors that say: the model, or a filter before it, declined."""
-_NO_QUOTA: Final = "insufficient_quota"
-"""Code under which OpenAI says, with the status 429, that the account has no money left."""
 _SHORTEST_KEY: Final = 16
 """Characters of a key in the environment; a shorter value may be an ordinary word."""
 
@@ -100,16 +97,10 @@ class _ChatProvider:
                 why="there is no default: which models an account or a machine has differs",
                 hint=f"name one: {type(self).__name__}({self._example!r})",
             )
-        if max_retries < 0:
-            raise UsageError(
-                f"max_retries is {max_retries}",
-                why="it counts the times a failed request is sent again",
-                hint="pass 0 or more",
-            )
         self.model = model
         self._api_key = api_key
         self.base_url = base_url or os.environ.get(self.address_variable, "")
-        self.max_retries = max_retries
+        self.max_retries = checked_retries(max_retries)
         self.timeout = timeout
 
     _example: ClassVar[str] = ""
@@ -130,7 +121,8 @@ class _ChatProvider:
         interceptor = current_interceptor()
         key = self._key_for(interceptor)
         try:
-            return self._ask(key, request)
+            with heeding_warnings(self.model):
+                return played(self._ask(key, request), interceptor)
         except CassetteMiss as miss:
             raise deliver(miss, interceptor) from None
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
@@ -141,7 +133,8 @@ class _ChatProvider:
         interceptor = current_interceptor()
         key = self._key_for(interceptor)
         try:
-            return await self._aask(key, request)
+            with heeding_warnings(self.model):
+                return played(await self._aask(key, request), interceptor)
         except CassetteMiss as miss:
             raise deliver(miss, interceptor) from None
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
@@ -193,7 +186,8 @@ class _ChatProvider:
         words = f"{type(error).__name__} {error} {getattr(error, 'body', '')}"
         kinds = {kind.__name__ for kind in type(error).__mro__}
         if getattr(error, "code", None) in _FILTERED or "ContentPolicyViolationError" in kinds:
-            return Reply("", stop_reason="refusal", model=self.model)
+            why = _in_brief(str(error))
+            return Reply("", stop_reason="refusal", model=self.model, refusal=why)
         failure = self._translate(error, kinds, words)
         secrets = self._secrets(key)
         for secret in secrets:
@@ -214,27 +208,17 @@ class _ChatProvider:
         address, model = self._address, self.model
         status = getattr(error, "status_code", None)
         if kinds & {"APITimeoutError", "TimeoutException"}:
-            name = type(self).__name__
-            failure = timeout_failure(self.timeout, model=model, address=address, provider=name)
-            failure.usage = Usage() if is_paid(root_cause(error)) else None
-            return failure
+            reason, name = root_cause(error), type(self).__name__
+            return timeout_failure(
+                reason, self.timeout, model=model, address=address, provider=name
+            )
         # LiteLLM calls a connection that failed a fault of the server.
         is_unreached = "ServerError" in type(error).__name__ and "Connection error." in words
         if is_unreached or kinds & {"APIConnectionError", "ConnectionError", "ConnectError"}:
             reason = _in_brief(root_cause(error))
             hint = self._hint_unreached()
-            failure = connection_failure(reason, model=model, address=address, hint=hint)
-            failure.usage = Usage() if is_paid(reason) else None
-            return failure
+            return connection_failure(reason, model=model, address=address, hint=hint)
         if isinstance(status, int) and status >= 400:
-            if status == RATE_LIMITED and _NO_QUOTA in words:
-                return RejectedRequestError(
-                    f"{address} refuses further requests: the account has no quota left "
-                    f"(HTTP {status})",
-                    status=status,
-                    why=_in_brief(str(error)),
-                    hint="check the plan and the billing of the account the key belongs to",
-                )
             hints = self._hints()
             return status_failure(
                 status,
@@ -568,8 +552,7 @@ def _litellm() -> Any:
     """
     # Otherwise its import fetches a list of prices from the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    with needs("litellm", "turns with LiteLLM"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own dependencies
+    with needs("litellm", "turns with LiteLLM"), heeding_warnings():  # of its own dependencies
         import litellm
 
         litellm.ModelResponse()  # Its schema is built by the first one, and pydantic warns of it.

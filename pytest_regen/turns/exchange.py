@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Protocol, TypeVar, cast
 
 from pytest_regen.errors import (
@@ -24,6 +25,7 @@ from pytest_regen.errors import (
 )
 from pytest_regen.turns.budget import TokenBudget
 from pytest_regen.turns.interception import CassetteMiss
+from pytest_regen.turns.models import BATCH_SHARE, Prices, cost_of
 from pytest_regen.turns.steps import OnProgress, Steps, adrive, asend, drive
 from pytest_regen.turns.values import (
     CacheTtl,
@@ -51,6 +53,8 @@ CONTINUE = (
 )
 _NO_TEXT = "(no text)"
 """Stands for an empty reply that is shown to the model; the API refuses empty messages."""
+
+_REFUSED = "the API ended the reply with stop_reason 'refusal'"
 
 _USUAL_REPLY = 1_000
 """Tokens a reply is expected to take before any was seen, for the estimate of a budget."""
@@ -113,6 +117,7 @@ class TurnExchange:
         after: called with each request and its reply.
         cassette: in use while the provider is asked, and only then.
         log: called with each call as it ended.
+        prices: those of the project; list prices by default.
     """
 
     def __init__(
@@ -124,6 +129,7 @@ class TurnExchange:
         after: Callable[[TurnRequest, Reply], None] | None = None,
         cassette: TurnCassette | None = None,
         log: Log | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self.wire: Provider = _Wire(provider, cassette)
         self._provider = provider
@@ -131,6 +137,7 @@ class TurnExchange:
         self._before = before
         self._after = after
         self._log = log
+        self._prices = prices
         self._reply_size = _USUAL_REPLY
 
     @property
@@ -207,20 +214,37 @@ class TurnExchange:
                     reply = yield request
                 except Exception as error:  # noqa: BLE001 - the steps decide
                     failure = error
-                    usage = _spent_by(error, request)
+                    spent = _spent_by(error, request)
+                    usage = spent and self._priced(spent, request.model)
+                    if isinstance(error, ProviderError):
+                        error.usage = usage  # An exchange around this one has other prices.
                     call = CallRecord(request, None, error, usage, str(error))
                     self._enter(reserved, call, log)
                 except GeneratorExit:
                     # Stopped from outside while the provider was at work: what went out is paid.
-                    usage = Usage(input_tokens=_size_of(request))
+                    usage = self._priced(Usage(input_tokens=_size_of(request)), request.model)
                     call = CallRecord(request, None, None, usage, _STOPPED)
                     self._enter(reserved, call, log)
                     raise
                 else:
+                    usage = self._priced(reply.usage, request.model, reply.model)
+                    reply = replace(reply, usage=usage)
                     self._reply_size = reply.usage.output_tokens or self._reply_size
-                    self._enter(reserved, CallRecord(request, reply, None, reply.usage), log)
+                    self._enter(reserved, CallRecord(request, reply, None, usage), log)
                     if self._after:
                         self._after(request, reply)
+
+    def _priced(self, usage: Usage, *models: str) -> Usage:
+        """Return usage with what it cost by the name that was asked for, or that answered."""
+        names = tuple(filter(None, models))
+
+        def price(each: Usage) -> Decimal | None:
+            costs = (cost_of(each, name, self.reference, self._prices) for name in names)
+            usd = next((usd for usd in costs if usd is not None), None)
+            is_batch = getattr(self._provider, "is_batch", False)
+            return usd * BATCH_SHARE if usd is not None and is_batch else usd
+
+        return usage.priced(price, names[-1] if names else "")
 
     def _reserve(self, request: TurnRequest, expected: int | None) -> int:
         """Take what the call is estimated to need from every budget, or from none."""
@@ -266,7 +290,7 @@ def _spent_by(error: Exception, request: TurnRequest) -> Usage | None:
     usage = error.usage if isinstance(error, ProviderError) else None
     if usage is None or usage.total_tokens:
         return usage
-    return Usage(input_tokens=_size_of(request))
+    return usage + Usage(input_tokens=_size_of(request))  # Played, it keeps that it was free.
 
 
 class _Wire:
@@ -401,7 +425,7 @@ def _text_of(reply: Reply) -> str:
     if reply.is_refusal:
         raise RefusedError(
             f"the model {reply.model} declined to answer".replace("  ", " "),
-            why="the API ended the reply with stop_reason 'refusal'",
+            why=": ".join(filter(None, (_REFUSED, in_brief(reply.refusal)))),
             hint="read the prompt that was sent, or try another model",
         )
     return reply.text

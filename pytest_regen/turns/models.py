@@ -4,14 +4,23 @@ From the vendor's public documentation as of November 2026, for the client and t
 Prices are those of genai-prices; nothing is fetched.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from pytest_regen.turns.values import Usage
 
+if TYPE_CHECKING:
+    from pytest_regen.settings import Price
+
+Prices = Callable[[str], "Price | None"]
+"""Returns the price of a model that a project names; it comes before that of the list."""
+
 ModelLine = Literal["haiku", "sonnet", "opus", "fable", "mythos"]
 
+_EPOCH = "1970-01-01T00:00:00Z"
 _LOW_TO_HIGH = ("high", "low", "medium")
 _WITH_MAX = ("high", "low", "max", "medium")
 _WITH_XHIGH = ("high", "low", "max", "medium", "xhigh")
@@ -21,11 +30,10 @@ _WITH_XHIGH = ("high", "low", "max", "medium", "xhigh")
 class Model:
     """One model and the rules that depend on it."""
 
-    id: str
-    display_name: str
     line: ModelLine
     version: tuple[int, int]
-    created_at: str
+    created_at: str = _EPOCH
+    """The epoch, where no date is published."""
     min_cacheable: int = 512
     """Fewest tokens of a prefix that is cached."""
     max_input: int = 1_000_000
@@ -38,7 +46,22 @@ class Model:
     binds_thinking: bool = False
     """Whether a thinking block is tied to the messages before it."""
     deprecated: bool = False
-    alias: str | None = None
+
+    @property
+    def alias(self) -> str:
+        """The name without a date."""
+        return "-".join(("claude", self.line, *map(str, self.version))).removesuffix("-0")
+
+    @property
+    def id(self) -> str:
+        """The name; until 4.5 with the date."""
+        date = self.created_at.partition("T")[0].replace("-", "")
+        return f"{self.alias}-{date}" if self.version < (4, 6) else self.alias
+
+    @property
+    def display_name(self) -> str:
+        """The name for people."""
+        return f"Claude {self.line.title()} {self.version[0]}.{self.version[1]}".removesuffix(".0")
 
     @property
     def is_modern(self) -> bool:
@@ -70,11 +93,8 @@ class Model:
         return "global" if self.version >= (4, 6) else "not_available"
 
 
-def _fable(line: ModelLine, minor: int, created_at: str) -> Model:
-    name = f"{line.title()} 5.{minor}" if minor else f"{line.title()} 5"
+def _thinking(line: ModelLine, minor: int, created_at: str = _EPOCH) -> Model:
     return Model(
-        f"claude-{line}-5-{minor}" if minor else f"claude-{line}-5",
-        f"Claude {name}",
         line,
         (5, minor),
         created_at,
@@ -86,113 +106,28 @@ def _fable(line: ModelLine, minor: int, created_at: str) -> Model:
 
 
 MODELS: tuple[Model, ...] = (
-    _fable("fable", 2, "2026-11-09T00:00:00Z"),
-    _fable("mythos", 2, "2026-11-09T00:00:00Z"),
-    _fable("fable", 1, "2026-10-21T00:00:00Z"),
-    _fable("mythos", 1, "2026-10-21T00:00:00Z"),
-    Model(
-        "claude-opus-5-5",
-        "Claude Opus 5.5",
-        "opus",
-        (5, 5),
-        "2026-10-07T00:00:00Z",
-        thinks_by_default=True,
-        thinking_optional=False,
-        forces_tools=False,
-        binds_thinking=True,
-    ),
-    Model(
-        "claude-sonnet-5-5",
-        "Claude Sonnet 5.5",
-        "sonnet",
-        (5, 5),
-        "2026-10-07T00:00:00Z",
-        thinks_by_default=True,
-        forces_tools=False,
-        binds_thinking=True,
-    ),
-    Model("claude-haiku-5-5", "Claude Haiku 5.5", "haiku", (5, 5), "2026-10-07T00:00:00Z"),
-    _fable("fable", 0, "1970-01-01T00:00:00Z"),
-    _fable("mythos", 0, "1970-01-01T00:00:00Z"),
-    Model("claude-opus-5", "Claude Opus 5", "opus", (5, 0), "1970-01-01T00:00:00Z"),
-    Model(
-        "claude-sonnet-5",
-        "Claude Sonnet 5",
-        "sonnet",
-        (5, 0),
-        "1970-01-01T00:00:00Z",
-        min_cacheable=1024,
-    ),
-    Model(
-        "claude-opus-4-8",
-        "Claude Opus 4.8",
-        "opus",
-        (4, 8),
-        "1970-01-01T00:00:00Z",
-        min_cacheable=1024,
-    ),
-    Model(
-        "claude-opus-4-7",
-        "Claude Opus 4.7",
-        "opus",
-        (4, 7),
-        "1970-01-01T00:00:00Z",
-        min_cacheable=2048,
-    ),
-    Model(
-        "claude-opus-4-6",
-        "Claude Opus 4.6",
-        "opus",
-        (4, 6),
-        "1970-01-01T00:00:00Z",
-        min_cacheable=4096,
-    ),
-    Model(
-        "claude-sonnet-4-6",
-        "Claude Sonnet 4.6",
-        "sonnet",
-        (4, 6),
-        "1970-01-01T00:00:00Z",
-        min_cacheable=1024,
-    ),
-    Model(
-        "claude-opus-4-5-20251101",
-        "Claude Opus 4.5",
-        "opus",
-        (4, 5),
-        "2025-11-01T00:00:00Z",
-        min_cacheable=4096,
-        max_input=200_000,
-        max_output=64_000,
-        alias="claude-opus-4-5",
-    ),
-    Model(
-        "claude-haiku-4-5-20251001",
-        "Claude Haiku 4.5",
-        "haiku",
-        (4, 5),
-        "2025-10-01T00:00:00Z",
-        min_cacheable=4096,
-        max_input=200_000,
-        max_output=64_000,
-        alias="claude-haiku-4-5",
-    ),
-    Model(
-        "claude-sonnet-4-5-20250929",
-        "Claude Sonnet 4.5",
-        "sonnet",
-        (4, 5),
-        "2025-09-29T00:00:00Z",
-        min_cacheable=1024,
-        max_input=200_000,
-        max_output=64_000,
-        deprecated=True,
-        alias="claude-sonnet-4-5",
-    ),
+    _thinking("fable", 2, "2026-11-09T00:00:00Z"),
+    _thinking("mythos", 2, "2026-11-09T00:00:00Z"),
+    _thinking("fable", 1, "2026-10-21T00:00:00Z"),
+    _thinking("mythos", 1, "2026-10-21T00:00:00Z"),
+    _thinking("opus", 5, "2026-10-07T00:00:00Z"),
+    replace(_thinking("sonnet", 5, "2026-10-07T00:00:00Z"), thinking_optional=True),
+    Model("haiku", (5, 5), "2026-10-07T00:00:00Z"),
+    _thinking("fable", 0),
+    _thinking("mythos", 0),
+    Model("opus", (5, 0)),
+    Model("sonnet", (5, 0), min_cacheable=1024),
+    Model("opus", (4, 8), min_cacheable=1024),
+    Model("opus", (4, 7), min_cacheable=2048),
+    Model("opus", (4, 6), min_cacheable=4096),
+    Model("sonnet", (4, 6), min_cacheable=1024),
+    Model("opus", (4, 5), "2025-11-01T00:00:00Z", 4096, 200_000, 64_000),
+    Model("haiku", (4, 5), "2025-10-01T00:00:00Z", 4096, 200_000, 64_000),
+    Model("sonnet", (4, 5), "2025-09-29T00:00:00Z", 1024, 200_000, 64_000, deprecated=True),
 )
-"""Newest first, as the API lists them; dates that are not published are the epoch."""
+"""Newest first, as the API lists them."""
 
-_BY_NAME = {name: model for model in MODELS for name in (model.id, model.alias) if name}
+_BY_NAME = {name: model for model in MODELS for name in (model.id, model.alias)}
 
 
 def find_model(name: str) -> Model | None:
@@ -233,19 +168,32 @@ _PRICED_AS = {
 }
 """What genai-prices calls the services that LiteLLM calls otherwise."""
 
+BATCH_SHARE = Decimal("0.5")
+"""What a turn in a batch costs beside one that is answered at once."""
 
-def cost_of(usage: Usage, model: str, provider: str | None = None) -> Decimal | None:
-    """Return the list price of ``usage`` in US dollars.
+
+def cost_of(
+    usage: Usage, model: str, provider: str | None = None, prices: Prices | None = None
+) -> Decimal | None:
+    """Return the price of one request in US dollars, not of a sum: long prompts cost more.
 
     Args:
-        usage: the tokens.
-        model: who wrote them.
+        usage: its tokens.
+        model: who was asked.
         provider: ``openai``, or ``litellm:`` and a service; ``None`` for the Messages API.
+        prices: those of the project.
 
     ``None`` for a model without a price, and where genai-prices (extra ``openapi``) is not there.
     The list ships with genai-prices and is never updated over the network, so the same turn
     costs the same on every machine with the same lock file.
     """
+    if not usage.counts:
+        return None  # The provider does not count.
+    if prices and (own := prices(model)):
+        return own.cost(usage)
+    service = (provider or "anthropic").removeprefix("litellm:")
+    if service == provider != "openai":
+        return None  # Of what others take no list says anything.
     try:
         import genai_prices
     except ModuleNotFoundError:
@@ -262,7 +210,6 @@ def cost_of(usage: Usage, model: str, provider: str | None = None) -> Decimal | 
         cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
     )
     try:
-        service = (provider or "anthropic").removeprefix("litellm:")
         model = model.removeprefix(f"{service}/")
         price = genai_prices.calc_price(
             counted, model, provider_id=_PRICED_AS.get(service, service)
@@ -279,7 +226,7 @@ def describe_usage(usage: Usage, model: str) -> str:
         parts.append(f"{usage.cache_read_tokens:,} cached")
     if usage.cache_write_tokens:
         parts.append(f"{usage.cache_write_tokens:,} written to the cache")
-    cost = cost_of(usage, model) if model else None
-    if cost is not None:
-        parts.append(f"${cost:.4f}")
+    cost = usage.priced(partial(cost_of, model=model), model).cost if model else usage.cost
+    if cost and cost.json:
+        parts.append(f"${cost.json}")
     return ", ".join(parts)

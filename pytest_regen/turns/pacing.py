@@ -17,6 +17,10 @@ from pytest_regen.turns.limits import Outcome, RateLimiter
 from pytest_regen.turns.values import Reply, TurnRequest, Usage, estimate_tokens
 from pytest_regen.turns.wire import RATE_LIMITED, is_spend_limit, limit_pause
 
+_WARNINGS = 9
+"""Times that a warning of the SDK may come through, as it does where another thread puts filters of
+its own back in just the moment between ours and the warning; nothing was sent then."""
+
 _under_way: ContextVar["PacedTurn | None"] = ContextVar("paced turn", default=None)
 
 
@@ -48,6 +52,7 @@ class PacedTurn:
         self._said: Said = {}
         self._refused: float | None = None
         self._is_replayed = False
+        self._warnings = 0
         self._refusal: RegenError | None = None
         """A refusal that was replayed: where no recording follows, the turn ended with it."""
 
@@ -125,6 +130,9 @@ class PacedTurn:
         """Return what came of an attempt; ``None`` if the next one is to be made at once."""
         if isinstance(error, ProviderError) and error.usage is not None:
             self._spent += error.usage
+        if isinstance(error.__cause__, Warning) and self._warnings < _WARNINGS:
+            self._warnings += 1
+            return None
         if self._is_replayed and self._refused is not None:
             self._refusal, self._is_replayed = error, False
             return None

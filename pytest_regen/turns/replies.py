@@ -26,7 +26,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
@@ -35,7 +35,16 @@ from pytest_regen import files
 from pytest_regen.cache import user_secret
 from pytest_regen.commit import new_id
 from pytest_regen.strict_json import json_or_none
-from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
+from pytest_regen.turns.values import (
+    TOKENS,
+    Provider,
+    Reply,
+    TurnRequest,
+    Usage,
+    provider_reference,
+)
+
+_TEXTS: Final = ("text", "stop_reason", "model", "id", "refusal")
 
 _LIFE: Final = 7 * 86_400.0
 """Seconds that a reply is kept for another run."""
@@ -156,7 +165,9 @@ class ReplyJournal:
             return
         asked, key = self._digests(request, reference)
         with self._guard:
-            id_ = self._keep(key, None, asdict(reply), time.time())
+            texts = {name: getattr(reply, name) for name in _TEXTS}
+            kept = {**texts, "usage": reply.usage.counts}
+            id_ = self._keep(key, None, kept, time.time())
             if id_ is not None:
                 self._taken.setdefault(asked, deque()).append(id_)
 
@@ -477,13 +488,13 @@ def _is_entry(line: Any) -> bool:
 def _from_json(value: Any) -> Reply | None:
     """Return the reply that stands in a line; ``None`` for anything else."""
     try:
-        texts = {name: value[name] for name in ("text", "stop_reason", "model", "id")}
-        usage = Usage(**value["usage"])
-    except (TypeError, KeyError):
+        value = {"refusal": "", **value}  # Earlier releases wrote none.
+        texts = {name: value[name] for name in _TEXTS}
+        counts = {name: value["usage"].get(name) for name in TOKENS}
+    except (AttributeError, TypeError, KeyError):
         return None
-    counts = asdict(usage).values()
     if not all(isinstance(text, str) for text in texts.values()):
         return None
-    if not all(n is None or (type(n) is int and n >= 0) for n in counts):
+    if not all(n is None or (type(n) is int and n >= 0) for n in counts.values()):
         return None
-    return Reply(**texts, usage=usage)
+    return Reply(**texts, usage=Usage(**counts))

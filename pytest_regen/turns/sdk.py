@@ -1,13 +1,23 @@
 """What the providers that send through an SDK have in common: clients, objects, exceptions."""
 
+import logging
 import re
 import threading
+import warnings
 import weakref
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from pytest_regen.errors import UsageError
+from pytest_regen.text import plural
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor
+from pytest_regen.turns.values import Cost, Reply
+from pytest_regen.turns.wire import in_brief
 
 if TYPE_CHECKING:
     import asyncio
@@ -99,6 +109,73 @@ async def _close_with_loop(client: _Client) -> AsyncGenerator[None, None]:
         await client.close()
 
 
+_logger = logging.getLogger("pytest_regen")
+
+notes: dict[str, None] = {}
+"""What SDKs warned of the models that were asked; whoever tells it takes it out."""
+
+_asked: ContextVar[str | None] = ContextVar("the model an SDK is asked for", default=None)
+
+
+class _WithinCalls:
+    """The pattern of a filter: it fits what is warned of in the thread or task of a call.
+
+    ``catch_warnings`` would not do: before Python 3.14 it changes the filters of all threads, and
+    two calls that overlap leave them changed for good.
+    """
+
+    def match(self, text: str) -> bool:
+        model = _asked.get()
+        if model and model in text:
+            note = f"note: {_in_short(text.splitlines()[0], model)}"
+            if note not in notes:
+                notes[note] = None
+                _logger.warning(note)
+        return model is not None
+
+
+def _in_short(line: str, model: str) -> str:
+    """Return what a warning says: when the model retires, or its own words."""
+    with suppress(ValueError):
+        named = _RETIRES.search(line)
+        words = " ".join(named.groups()) if named else ""
+        day = datetime.strptime(words, "%B %d %Y").replace(tzinfo=UTC)
+        days = (day - datetime.now(UTC)).days + 1
+        when = f"retires {day:%Y-%m-%d} ({plural(days, 'day')})"
+        return f"{model} is deprecated by its provider and {when if days >= 0 else 'has retired'}"
+    return in_brief(line)
+
+
+_RETIRES = re.compile(r"is deprecated .* on (\w+) (\d+)\w\w, (\d{4})")
+_SORTS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning, UserWarning)
+"""Not what the garbage collector warns of, whose objects may be anybody's."""
+_FILTER: Any = ("ignore", _WithinCalls(), _SORTS, None, 0)
+
+
+@contextmanager
+def heeding_warnings(model: str = "") -> Iterator[None]:
+    """Make a note of what an SDK warns of its model, whatever the filters: it ends no turn.
+
+    Args:
+        model: that is asked, as messages name it.
+    """
+    filters: Any = warnings.filters
+    if filters[:1] != [_FILTER]:
+        filters.insert(0, _FILTER)  # Others put theirs before it, or back: pytest for each test.
+    token = _asked.set(model)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def played(reply: Reply, interceptor: TurnInterceptor | None) -> Reply:
+    """Return a reply that was free if a recording gave it."""
+    if not is_replay(interceptor):
+        return reply
+    return replace(reply, usage=replace(reply.usage, cost=Cost()))
+
+
 def is_replay(interceptor: TurnInterceptor | None) -> bool:
     """Whether a turn made now cannot reach the network, so that no key is needed."""
     return interceptor is not None and interceptor.is_replay_only
@@ -126,6 +203,17 @@ def plain(value: object) -> Any:
         return value
     known = {name: item for name, item in vars(value).items() if name in sent}
     return plain({**known, **(getattr(value, "model_extra", None) or {})})
+
+
+def checked_retries(count: int) -> int:
+    """Return how often a request is sent again, as it was passed."""
+    if count < 0:
+        raise UsageError(
+            f"max_retries is {count}",
+            why="it counts the times a failed request is sent again",
+            hint="pass 0 or more",
+        )
+    return count
 
 
 def without_user(address: str) -> str:

@@ -3,9 +3,13 @@
 Standard library only: a replayed turn must not pay for pydantic or an SDK.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
+
+from pytest_regen.text import plural
 
 _BYTES_PER_TOKEN = 3.5
 """Prose has about four bytes per token; JSON and code have fewer. The estimate errs high."""
@@ -45,6 +49,54 @@ class TurnRequest:
     """Where set, a cache breakpoint stands on the system prompt and lives that long."""
 
 
+_LEAST_SHOWN = Decimal("0.0001")
+
+
+def dollars(cost: Decimal) -> str:
+    """Return an amount as people read it: ``$1,240``, ``$0.19``, ``$0.0042``.
+
+    Two digits that count of less than ten cents; whole dollars from a hundred on.
+    """
+    if cost >= 100:
+        return f"${cost:,.0f}"
+    if not cost or cost >= Decimal("0.095"):
+        return f"${cost:.2f}"
+    return f"${max(cost, _LEAST_SHOWN):.{1 - max(cost, _LEAST_SHOWN).adjusted()}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What requests cost, each priced by itself: a token of a long prompt may cost more."""
+
+    usd: Decimal | None = None
+    """US dollars; ``None`` where nothing was paid, or no price is known."""
+    unpriced: Counter[str] = field(default_factory=Counter)
+    """Requests that the sum lacks, because their price is not known, by model."""
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """Return the sum."""
+        return Cost(_plus(self.usd, other.usd), self.unpriced + other.unpriced)
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        """Return what came after ``other``; nothing where nothing was paid since."""
+        usd = (self.usd or Decimal(0)) - (other.usd or Decimal(0))
+        return Cost(usd or None, self.unpriced - other.unpriced)
+
+    def __str__(self) -> str:
+        return "" if self.usd is None else f"about {dollars(self.usd)}{self.missing}"
+
+    @property
+    def missing(self) -> str:
+        """What the sum lacks, in words."""
+        lacks = (f"{plural(n, 'call')} of {model}" for model, n in sorted(self.unpriced.items()))
+        return "".join(f", without {calls}" for calls in lacks)
+
+    @property
+    def json(self) -> str | None:
+        """The sum as JSON has it, as text; ``None`` where it lacks anything."""
+        return None if self.usd is None or self.unpriced else f"{self.usd:.4f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one turn, as the Messages API counts them. ``None`` where it did not say."""
@@ -59,6 +111,16 @@ class Usage:
     """Input written to the prompt cache for five minutes."""
     cache_write_1h_tokens: int | None = None
     """Input written to the prompt cache for an hour."""
+    cost: Cost | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """What it cost; ``None`` before its requests are priced."""
+    requests: tuple["Usage", ...] = field(default=(), compare=False, repr=False, kw_only=True)
+    """Those that it is the sum of, until they are priced."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts that are known, by name."""
+        named = ((name, getattr(self, name)) for name in TOKENS)
+        return {name: count for name, count in named if count is not None}
 
     @property
     def cache_write_tokens(self) -> int | None:
@@ -71,28 +133,42 @@ class Usage:
     @property
     def total_tokens(self) -> int:
         """Every token that passed through the model; what a budget counts."""
-        return sum(
-            n or 0
-            for n in (
-                self.input_tokens,
-                self.output_tokens,
-                self.cache_read_tokens,
-                self.cache_write_tokens,
-            )
-        )
+        return sum(self.counts.values())
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum, field by field; unknown plus known is known."""
-        return Usage(
-            _plus(self.input_tokens, other.input_tokens),
-            _plus(self.output_tokens, other.output_tokens),
-            _plus(self.cache_read_tokens, other.cache_read_tokens),
-            _plus(self.cache_write_5m_tokens, other.cache_write_5m_tokens),
-            _plus(self.cache_write_1h_tokens, other.cache_write_1h_tokens),
-        )
+        counts = (_plus(getattr(self, name), getattr(other, name)) for name in TOKENS)
+        cost = _plus(self.cost, other.cost)
+        requests = () if cost else (*self._unpriced, *other._unpriced)
+        return Usage(*counts, cost=cost, requests=requests)
+
+    @property
+    def _unpriced(self) -> tuple["Usage", ...]:
+        return self.requests or ((self,) if self.total_tokens else ())
+
+    def priced(self, price: "Callable[[Usage], Decimal | None]", model: str) -> "Usage":
+        """Return the same with its cost: each request is priced by itself, none of them twice.
+
+        Args:
+            price: returns what one request costs in US dollars; ``None`` where that is not known.
+            model: that was asked, for those without a price.
+        """
+        if self.cost is not None:
+            return self
+        cost = Cost()
+        for usage in self.requests or (self,):
+            usd = price(usage)
+            cost += Cost(usd, Counter({model: 1} if usd is None else {}))
+        return replace(self, cost=cost, requests=())
 
 
-def _plus(left: int | None, right: int | None) -> int | None:
+TOKENS: Final = tuple(count.name for count in fields(Usage) if count.compare)
+"""The counts of a ``Usage``, in the order of its fields."""
+
+_N = TypeVar("_N", int, Decimal, Cost)
+
+
+def _plus(left: _N | None, right: _N | None) -> _N | None:
     if left is None:
         return right
     return left if right is None else left + right
@@ -110,6 +186,8 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     id: str = ""
+    refusal: str = ""
+    """Why the model declined, where the API says so: a category, an explanation."""
 
     @property
     def is_truncated(self) -> bool:

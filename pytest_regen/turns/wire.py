@@ -95,12 +95,15 @@ def reply_from_body(body: object) -> Reply:
     stop_reason = body.get("stop_reason")
     if not isinstance(stop_reason, str) or not stop_reason:
         raise cut_stream("the message has no stop_reason")
+    details = _object(body.get("stop_details"))
+    whys = details.get("category"), details.get("explanation")
     return Reply(
         text="".join(_texts(body["content"])),
         stop_reason=stop_reason,
         usage=usage_of(body.get("usage")),
         model=str(body.get("model") or ""),
         id=str(body.get("id") or ""),
+        refusal=": ".join(str(why) for why in whys if why),
     )
 
 
@@ -204,7 +207,8 @@ class StreamedMessage:
             block["text"] = str(block.get("text") or "") + str(delta.get("text") or "")
 
     def _finish(self, event: Mapping[str, Any]) -> None:
-        self._message["stop_reason"] = _object(event.get("delta")).get("stop_reason")
+        delta = _object(event.get("delta"))
+        self._message |= {key: delta.get(key) for key in ("stop_reason", "stop_details")}
         # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
         known = {k: v for k, v in _object(event.get("usage")).items() if v is not None}
         self._message.setdefault("usage", {}).update(known)
@@ -282,9 +286,23 @@ _WORDS: Final[Mapping[int, str]] = {
     529: "is overloaded",
 }
 
+_BILLING: Final = "check the plan and the billing of the account the key belongs to"
+_MONEY: Final[Mapping[str, tuple[str, str]]] = {
+    "spend_limit_reached": (
+        "a spend limit is reached",
+        "raise the limit in the console, or wait until the limit's period ends",
+    ),
+    "credit balance is too low": ("the account has no credit left", _BILLING),
+    "insufficient_quota": ("the account has no quota left", _BILLING),
+}
+"""What is used up and what to do, by what the APIs say: Anthropic under 429 and 400, OpenAI under
+429."""
+
 RATE_LIMITED: Final = 429
 """Too many requests: the status under which the API says that a spend limit is reached."""
 
+_BAD_REQUEST: Final = 400
+_PAYMENT_REQUIRED: Final = 402
 _NOT_FOUND: Final = 404
 _TRANSIENT = frozenset({408, 409, 425, RATE_LIMITED, 499})
 _RETRIED = frozenset({408, 409, RATE_LIMITED})
@@ -327,12 +345,13 @@ def status_failure(
     real = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < 400 else status
     what = f"{address} {_WORDS.get(real, 'answered with an error')} (HTTP {real}, model {model!r})"
     why = in_brief(f"{kind}: {message}" if kind else message)
-    if is_spend_limit(body):
+    if used_up := _used_up(body):
         return RejectedRequestError(
-            f"{address} refuses further requests: a spend limit is reached (HTTP {real})",
-            status=real,
+            f"{address} refuses further requests: {used_up[0]} (HTTP {real})",
+            # Not what is wrong with this request: no other one is answered either.
+            status=_PAYMENT_REQUIRED if real == _BAD_REQUEST else real,
             why=why,
-            hint="raise the limit in the console, or wait until the limit's period ends",
+            hint=used_up[1],
         )
     advice = {**_NEXT, **(hints or {})}
     if real in _TRANSIENT or real >= _SERVER_ERROR:
@@ -345,14 +364,16 @@ def status_failure(
 
 
 def timeout_failure(
-    seconds: float, *, model: str, address: str, provider: str = "AnthropicProvider"
+    reason: str, seconds: float, *, model: str, address: str, provider: str = "AnthropicProvider"
 ) -> ProviderError:
     """Return the error for a reply that did not come in time; ``provider`` is the class asked."""
-    return TransportError(
+    failure = TransportError(
         f"{address} did not answer within {seconds:g} s (model {model!r})",
         why="the request timed out, and so did its retries",
         hint=f"run the command again, or give it longer: {provider}(timeout=...)",
     )
+    failure.usage = _usage_after(reason)
+    return failure
 
 
 def connection_failure(
@@ -363,11 +384,13 @@ def connection_failure(
     hint: str = "check the network and ANTHROPIC_BASE_URL, then run the command again",
 ) -> ProviderError:
     """Return the error for a connection that was never made, or dropped."""
-    return TransportError(
+    failure = TransportError(
         f"{address} could not be reached (model {model!r})",
         why=in_brief(reason) or "the connection was dropped",
         hint=hint,
     )
+    failure.usage = _usage_after(reason)
+    return failure
 
 
 def in_brief(words: str, length: int = _LONGEST_WORDS) -> str:
@@ -379,21 +402,28 @@ def in_brief(words: str, length: int = _LONGEST_WORDS) -> str:
     return line if len(line) <= length else f"{line[:length]} …"
 
 
-def is_paid(reason: str) -> bool:
-    """Whether a connection broke, or was given up, while the answer was awaited or on its way.
+def _usage_after(reason: str) -> Usage | None:
+    """Return what a request took whose connection broke, or was given up.
 
-    What the request took is then unknown, not nothing.
+    That is unknown, not nothing, while the answer was awaited or on its way.
 
     Args:
         reason: what the HTTP client says, its kind of error first.
     """
     is_underway = reason.startswith(("ReadError", "ReadTimeout", "RemoteProtocolError"))
-    return is_underway and "without sending a response" not in reason
+    return Usage() if is_underway and "without sending a response" not in reason else None
 
 
 def is_spend_limit(body: object) -> bool:
     """Whether the answer says that money, not speed, is the limit; waiting cannot help."""
-    return "spend_limit_reached" in _error_code(body)
+    return _used_up(body) is not None
+
+
+def _used_up(body: object) -> tuple[str, str] | None:
+    """Return what an answer says is used up, and what to do."""
+    error = _error(body) or {"message": body if isinstance(body, str) else ""}
+    told = f"{error.get('code')} {error.get('type')} {error.get('message')} {error.get('details')}"
+    return next((found for words, found in _MONEY.items() if words in told), None)
 
 
 def limit_pause(status: int, headers: Mapping[str, str], body: object) -> float | None:
@@ -450,8 +480,3 @@ def _envelope(body: object) -> tuple[str, str]:
 def _error(body: object) -> Mapping[str, Any] | None:
     error = body.get("error") if isinstance(body, Mapping) else None
     return error if isinstance(error, Mapping) else None
-
-
-def _error_code(body: object) -> str:
-    details = (_error(body) or {}).get("details")
-    return str(details.get("error_code") or "") if isinstance(details, Mapping) else ""

@@ -12,7 +12,7 @@ both sides. A person's text that was a model's keeps a file of its own, which sa
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.stores.strict_json import Node
-from pytest_regen.turns.values import Usage
+from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.units.naming import decode_name, encode_name
 from pytest_regen.units.texts import sides
 from pytest_regen.validation.issues import Issue
@@ -44,7 +44,6 @@ _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _MARKER = re.compile(rb"^<{7}(?: |$)", re.MULTILINE)
 _LINE = re.compile(r"([^\t]+)\t([0-9a-f]{16})")
 _LARGEST: Final = 16 * 1024 * 1024
-_USAGE: Final = tuple(field.name for field in fields(Usage))
 
 PastReason = Literal["replaced", "rejected", "restored", "adopted", "dropped", "forgotten"]
 """Why a text is not, or no longer, the recorded one."""
@@ -106,7 +105,6 @@ class Entry:
         if self.after is not None:
             known = {"format": self.format, "name": self.name, "by": HAND}
             return {**known, "own_inputs": list(self.own_inputs), "after": dict(self.after)}
-        tokens = {key: value for key in _USAGE if (value := getattr(self.usage, key)) is not None}
         return {
             "format": self.format,
             "name": self.name,
@@ -118,7 +116,7 @@ class Entry:
             "provider": self.provider,
             "attempt": self.attempt,
             "generated_at": self.generated_at,
-            "tokens": tokens,
+            "tokens": self.usage.counts,
             **({"inputs": dict(self.inputs)} if self.inputs else {}),
         }
 
@@ -144,7 +142,7 @@ class Entry:
             node.optional_text("provider"),
             node.count("attempt", least=1),
             node.text("generated_at"),
-            Usage(*(tokens.optional_count(key) for key in _USAGE)) if tokens else Usage(),
+            Usage(*(tokens.optional_count(key) for key in TOKENS)) if tokens else Usage(),
             node.count("format", FORMAT, least=1),
             {key: inputs.text(key) for key in inputs} if inputs else {},
         )

@@ -27,6 +27,16 @@ FAULTS: dict[str, tuple[Fault | EmulatedReply, str, str]] = {
     "529": (Fault(529, retry_after_ms=1), "overloaded", "run the command again"),
     "proxy": (Fault(403, body="<html>Blocked [/b] by policy</html>"), "Blocked [/b]", "key"),
     "refused": (EmulatedReply("No.", stop_reason="refusal"), "declined to write", "--model"),
+    "refused for a reason": (
+        EmulatedReply("", stop_reason="refusal", category="cyber", explanation="It may do harm."),
+        "'refusal': cyber: It may do harm.",
+        "--model",
+    ),
+    "credit": (
+        Fault(400, message="Your credit balance is too low to access the Anthropic API."),
+        "refuses further requests: the account has no credit left (HTTP 400)",
+        "next: check the plan and the billing of the account",
+    ),
 }
 
 

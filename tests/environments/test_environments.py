@@ -46,6 +46,7 @@ PINS = {
         "vcrpy==6.0.2",
     ],
     "the oldest SDK, vcrpy 7": ["anthropic==0.40.0", "aiohttp<3.14", "requests", "vcrpy==7.0.0"],
+    "pyobis": ["requests", "urllib3==1.26.20"],
     "openllmetry's anthropic package": [
         "anthropic==0.86.0",
         "pluggy==1.6.0",
@@ -103,6 +104,11 @@ SUITE = """
         import requests
         return requests.post(URL, json=body("b"), headers=HEADERS).json()["content"][-1]["text"]
 
+    def by_requests_over_tls():
+        # Played from a file of another recorder: there is no server for it.
+        import requests
+        return requests.get("https://api.example/hives").json()["hives"]
+
     def by_aiohttp():
         import asyncio
         import aiohttp
@@ -139,6 +145,7 @@ SUITE = """
     WAYS = [
         by_urllib,
         pytest.param(by_requests, marks=needs_requests),
+        pytest.param(by_requests_over_tls, marks=needs_requests),
         pytest.param(by_aiohttp, marks=needs_aiohttp),
         pytest.param(by_anthropic, marks=needs_anthropic),
         pytest.param(by_anthropic_stream, marks=needs_anthropic),
@@ -186,6 +193,17 @@ SUITE = """
 """
 
 
+OVER_TLS = """
+interactions:
+- request: {method: GET, uri: 'https://api.example/hives', headers: {}, body: null}
+  response:
+    status: {code: 200, message: OK}
+    headers: {content-type: [application/json]}
+    body: {string: '{"hives": [3]}'}
+version: 1
+"""
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout; the tests skip where no package index can be reached."""
@@ -224,6 +242,10 @@ def test_it_installs_records_and_replays(tmp_path: Path, wheel: Path, pins: list
     suite.mkdir()
     (suite / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", "utf-8")
     (suite / "test_suite.py").write_text(textwrap.dedent(SUITE), "utf-8")
+    for test in ("test_fixture", "test_mark"):
+        file = suite / "cassettes" / "test_suite" / f"{test}[by_requests_over_tls].yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(OVER_TLS.lstrip(), "utf-8")
     there = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-ant-planted-0123456789"}
 
     def runs(*options: str) -> str:

@@ -15,7 +15,7 @@ from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.settings import read_settings
 from pytest_regen.testing import assert_cache_prefix_stable
-from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns import AnthropicProvider, cost_of
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import UnitFile, open_units
@@ -284,7 +284,7 @@ def test_all_functions_of_a_module_read_it_from_the_cache(
     assert used.cache_read_tokens == 7 * written
     assert written > 4 * (used.input_tokens or 0) / 8
     assert {size.system for size in sizes} == {sizes[0].system}
-    assert Estimate(sizes).input_tokens == pytest.approx(used.total_tokens, rel=0.2)
+    assert Estimate(cost_of, sizes).input_tokens == pytest.approx(used.total_tokens, rel=0.2)
 
 
 class Recorder:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_regen.regeneration.costs import AskSize, Estimate, dollars
+from pytest_regen.regeneration.costs import AskSize, Estimate
 from pytest_regen.turns import cost_of
-from pytest_regen.turns.values import Usage
+from pytest_regen.turns.values import Usage, dollars
 
 SONNET = "claude-sonnet-5-5"
 SYSTEM = "Write the page. " * 500
@@ -22,18 +22,18 @@ def unpriced(_usage: Usage, _model: str) -> Decimal | None:
 
 def test_a_system_prompt_is_paid_in_full_once() -> None:
     """Every later request reads it from the cache, as the API bills it."""
-    one, ten = (Estimate([SIZE] * number).cost(cost_of) for number in (1, 10))
+    one, ten = (Estimate(cost_of, [SIZE] * number).cost.usd for number in (1, 10))
 
     assert one is not None
     assert ten is not None
     assert one * 4 < ten < one * 7
-    assert Estimate([SIZE] * 10).input_tokens == 42_900
+    assert Estimate(cost_of, [SIZE] * 10).input_tokens == 42_900
 
 
 def test_a_short_system_prompt_is_paid_each_time() -> None:
     """Below the least that a model caches there is nothing to read."""
     short = AskSize.of(SONNET, "Write.", 100, 400)
-    one, ten = (Estimate([short] * number).cost(cost_of) for number in (1, 10))
+    one, ten = (Estimate(cost_of, [short] * number).cost.usd for number in (1, 10))
 
     assert one is not None
     assert ten == one * 10
@@ -41,23 +41,48 @@ def test_a_short_system_prompt_is_paid_each_time() -> None:
 
 def test_a_batch_costs_half() -> None:
     """In words and as JSON; money is text there, as in pytest's report."""
-    estimate = Estimate([AskSize.of("claude-sonnet-4-5", "", 100_000, 0)])
+    estimate = Estimate(cost_of, [AskSize.of("claude-sonnet-4-5", "", 100_000, 0)])
 
-    assert estimate.words(cost_of) == (
+    assert estimate.words() == (
         "about 100,000 tokens of input and 0 of output, about $0.30, $0.15 as a batch"
     )
-    assert estimate.words(cost_of, is_batch=True).endswith("of output, about $0.15 as a batch")
-    told = estimate.to_json(cost_of)
+    assert estimate.words(is_batch=True).endswith("of output, about $0.15 as a batch")
+    told = estimate.to_json()
     assert (told["cost_usd"], told["batch_cost_usd"]) == ("0.3000", "0.1500")
 
 
-def test_without_a_price_there_are_only_tokens() -> None:
-    """One model without a price is enough: a sum without it would be wrong."""
-    both = Estimate([SIZE, AskSize.of("some-model", "", 10, 10)])
+def test_a_sum_says_what_it_lacks() -> None:
+    """Of a model without a price the calls are named; a program gets no sum at all."""
+    sizes = [SIZE, AskSize.of("some-model", "", 10, 10)]
+    both, none = Estimate(cost_of, sizes), Estimate(unpriced, sizes)
 
-    assert both.words(cost_of) == "about 4,300 tokens of input and 582 of output"
-    assert both.words(unpriced) == both.words(cost_of)
-    assert both.to_json(cost_of)["cost_usd"] is None
+    assert both.words() == (
+        "about 4,300 tokens of input and 582 of output, "
+        "about $0.016, $0.0080 as a batch, without 1 call of some-model"
+    )
+    assert none.words() == "about 4,300 tokens of input and 582 of output"
+    assert both.to_json()["cost_usd"] is None
+    assert none.to_json()["batch_cost_usd"] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "dollars_of_all"), [("claude-haiku-5-5", "0.0715"), ("claude-sonnet-4-5", "1.50")]
+)
+def test_each_request_is_priced_by_itself(model: str, dollars_of_all: str) -> None:
+    """The sum is beyond the limit from which a token costs more; no request is."""
+    estimate = Estimate(cost_of, [AskSize.of(model, "", 5_000, 1_000)] * 50)
+
+    assert estimate.cost.usd == Decimal(dollars_of_all)
+
+
+def test_requests_beyond_the_limit_cost_more() -> None:
+    """Five times as much with this model: 100,000 tokens, and one more."""
+    below, above = (
+        Estimate(cost_of, [AskSize.of("claude-haiku-5-5", "", size, 0)]).cost.usd
+        for size in (69_930, 69_931)
+    )
+
+    assert (below, above) == (Decimal("0.0100000"), Decimal("0.0500005"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from pytest_regen.regeneration.progress import Pace, duration, final_line, progress_line
 from pytest_regen.regeneration.values import RunState
-from pytest_regen.turns.values import Usage
+from pytest_regen.turns.values import Cost, Usage
 
 LARGE = RunState(
     places_done=240,
@@ -20,7 +20,7 @@ LARGE = RunState(
     pages_failed=3,
     in_flight=64,
     calls=1_215,
-    usage_by_model={"claude-sonnet-5-5": Usage(2_600_000, 520_000)},
+    usage=Usage(2_600_000, 520_000),
     limit=1_000,
     waiting=12,
     elapsed=77.0,
@@ -28,11 +28,11 @@ LARGE = RunState(
 STATES = {
     "nothing": RunState(),
     "planning": RunState(places_done=40, places_total=2_000, elapsed=3.0),
-    "one store": RunState(0, 1, 2, 5, 0, 1, 2, {"m": Usage(900, 100)}, elapsed=20.0),
+    "one store": RunState(0, 1, 2, 5, 0, 1, 2, Usage(900, 100), elapsed=20.0),
     "unknown total": RunState(3, None, 7, 9, calls=7, elapsed=10.0),
     "large": LARGE,
     "slow": RunState(1, 10_000, 1, 4, calls=1, elapsed=600.0),
-    "done": RunState(1, 1, 5, 5, 0, 0, 6, {"m": Usage(90_000, 60_000)}, elapsed=31.0),
+    "done": RunState(1, 1, 5, 5, 0, 0, 6, Usage(90_000, 60_000), elapsed=31.0),
 }
 
 
@@ -43,16 +43,22 @@ def pace_of(state: RunState) -> Pace:
     return pace
 
 
+def paid_for(state: RunState) -> RunState:
+    """Return a state with a price, where anything was asked."""
+    cost = Cost(Decimal("12.4")) if state.calls else None
+    return replace(state, usage=replace(state.usage, cost=cost))
+
+
 def test_the_words(snapshot: SnapshotAssertion) -> None:
     """Of runs of all sizes, with a price, with a batch, and when they have ended."""
-    cost = Decimal("12.4")
     told = {
         name: (
             progress_line(state, pace_of(state)),
-            progress_line(state, pace_of(state), places="file", cost=cost, batches=1),
-            final_line(state, cost=cost),
+            progress_line(paid, pace_of(paid), places="file", batches=1),
+            final_line(paid),
         )
         for name, state in STATES.items()
+        for paid in [paid_for(state)]
     }
 
     assert told == snapshot
@@ -61,7 +67,7 @@ def test_the_words(snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("width", [10, 20, 40, 60, 80, 120, 200])
 def test_what_fits_is_told(width: int, snapshot: SnapshotAssertion) -> None:
     """The pages stay, what matters least goes first."""
-    line = progress_line(LARGE, pace_of(LARGE), width=width, cost=Decimal("12.4"), batches=0)
+    line = progress_line(paid_for(LARGE), pace_of(LARGE), width=width, batches=0)
 
     assert len(line) <= width
     assert line == snapshot
@@ -76,7 +82,7 @@ RUNS = st.builds(
     pages_known=COUNTS,
     pages_failed=COUNTS,
     calls=COUNTS,
-    usage_by_model=st.dictionaries(st.just("m"), st.builds(Usage, st.none() | COUNTS)),
+    usage=st.builds(Usage, st.none() | COUNTS),
     limit=st.none() | COUNTS,
     waiting=COUNTS,
     elapsed=st.floats(0, 10**7),

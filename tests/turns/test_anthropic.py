@@ -132,6 +132,28 @@ def test_retry_after_is_obeyed() -> None:
     assert time.monotonic() - start >= 0.3
 
 
+@pytest.mark.parametrize("limit", [200, STREAMED])
+def test_a_refusal_has_its_reason(limit: int) -> None:
+    """Category and explanation, as far as the API names them."""
+    bare = EmulatedReply("", stop_reason="refusal")
+    told = replace(bare, category="bio", explanation="Methods of a lab.")
+    request = turn(max_tokens=limit)
+    replies = [asked(refusal, request=request)[0] for refusal in (told, bare)]
+
+    assert [reply.refusal for reply in replies] == ["bio: Methods of a lab.", ""]
+
+
+def test_a_spent_credit_ends_a_run_at_once() -> None:
+    """It is a 400, as a request that is malformed, but no other request is answered either."""
+    spent = "Your credit balance is too low to access the Anthropic API."
+    error, requests = asked(Fault(400, message=spent))
+
+    assert isinstance(error, RejectedRequestError)
+    assert "the account has no credit left (HTTP 400)" in str(error)
+    assert (error.status, requests) == (402, 1)
+    assert "billing" in error.hint
+
+
 def test_a_spend_limit_is_not_retried() -> None:
     """Only money mends it; the message says so."""
     error, requests = asked(Fault(429, error_code="enforced_spend_limit_reached"))

@@ -134,6 +134,8 @@ def test_what_declines_in_a_field_or_an_error_of_its_own_is_a_refusal(make: Make
 
     assert [(reply.is_refusal, reply.text) for reply in replies] == [(True, "I cannot.")] * 2
     assert [reply.is_refusal for reply in filtered] == [True, True]
+    assert [reply.refusal for reply in replies] == ["I cannot."] * 2
+    assert all("it went wrong" in reply.refusal for reply in filtered)
 
 
 @every
@@ -290,13 +292,14 @@ def test_nobody_at_the_address_is_told_with_the_setting(make: Make) -> None:
     assert caught.value.usage is None
 
 
-@pytest.mark.parametrize("make", [of_openai])
+@pytest.mark.parametrize("make", [of_openai, of_litellm])
 def test_an_account_without_quota_is_not_asked_to_wait(make: Make) -> None:
     """It is a 429 as well, which no waiting lifts."""
     quota = Failed(429, code="insufficient_quota", headers=SOON)
     errors, _ = outcomes(make, quota)
 
     assert [type(error) for error in errors] == [RejectedRequestError] * 2
+    assert all("the account has no quota left" in str(error) for error in errors)
     assert "billing" in errors[0].hint
 
 

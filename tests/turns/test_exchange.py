@@ -84,7 +84,7 @@ def test_the_order_of_a_call(*, is_async: bool) -> None:
         before=lambda _: diary.lines.append("before"),
         after=lambda _, reply: diary.lines.append(f"after {reply.text}"),
         cassette=diary,
-        log=lambda call: diary.lines.append(f"log {call.usage is SPENT}"),
+        log=lambda call: diary.lines.append(f"log {call.usage == SPENT}"),
     )
 
     answered(ASKED, exchange, is_async=is_async)

@@ -19,7 +19,7 @@ MODEL = "claude-sonnet-5-5"
         (Usage(cache_write_5m_tokens=1_000_000), "2.5"),
         (Usage(cache_write_1h_tokens=1_000_000), "4"),
         (Usage(1_000, 100, 5_000, 200, 300), "0.0052"),
-        (Usage(), "0"),
+        (Usage(0, 0), "0"),
     ],
 )
 def test_each_kind_of_token_has_its_own_price(usage: Usage, dollars: str) -> None:
@@ -30,6 +30,7 @@ def test_each_kind_of_token_has_its_own_price(usage: Usage, dollars: str) -> Non
 def test_an_unknown_model_has_no_price() -> None:
     """No guess is made."""
     assert cost_of(Usage(1), "made-up-model") is None
+    assert cost_of(Usage(), MODEL) is None
 
 
 def test_a_line_about_usage_leaves_out_what_is_nothing() -> None:

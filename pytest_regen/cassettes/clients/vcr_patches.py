@@ -175,11 +175,14 @@ def keep_patches_while_sending() -> Iterator[None]:
     """Keep vcrpy from taking its patches back while it makes a connection and sends a request.
 
     vcrpy takes them back for all threads, so what another thread sends in the meantime would not be
-    recorded. Only two kinds of connection look up patched names while they are made: the https one
-    of ``http.client``, which is given its own names here, and those of httplib2, for which nothing
-    changes.
+    recorded. Few kinds of connection look up patched names while they are made: the https one of
+    ``http.client``, which is given its own names here, and those of httplib2 and of urllib3 before
+    version 2 (which pyobis pins), for which nothing changes.
     """
     before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass
+    looking_up = ("httplib2",)
+    if find_spec("urllib3") and import_module("urllib3").__version__.startswith("1."):
+        looking_up += ("urllib3",)
     if base.__module__ == __name__:
         # A cassette inside another one.
         yield
@@ -188,7 +191,7 @@ def keep_patches_while_sending() -> Iterator[None]:
     def reset() -> AbstractContextManager[None]:
         connection = sys._getframe(1).f_locals.get("self")
         kind = getattr(connection, "_baseclass", base).__module__
-        return before() if kind.startswith("httplib2") else nullcontext()
+        return before() if kind.startswith(looking_up) else nullcontext()
 
     vcr.patch.force_reset, VCRHTTPSConnection._baseclass = reset, _bind_to_itself(base)
     try:

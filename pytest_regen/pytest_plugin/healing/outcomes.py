@@ -18,7 +18,6 @@ from pytest_regen.pytest_plugin.names import (
     replay_command,
     rerun_command,
 )
-from pytest_regen.pytest_plugin.providers import cost_in
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
 from pytest_regen.pytest_plugin.transcripts import transcript_of
@@ -68,18 +67,10 @@ class ItemCalls:
         return feedback_about(feedback_of(self._item, self.failure), self._name)
 
 
-def cost_of(config: pytest.Config, result: HealResult, stored_model: str) -> str:
-    """Return the US dollars that live calls cost; empty where nothing was paid or known.
-
-    Args:
-        config: of the run.
-        result: how the work ended.
-        stored_model: the model of what is stored, which is asked where no other is chosen.
-    """
-    if not result.calls or result.emulated:
-        return ""
-    cost = cost_in(config, result.usage, choices_of(config).model or stored_model)
-    return "" if cost is None else f"{cost:.4f}"
+def cost_of(result: HealResult) -> str:
+    """Return the US dollars that live calls cost; empty where nothing was paid or known."""
+    cost = None if result.emulated else result.usage.cost
+    return (cost and cost.json) or ""
 
 
 def heal_report(

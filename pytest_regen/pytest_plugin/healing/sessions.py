@@ -24,7 +24,7 @@ from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, to
 from pytest_regen.pytest_plugin.transcripts import conversation_of
 from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback
 from pytest_regen.testing.failures import FeedbackError
-from pytest_regen.turns.values import Usage
+from pytest_regen.turns.values import Cost, Usage
 from pytest_regen.validation.issues import Issue
 
 _ABOUT_SCENARIOS = ("corrections", "discarded_scenarios", "probe_scenarios", "untested_tools")
@@ -274,6 +274,8 @@ def _heal_of(
     cassette = item.stash.get(CASSETTE, None)
     calls = after.calls - before.calls
     was, now = before.usage, after.usage
+    is_emulated = calls > 0 and cassette is not None and cassette.emulated
+    spent = now.cost and now.cost - (was.cost or Cost())
     return HealReport(
         item.nodeid,
         outcome,
@@ -286,6 +288,7 @@ def _heal_of(
         cache_write=(now.cache_write_tokens or 0) - (was.cache_write_tokens or 0),
         transcript=_transcript(item, retry),
         why=retry.why,
-        emulated=calls > 0 and cassette is not None and cassette.emulated,
+        emulated=is_emulated,
+        cost=(spent and not is_emulated and spent.json) or "",
         findings=findings_json(feedback_of(item, failure)),
     )

@@ -250,8 +250,7 @@ class _Healing:
     def _taken(self, target: Target, asked: Asked) -> _Attempt:
         """Return what came of the type ahead of the item's turn; the item is called again."""
         item, result = self._item, asked.result
-        stored_model = self._check(target).store.envelope.model
-        cost = cost_of(item.config, result, stored_model) if asked.is_live else ""
+        cost = cost_of(result) if asked.is_live else ""
         calls = ItemCalls(
             item, target.type_name, lambda: forget(item.config, target.store), self._failure
         )
@@ -281,8 +280,7 @@ class _Healing:
             )
             result = replace(result, emulated=result.emulated or turns.is_emulated)
             is_live = turns.is_live
-        stored_model = self._check(target).store.envelope.model
-        cost = cost_of(item.config, result, stored_model) if is_live else ""
+        cost = cost_of(result) if is_live else ""
         forget(item.config, target.store)
         if not (result.regenerated or result.pending):
             # The failure of a rejected candidate says nothing about the files on disk.

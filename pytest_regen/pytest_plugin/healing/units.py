@@ -253,9 +253,7 @@ class _Healing:
             self._failure = calls.failure
         item.config.hook.pytest_regen_after_heal(item=item, result=result)
         after = units_of(self._config, check.path)
-        entry = after.units.entry(name)
-        stored_model = entry.model if entry else ""
-        cost = cost_of(self._config, result, stored_model) if is_live else ""
+        cost = cost_of(result) if is_live else ""
         self._record(self._heal_of(after, name, result, feedback, cost))
 
     def _cassette(self, check: FileCheck, name: str) -> Path:
