@@ -180,9 +180,8 @@ def keep_patches_while_sending() -> Iterator[None]:
     version 2 (which pyobis pins), for which nothing changes.
     """
     before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass
-    looking_up = ("httplib2",)
-    if find_spec("urllib3") and import_module("urllib3").__version__.startswith("1."):
-        looking_up += ("urllib3",)
+    is_old = find_spec("urllib3") and import_module("urllib3").__version__.startswith("1.")
+    looking_up = ("httplib2", "urllib3") if is_old else ("httplib2",)
     if base.__module__ == __name__:
         # A cassette inside another one.
         yield
