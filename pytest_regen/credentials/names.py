@@ -19,38 +19,36 @@ PASSWORDS: Final = (
     *("пароль", "密码", "密碼", "口令", "パスワード", "비밀번호"),
 )
 """Ends of names of fields that hold a password, in lower case."""
-_PRIVATE: Final = (
+PRIVATE_NAMES: Final = (
     *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
     *("authentication", "session", "sessionid", "private_key_id", "privatekeyid"),
     *("secret_key_base", "secretkeybase"),
     *PASSWORDS,
 )
+"""Ends of names of fields that hold a credential, in lower case."""
 _PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS|W|w)$")
 """``DB_PASS`` and ``dbPass``, but not ``compass`` or ``bypass``."""
 _CODES: Final = frozenset(
     {"code", "codeverifier", "devicecode", "samlresponse", "assertion", "ticket", "jwt", "otp"}
-    | {"hmac", "bearer", "sid", "session", "sessionid", "appid"}
+    | {"hmac", "bearer", "sid", "session", "sessionid", "appid", "key"}
 )
 """Parameters for logging in or staying so, which also have other uses: ``?code=DE``."""
+_PUBLIC_KEYS: Final = """
+    cache idempotency partition routing sort primary foreign resource storage object s3 index group
+    dedup deduplication lookup translation row range shard message page next continuation cursor
+    start evaluated public pub publishable site vapid applicationserver cite citation bib bibtex
+    reference entry item collection document record place location station stop taxon species
+    dataset usage i18n locale label string text node component style asset image issue project
+    package module version artifact tag flag event composite natural unique hash
+"""
+"""What the keys of places, pages, entries and repetitions are of, and those that are published."""
+_PUBLIC_TOKENS: Final = """
+    page next continuation cursor sync delta pagination paging resume resumption skip start starting
+    scroll offset idempotency clientrequest eos bos pad
+"""
 _HARMLESS: Final = (
-    # Names of places, pages or repetitions, which grant no access.
-    *(
-        f"{what}key"
-        for what in (
-            *("cache", "idempotency", "partition", "routing", "sort", "primary", "foreign"),
-            *("public", "resource", "storage", "object", "s3", "index", "group", "dedup"),
-            *("deduplication", "lookup", "translation", "row", "range", "shard", "message"),
-            *("page", "next", "continuation", "cursor", "start", "evaluated"),
-        )
-    ),
-    *(
-        f"{what}token"
-        for what in (
-            *("page", "next", "continuation", "cursor", "sync", "delta", "pagination", "paging"),
-            *("resume", "resumption", "skip", "start", "starting", "scroll", "offset"),
-            *("idempotency", "clientrequest", "eos", "bos", "pad"),
-        )
-    ),
+    *(f"{what}key" for what in _PUBLIC_KEYS.split()),
+    *(f"{what}token" for what in _PUBLIC_TOKENS.split()),
     # From descriptions of media streams (SDP): valid for one call only.
     "icepwd",
 )
@@ -63,13 +61,21 @@ _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
 """Or its beginning, because folded base64 is also read line by line."""
+_HEX = re.compile(r"[0-9a-f]{32,}\Z|[0-9A-F]{32,}\Z")
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
 _CODE = re.compile(
     r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
 )
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
-_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ", "AWS4-HMAC-SHA256")
-"""Keys that vendors call public, for use in web pages, and the name of a scheme."""
+_PUBLISHED = re.compile(
+    r"phc_|pk_live_|pk_test_|pk\.eyJ|AWS4-HMAC-SHA256|AAAA[BCE][23]N|0x[0-9A-Fa-f]{40}\Z"
+)
+"""Keys that vendors call public, for use in web pages; the name of a scheme; public keys of SSH;
+addresses of tokens and accounts in a chain."""
+_REFERENCE = re.compile(
+    # A DOI, the key of a citation, an id of several parts.
+    r"10\.\d{4,9}/\S+|[A-Za-z-]+(?:19|20)\d\d[A-Za-z]+|\d+(?:[_-][a-z0-9]+){3,}"
+)
 _SHORTEST: Final = 16
 """In characters: a shorter word is a credential only if it is named as one."""
 _SHORTEST_PASSWORD: Final = 4
@@ -133,9 +139,9 @@ def is_private_name(name: str) -> bool:
     with the signatures of its model, so they have to stay unchanged.
     """
     lower = name.lower()
-    return (lower.endswith(_PRIVATE) or _PASS.search(name) is not None) and not is_harmless_name(
-        name
-    )
+    return (
+        lower.endswith(PRIVATE_NAMES) or _PASS.search(name) is not None
+    ) and not is_harmless_name(name)
 
 
 @lru_cache(maxsize=1024)
@@ -148,14 +154,15 @@ def is_password_of(name: str, value: str) -> bool:
     """Whether a field of this name holds a password or a token.
 
     After ``password`` any value counts, unless it is a placeholder, a label or a sentence; after
-    ``api_key`` and the like, a value that looks random.
+    ``api_key`` and the like, a value that looks random. ``key`` alone names entries of all sorts,
+    so it needs a value with the shape of a credential.
     """
-    if len(value) < _SHORTEST_PASSWORD or not is_private_name(name):
-        return False
     lower = name.lower()
+    if len(value) < _SHORTEST_PASSWORD or lower == "key" or not is_private_name(name):
+        return False
     if lower.endswith(PASSWORDS):
         return _is_password(value)
-    if is_placeholder(value) or (lower == "key" and is_path(value)):
+    if is_placeholder(value):
         return False
     if _PASS.search(name) and is_mixed(value):
         return True
@@ -164,14 +171,15 @@ def is_password_of(name: str, value: str) -> bool:
     is_id = lower.endswith(("session", "sessionid")) and is_uuid(last)
     if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or is_id or is_placeholder(last):
         return False
-    # One in thirty random strings of twenty letters and digits has no digit.
-    return looks_random(last) or (last.isalpha() and changes_often(last))
+    return is_drawn(last)
 
 
-def is_path(value: str) -> bool:
-    """Whether a value is a path, like the key of an object in a store."""
-    return _EXTENSION.search(value) is not None or (
-        _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
+def is_entry(value: str) -> bool:
+    """Whether a value is a path or a reference, like the key of an object in a store."""
+    return (
+        _EXTENSION.search(value) is not None
+        or _REFERENCE.fullmatch(value) is not None
+        or (_PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None)
     )
 
 
@@ -198,6 +206,8 @@ def is_one_time_code(name: str, value: str) -> bool:
     Its name may mean anything (``code=DE``), so its value must look random and not be an id.
     """
     plain = _SEPARATORS.sub("", name.lower())
+    if plain == "key" and not (value.isalnum() and (changes_often(value) or _HEX.match(value))):
+        return False
     return plain in _CODES and looks_random(value) and not is_uuid(value)
 
 
@@ -223,13 +233,27 @@ def _is_password(value: str) -> bool:
     return len(value) >= _SHORTEST_WORD and not parts & _LABELS
 
 
+def is_drawn(value: str) -> bool:
+    """Whether a value behind a private name was drawn at random, be it of letters alone.
+
+    One in thirty random strings of twenty letters and digits has no digit. Of the letters of
+    ``AbstractFactoryBean`` few are capitals, and those of ``HTTPServer`` stand together.
+    """
+    if len(value) < _SHORTEST or not (value.isascii() and value.isalpha()):
+        return looks_random(value)
+    large = sum(map(str.isupper, value))
+    changes = sum(one.isupper() != after.isupper() for one, after in itertools.pairwise(value))
+    return len(value) * 3 <= large * 10 <= len(value) * 7 and changes * 4 >= len(value)
+
+
+@lru_cache(maxsize=1024)
 def looks_random(value: str) -> bool:
     """Whether a text is so irregular that it must have been generated."""
     if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
         return False
     if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
         return False
-    if value.startswith(_PUBLISHED) or _is_spelt(value):
+    if _PUBLISHED.match(value) or _is_spelt(value):
         return False
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS

@@ -103,6 +103,12 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     ),
     # An id of exactly this length: in base64 of silence the same letters continue.
     _prefix("aws-key", "AKIA ASIA ABIA ACCA", rf"[A-Z0-9]{{16}}{_END}"),
+    # The base64 of protocol buffers that begin with the same fields.
+    _prefix(
+        "aws-session-token",
+        "IQoJb3JpZ2luX2Vj FwoGZXIvYXdz FQoGZXIvYXdz",
+        r"[A-Za-z0-9+/]{80,}={0,2}",
+    ),
     _prefix("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{20,}"),
     _prefix("github-token", "github_pat_", r"[A-Za-z0-9_]{22,}"),
     _prefix(
@@ -150,7 +156,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("docker-token", "dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,}"),
     _prefix("atlassian-token", "ATATT3 ATCTT3", r"[A-Za-z0-9_=-]{20,}"),
     _prefix("bitbucket-password", "ATBB", rf"[A-Za-z0-9]{{32}}{_END}"),
-    _prefix("trello-token", "ATTA", r"[0-9a-f]{60,}"),
+    _prefix("trello-token", "ATTA", r"[0-9a-f]{60,}[0-9A-F]*"),
     _prefix("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
     _prefix("postman-key", "PMAT-", r"[A-Z0-9]{26}"),
     _prefix("newrelic-key", "NRAK- NRII- NRIQ- NRRA- NRJS- NRSP-", r"[A-Za-z0-9_-]{19,}"),
@@ -266,6 +272,14 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("square-token", "EAAA", rf"[A-Za-z0-9_-]{{60}}{_END}"),
     # "Z" is an escape in them, so every one contains some of these pairs.
     _prefix("facebook-token", "EAA", r"(?=[0-9A-Za-z]{0,90}Z[A-D])[0-9A-Za-z]{90,}"),
+    _prefix("facebook-token", "EAACEdEose0cBA", r"[0-9A-Za-z]{20,}"),
+    _prefix(
+        "mercadopago-token",
+        "APP_USR- TEST-",
+        rf"[0-9]{{16}}-[0-9]{{6}}-[0-9a-f]{{32}}-[0-9]{{5,12}}{_END}",
+    ),
+    _prefix("adyen-key", "AQE", r"[A-Za-z0-9+/]{20,}={1,2}-[^\s\"'`<>\\]{20,}"),
+    _prefix("unkey-key", "unkey_", r"[A-Za-z0-9_]{16,}"),
     _prefix("adafruit-key", "aio_", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{28}}{_END}"),
     _prefix("adobe-secret", "p8e- p8e_", r"[A-Za-z0-9_-]{30,}"),
     _prefix("frameio-token", "fio-u-", r"[A-Za-z0-9_=-]{50,}"),
@@ -331,6 +345,13 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         "$",
         r"(?<![$\w])\$(?:(?:apr1|1|5|6|7|y)\$[./A-Za-z0-9$=,]{20,200}|2[aby]\$\d\d\$[./A-Za-z0-9]{53}"
         r"|(?:argon2\w*|scrypt|pbkdf2[\w-]*)\$[./A-Za-z0-9$=,+-]{30,300})",
+    ),
+    # As Django, and as Werkzeug writes them.
+    _shape(
+        "password-hash",
+        "pbkdf2_sha,pbkdf2:sha,scrypt:",
+        r"(?:pbkdf2[_:]sha\d{1,3}[:$]\d{1,8}|scrypt:[0-9:]{5,30})\$[^\s$\"'\\]{1,80}\$"
+        r"[A-Za-z0-9+/]{20,200}={0,2}",
     ),
     _shape("password-hash", "{S", r"\{(?:SHA|SSHA|SMD5)\}[A-Za-z0-9+/]{20,}={0,2}"),
     SecretShape(
