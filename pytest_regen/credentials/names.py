@@ -38,7 +38,8 @@ _PUBLIC_KEYS: Final = """
     dedup deduplication lookup translation row range shard message page next continuation cursor
     start evaluated public pub publishable site vapid applicationserver cite citation bib bibtex
     reference entry item collection document record place location station stop taxon species
-    dataset usage i18n locale label string text node component style asset image issue project
+    dataset usage i18n locale label string text term field column attribute property dimension
+    series metric setting feature node component style file asset image issue project work author
     package module version artifact tag flag event composite natural unique hash
 """
 """What the keys of places, pages, entries and repetitions are of, and those that are published."""
@@ -55,7 +56,6 @@ _HARMLESS: Final = (
 _SEPARATORS = re.compile(r"[-_.\s]+")
 _PATH = re.compile(r"[\w .=@~:-]*(?:/[\w .=@~:-]*)+")
 _FOLDER = re.compile(r"(?:^|/)[a-z]{3,}[_-]?(?=/)")
-_EXTENSION = re.compile(r"[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}$")
 _JOINTS = re.compile(r"[-_./+=~%]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
@@ -68,13 +68,15 @@ _CODE = re.compile(
 )
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
 _PUBLISHED = re.compile(
-    r"phc_|pk_live_|pk_test_|pk\.eyJ|AWS4-HMAC-SHA256|AAAA[BCE][23]N|0x[0-9A-Fa-f]{40}\Z"
+    r"phc_|pk_live_|pk_test_|pk\.eyJ|AWS4-HMAC-SHA256"
+    r"|ssh-|ecdsa-|AAAA[BCE][23]N|0x[0-9A-Fa-f]{40}\Z"
 )
 """Keys that vendors call public, for use in web pages; the name of a scheme; public keys of SSH;
 addresses of tokens and accounts in a chain."""
 _REFERENCE = re.compile(
-    # A DOI, the key of a citation, an id of several parts.
-    r"10\.\d{4,9}/\S+|[A-Za-z-]+(?:19|20)\d\d[A-Za-z]+|\d+(?:[_-][a-z0-9]+){3,}"
+    # A DOI, a name of several parts, the key of a citation, an id with words.
+    r".*[.:@ ].*|[A-Za-z-]+(?:19|20)\d\d[A-Za-z]+|\d+(?:[_-][a-z0-9]+){3,}",
+    re.DOTALL,
 )
 _SHORTEST: Final = 16
 """In characters: a shorter word is a credential only if it is named as one."""
@@ -176,10 +178,8 @@ def is_password_of(name: str, value: str) -> bool:
 
 def is_entry(value: str) -> bool:
     """Whether a value is a path or a reference, like the key of an object in a store."""
-    return (
-        _EXTENSION.search(value) is not None
-        or _REFERENCE.fullmatch(value) is not None
-        or (_PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None)
+    return _REFERENCE.fullmatch(value) is not None or (
+        _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
     )
 
 
@@ -195,9 +195,12 @@ def is_mixed(value: str) -> bool:
 
 def changes_often(value: str) -> bool:
     """Whether two of five characters differ in class (case, digit, sign) from the one before."""
+    return _changes(value) * 5 >= len(value) * 2
+
+
+def _changes(value: str) -> int:
     signs = [(sign.islower(), sign.isupper(), sign.isdigit()) for sign in value]
-    changes = sum(before != after for before, after in itertools.pairwise(signs))
-    return changes * 5 >= len(value) * 2
+    return sum(before != after for before, after in itertools.pairwise(signs))
 
 
 def is_one_time_code(name: str, value: str) -> bool:
@@ -241,9 +244,9 @@ def is_drawn(value: str) -> bool:
     """
     if len(value) < _SHORTEST or not (value.isascii() and value.isalpha()):
         return looks_random(value)
-    large = sum(map(str.isupper, value))
-    changes = sum(one.isupper() != after.isupper() for one, after in itertools.pairwise(value))
-    return len(value) * 3 <= large * 10 <= len(value) * 7 and changes * 4 >= len(value)
+    large, changes = sum(map(str.isupper, value)), _changes(value)
+    is_even = len(value) <= large * 3 <= len(value) * 2
+    return changes * 5 >= len(value) * 2 or (is_even and changes * 4 >= len(value))
 
 
 @lru_cache(maxsize=1024)

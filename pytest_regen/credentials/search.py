@@ -1,6 +1,5 @@
 """Finding and replacing credentials in text. Standard library only."""
 
-import itertools
 import re
 import string
 from collections import defaultdict
@@ -12,6 +11,7 @@ from pytest_regen.credentials.encodings import encoded_parts, runs, shade_table,
 from pytest_regen.credentials.names import (
     PASSWORDS,
     PRIVATE_NAMES,
+    changes_often,
     is_drawn,
     is_harmless_name,
     is_mixed,
@@ -28,10 +28,10 @@ ASSIGNED: Final = "assigned-secret"
 """The kind of random values without a shape of their own, found after ``key=``."""
 
 _OF_PASSWORDS: Final = (*PASSWORDS, "pass", "_pw")
-_NAMES: Final = (*PRIVATE_NAMES, "pass", "_pw", "sig", "signature")
-"""Ends of private names that are searched in texts."""
 _SIGNATURES: Final = ("signature", "sig")
 """A signature grants access only as part of an address."""
+_NAMES: Final = (*PRIVATE_NAMES, "pass", "_pw", *_SIGNATURES)
+"""Ends of private names that are searched in texts."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
 """The part of a value that is examined. Bounded, because with many names in a row each value would
@@ -105,45 +105,31 @@ _OF_KEYS = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z0-9]+[^A-Za-z0-9]?")
 """Words, each with the character after it."""
-_LEAD = re.compile(r"[A-Za-z0-9]*")
-_BLANKED: Final = tuple(
-    (mark, shape) for shape in SECRET_SHAPES if shape.has_blanks for mark in shape.marks
-)
-_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
-
-
-def _shapes_by_start() -> tuple[
-    tuple[tuple[str, SecretShape], ...],
-    dict[str, list[tuple[str, SecretShape]]],
-    dict[str, list[tuple[str, SecretShape]]],
-]:
-    """Return marks with their shapes: those that may be inside a word, and the others by beginning.
-
-    Marks that begin with a whole word are indexed by it and the sign after it (``ghp_``), the rest
-    (``AKIA``) by their first letters. So the set of words in a text, computed once, tells which of
-    two hundred marks have to be searched at all.
-    """
-    anywhere: list[tuple[str, SecretShape]] = []
-    by_word: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
-    by_start: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
-    for shape in SECRET_SHAPES:
-        leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
-        words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
-        if shape.has_blanks:
-            continue
-        if shape.ahead != 0 or any(len(lead) < _START for _, lead in words):
-            anywhere += [(mark, shape) for mark in shape.marks]
-            continue
-        for mark, lead in words:
-            is_whole = len(lead) < len(mark)
-            known = by_word[mark[: len(lead) + 1]] if is_whole else by_start[lead[:_START]]
-            known.append((mark, shape))
-    return tuple(anywhere), dict(by_word), dict(by_start)
-
-
 _START: Final = 2
 """How many characters of a word are enough to exclude most marks."""
-_ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
+
+
+def _marks_by_word() -> dict[str, list[tuple[str, SecretShape]]]:
+    """Return marks with their shapes by their first word (``ghp_``) or its start (``AK``).
+
+    So the words in a text, computed once, tell which of two hundred marks have to be searched.
+    Those inside of words stand at ``""``, those that may have blanks at ``" "``.
+    """
+    marks: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
+    for shape in SECRET_SHAPES:
+        for mark in shape.marks:
+            if shape.has_blanks:
+                marks[" "].append((mark, shape))
+            elif shape.ahead == 0 and (word := _WORDS.match(mark)):
+                key = mark[:_START] if word[0].isalnum() else word[0]
+                marks[key].append((mark, shape))
+            else:
+                marks[""].append((mark, shape))
+    return dict(marks)
+
+
+_MARKS: Final = _marks_by_word()
+_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 """Passwords of examples and of local databases."""
 _WEAK: Final = 5
@@ -433,11 +419,9 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
 
 def _is_literal(value: str) -> bool:
     """Whether the value after ``PASSWORD=`` is a password, not a word, variable or expression."""
-    signs = [(sign.islower(), sign.isupper()) for sign in value]
-    changes = sum(sign != after for sign, after in itertools.pairwise(signs))
     has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return (
-        (has_both or changes * 5 >= len(value) * 2)
+        (has_both or changes_often(value))
         and not any(sign in value for sign in "([{$.\\")
         and is_password_of("password", value)
     )
@@ -518,7 +502,7 @@ def _is_password(value: str) -> bool:
     return (
         any(map(str.islower, value))
         and (
-            _SCATTERED.fullmatch(value) is not None
+            _SCATTERED.match(value) is not None
             or (
                 any(map(str.isupper, value))
                 and (
@@ -533,20 +517,18 @@ def _is_password(value: str) -> bool:
     )
 
 
-_SCATTERED = re.compile(r"(?=.{10})(?:[a-z]*[0-9]+){2,}[a-z]*")
+_SCATTERED = re.compile(r"(?=[a-z0-9]{10})[a-z]*[0-9]+[a-z]+[0-9][a-z0-9]*(?![A-Z_])")
 """Letters with digits at two places or more."""
 
 
 def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
     """Return the shapes whose marks occur in ``text`` or its long words, in their order."""
-    found = [mark for mark in _BLANKED if mark[0] in text]
+    found = [mark for mark in _MARKS[" "] if mark[0] in text]
     if long:
-        # Marks need not be searched if no word begins like them.
         words = set(_WORDS.findall(long))
-        starts = {word[:_START] for word in words}
-        begun = [mark for word in _BY_WORD.keys() & words for mark in _BY_WORD[word]]
-        begun += [mark for start in _BY_START.keys() & starts for mark in _BY_START[start]]
-        found += [mark for mark in (*_ANYWHERE, *begun) if mark[0] in long]
+        keys = {"", *words, *(word[:_START] for word in words)}
+        begun = [mark for key in _MARKS.keys() & keys for mark in _MARKS[key]]
+        found += [mark for mark in begun if mark[0] in long]
     marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
     for mark, shape in found:
         marks[shape].append(mark)

@@ -278,7 +278,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         "APP_USR- TEST-",
         rf"[0-9]{{16}}-[0-9]{{6}}-[0-9a-f]{{32}}-[0-9]{{5,12}}{_END}",
     ),
-    _prefix("adyen-key", "AQE", r"[A-Za-z0-9+/]{20,}={1,2}-[^\s\"'`<>\\]{20,}"),
+    _prefix("adyen-key", "AQE", r"[A-Za-z0-9+/]{20,}={1,2}-[A-Za-z0-9+/=_.~{}&%-]{20,}"),
     _prefix("unkey-key", "unkey_", r"[A-Za-z0-9_]{16,}"),
     _prefix("adafruit-key", "aio_", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{28}}{_END}"),
     _prefix("adobe-secret", "p8e- p8e_", r"[A-Za-z0-9_-]{30,}"),
