@@ -20,11 +20,8 @@ from pytest_regen.credentials.shapes import SECRET_SHAPES
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
-_PRIVATE_PARAMETERS: Final = frozenset(
-    {
-        *("key", "keys", "token", "tokens", "secret", "password", "signature", "sig"),
-        *("credential", "credentials", "auth"),
-    }
+_PRIVATE_WORD = re.compile(
+    "keys?|tokens?|secret|password|sig(?:nature)?|credentials?|auth", re.IGNORECASE
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -296,8 +293,7 @@ def is_private_parameter(name: str, value: str) -> bool:
         return True
     if is_harmless_name(name) or (name.lower() == "key" and is_entry(value)):
         return False
-    words = {word.lower() for word in _WORDS.findall(name)}
-    return is_private_name(name) or not words.isdisjoint(_PRIVATE_PARAMETERS)
+    return is_private_name(name) or any(map(_PRIVATE_WORD.fullmatch, _WORDS.findall(name)))
 
 
 def scrub_query(query: str) -> str:

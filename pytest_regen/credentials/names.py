@@ -30,7 +30,7 @@ _PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]
 """``DB_PASS`` and ``dbPass``, but not ``compass`` or ``bypass``."""
 _CODES: Final = frozenset(
     {"code", "codeverifier", "devicecode", "samlresponse", "assertion", "ticket", "jwt", "otp"}
-    | {"hmac", "bearer", "sid", "session", "sessionid", "appid", "key"}
+    | {"hmac", "bearer", "sid", "session", "sessionid", "appid"}
 )
 """Parameters for logging in or staying so, which also have other uses: ``?code=DE``."""
 _PUBLIC_KEYS: Final = """
@@ -40,7 +40,8 @@ _PUBLIC_KEYS: Final = """
     reference entry item collection document record place location station stop taxon species
     dataset usage i18n locale label string text term field column attribute property dimension
     series metric setting feature node component style file asset image issue project work author
-    package module version artifact tag flag event composite natural unique hash
+    package module version artifact tag flag event composite natural unique hash client
+    searchonlyapi
 """
 """What the keys of places, pages, entries and repetitions are of, and those that are published."""
 _PUBLIC_TOKENS: Final = """
@@ -50,12 +51,11 @@ _PUBLIC_TOKENS: Final = """
 _HARMLESS: Final = (
     *(f"{what}key" for what in _PUBLIC_KEYS.split()),
     *(f"{what}token" for what in _PUBLIC_TOKENS.split()),
+    *("forgotpassword", "forgottenpassword", "lostpassword", "showpassword", "hidepassword"),
     # From descriptions of media streams (SDP): valid for one call only.
     "icepwd",
 )
 _SEPARATORS = re.compile(r"[-_.\s]+")
-_PATH = re.compile(r"[\w .=@~:-]*(?:/[\w .=@~:-]*)+")
-_FOLDER = re.compile(r"(?:^|/)[a-z]{3,}[_-]?(?=/)")
 _JOINTS = re.compile(r"[-_./+=~%]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
@@ -73,9 +73,10 @@ _PUBLISHED = re.compile(
 )
 """Keys that vendors call public, for use in web pages; the name of a scheme; public keys of SSH;
 addresses of tokens and accounts in a chain."""
-_REFERENCE = re.compile(
-    # A DOI, a name of several parts, the key of a citation, an id with words.
-    r".*[.:@ ].*|[A-Za-z-]+(?:19|20)\d\d[A-Za-z]+|\d+(?:[_-][a-z0-9]+){3,}",
+_ENTRY = re.compile(
+    # A file, the key of a citation, a path with a folder.
+    r".*[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}|[A-Za-z-]+(?:19|20)\d\d[A-Za-z]+"
+    r"|(?:[\w =~-]*/)*[a-z]{3,}[_-]?/[\w /=~-]*",
     re.DOTALL,
 )
 _SHORTEST: Final = 16
@@ -127,6 +128,8 @@ _SENTENCE_TEXT: Final = """
 """
 _SENTENCE: Final = frozenset(_SENTENCE_TEXT.split())
 """Words of sentences about passwords; generated passphrases do not use them."""
+_NO_PASSWORD = re.compile(r"^(?:/[a-z_-]+)+/?$|^https?://[^@]*$|[\u0530-\u1dff\u2e80-\uffdf]")
+"""Addresses where one is set, and words of scripts in which passwords cannot be typed."""
 _FEWEST_WORDS: Final = 3
 _SHORTEST_WORD: Final = 6
 _SHORTEST_MASK: Final = 3
@@ -148,8 +151,12 @@ def is_private_name(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_harmless_name(name: str) -> bool:
-    """Whether a name only looks like that of a credential: ``prompt_cache_key``, ``pageToken``."""
-    return _SEPARATORS.sub("", name.lower()).endswith(_HARMLESS)
+    """Whether a name only looks like that of a credential: ``prompt_cache_key``, ``pageToken``.
+
+    Frameworks put variables named ``NEXT_PUBLIC_...`` into web pages.
+    """
+    plain = _SEPARATORS.sub("", name.lower())
+    return plain.endswith(_HARMLESS) or "public" in plain
 
 
 def is_password_of(name: str, value: str) -> bool:
@@ -178,9 +185,8 @@ def is_password_of(name: str, value: str) -> bool:
 
 def is_entry(value: str) -> bool:
     """Whether a value is a path or a reference, like the key of an object in a store."""
-    return _REFERENCE.fullmatch(value) is not None or (
-        _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
-    )
+    words = re.split(r"[^A-Za-z0-9-]+", value)
+    return _ENTRY.fullmatch(value) is not None or not (len(words) == 1 or any(map(is_mixed, words)))
 
 
 def is_mixed(value: str) -> bool:
@@ -209,8 +215,9 @@ def is_one_time_code(name: str, value: str) -> bool:
     Its name may mean anything (``code=DE``), so its value must look random and not be an id.
     """
     plain = _SEPARATORS.sub("", name.lower())
-    if plain == "key" and not (value.isalnum() and (changes_often(value) or _HEX.match(value))):
-        return False
+    if plain == "key":
+        is_one = _HEX.match(value) or (value.isalnum() and changes_often(value)) or is_uuid(value)
+        return bool(is_one) and looks_random(value)
     return plain in _CODES and looks_random(value) and not is_uuid(value)
 
 
@@ -220,7 +227,7 @@ def is_uuid(value: str) -> bool:
 
 
 def _is_password(value: str) -> bool:
-    if is_placeholder(value) or value.lower().endswith(PASSWORDS):
+    if is_placeholder(value) or value.lower().endswith(PASSWORDS) or _NO_PASSWORD.search(value):
         return False
     words = value.split()
     if len(words) > 1:

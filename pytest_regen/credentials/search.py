@@ -101,7 +101,7 @@ _LONGEST_NAME: Final = 64
 _NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
 _OF_KEYS = re.compile(
     r"(?i:api|access|account|admin|auth|app|client|encryption|licen[sc]e|master|private|secret"
-    r"|service|shared|signing|subscription)[ \t]\Z"
+    r"|my|our|your|service|shared|signing|subscription)[ \t]\Z"
 )
 _WORDS = re.compile(r"[A-Za-z0-9]+[^A-Za-z0-9]?")
 """Words, each with the character after it."""
@@ -129,23 +129,20 @@ def _marks_by_word() -> dict[str, list[tuple[str, SecretShape]]]:
 
 
 _MARKS: Final = _marks_by_word()
-_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 """Passwords of examples and of local databases."""
 _WEAK: Final = 5
 """In characters: a mark of no more occurs in encoded data by chance."""
 _LETTERS: Final = string.ascii_letters + string.digits
 _ALPHABETS: Final = (f"{_LETTERS}-_", f"{_LETTERS}+/")
-_BESIDE: Final = 80
+_BESIDE: Final = 100
 """How many characters of encoded data are looked at on either side of a shape."""
 _SLUG = re.compile(r"[-_+/]?(?:[A-Z]?[a-z0-9]+(?:[-_+/][A-Z]?[a-z0-9]+)*[-_+/]?)?")
 """What may stand beside a credential in one word: a path, a name in lower case."""
-_FOLD: Final = 60
-_FOLDED = "(?<![A-Za-z0-9+/_-])([A-Za-z0-9+/_-]{60,80})"
-"""A line of data in base64: of 64 characters in PEM, 76 in mail."""
-_LINE_BEFORE = re.compile(rf"{_FOLDED}\r?\n[ \t]*\Z")
-_LINE_BEHIND = re.compile(
-    r"(?:\r?\n|(?:\\r)?\\n)[ \t]*([A-Za-z0-9+/_-]{1,80})(?==|\\|\"|[ \t]*(?:\r?\n|\Z))"
+_FOLD = re.compile(
+    # Between two lines of base64: of 64 characters in PEM, 76 in mail.
+    r"(?<=[A-Za-z0-9+/_-]{60})(?<![A-Za-z0-9+/_-]{81})"
+    r"(?:\r?\n|(?:\\r)?\\n)[ \t]*(?=[A-Za-z0-9+/_-]*=*(?:[\r\n\\\"]|\Z))"
 )
 _FEWEST_COLUMNS: Final = 2
 _SHORTEST = 16
@@ -279,7 +276,9 @@ def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     if not names and not patterns:
         return []
     # The only letter whose lower case is two characters would shift all later positions.
-    lowered = seen if lean is text and len(seen) == len(text) else _lower(text)
+    lowered = (
+        seen if lean is text and len(seen) == len(text) else text.replace("\u0130", "I").lower()
+    )
     found = {span for name in names for span in _behind(text, lowered, name)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
@@ -292,10 +291,6 @@ def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     return kept
 
 
-def _lower(text: str) -> str:
-    return text.replace("\u0130", "I").lower()
-
-
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
     """Whether a match of a shape is a credential: not a placeholder, and not a part of base64."""
     found = text[start:end]
@@ -305,8 +300,7 @@ def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
         return not _is_default(found)
     is_weak = min(map(len, shape.marks)) <= _WEAK
     return not (
-        (is_weak and _is_in_data(text, start, end, shape.marks))
-        or is_placeholder(shape.random_part(found))
+        (is_weak and _is_in_data(text, start, end)) or is_placeholder(shape.random_part(found))
     )
 
 
@@ -315,28 +309,21 @@ def _is_default(password: str) -> bool:
     return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
 
 
-def _is_in_data(text: str, start: int, end: int, marks: tuple[str, ...]) -> bool:
+def _is_in_data(text: str, start: int, end: int) -> bool:
     """Whether a shape is only a part of base64 data, in one line or folded.
 
     More of its alphabet stands beside it then, and not as words.
     """
     found = text[start:end].rstrip("=")
-    before = text[max(0, start - _BESIDE) : start].rpartition("%")[2]
-    behind = text[start + len(found) : start + len(found) + _BESIDE]
-    for signs in _ALPHABETS:
-        if found.strip(signs):
-            continue
-        first = start - len(before) + len(before.rstrip(signs))
-        last = start + len(found) + len(behind) - len(behind.lstrip(signs))
-        for beside in (text[first:start], text[start + len(found) : last]):
-            if not _SLUG.fullmatch(beside):
-                return True
-        lines = [_LINE_BEFORE.search(text, max(0, first - 2 * _BESIDE), first)]
-        if last - first >= _FOLD:
-            lines.append(_LINE_BEHIND.match(text, last))
-        if any(line and not line[1].islower() and not line[1].startswith(marks) for line in lines):
-            return True
-    return False
+    end = start + len(found)
+    before = _FOLD.sub("", text[max(0, start - _BESIDE) : start]).rpartition("%")[2]
+    behind = _FOLD.sub("", text[start : end + _BESIDE])[len(found) :]
+    return not all(
+        _SLUG.fullmatch(before[len(before.rstrip(signs)) :])
+        and _SLUG.fullmatch(behind[: len(behind) - len(behind.lstrip(signs))])
+        for signs in _ALPHABETS
+        if not found.strip(signs)
+    )
 
 
 def _behind(text: str, lowered: str, name: str) -> Iterator[tuple[int, int]]:
@@ -402,11 +389,9 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
             return value.span(2)
         return _symbol_rich_span(text, end)
     kind = name if name in {"pass", "_pw"} else "password"
-    value = _MEMBER.match(text, end)
+    is_parameter = _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end)
+    value = _MEMBER.match(text, end) or (_PAIR.match(text, end) if is_parameter else None)
     if value:
-        return value.span(1) if is_password_of(kind, value[1]) else None
-    value = _PAIR.match(text, end)
-    if value and _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end):
         return value.span(1) if is_password_of(kind, value[1]) else None
     value = _PASSWORD.match(text, end)
     if value is None:
@@ -465,7 +450,7 @@ def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
     # The next parameter and percent-encoded bytes do not count as symbols.
     signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
     digits = sum(map(str.isdigit, value[1]))
-    enough = signs >= (2 if is_mixed(value[1]) else _FEWEST_SIGNS)
+    enough = signs >= (2 if is_mixed(value[1]) else 4)
     return value.span(1) if enough and digits > 1 else None
 
 
@@ -473,7 +458,6 @@ _SIGNED = re.compile(
     r"""["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9!@#$%^&*(_=+)-]{24,200})(?=["'\s]|\Z)"""
 )
 _QUOTED = re.compile(r"&[\w.-]*=|%[0-9A-Fa-f]{2}")
-_FEWEST_SIGNS: Final = 4
 
 
 def _is_named(text: str, at: int, end: int, name: str, span: tuple[int, int]) -> bool:
@@ -498,23 +482,14 @@ def _is_named(text: str, at: int, end: int, name: str, span: tuple[int, int]) ->
 @lru_cache(maxsize=1024)
 def _is_password(value: str) -> bool:
     """Whether the value after ``password=`` in a text is a password, not code or prose."""
+    if any(sign in value for sign in "([{") or is_placeholder(value):
+        return False
+    if _SCATTERED.match(value):
+        return True
     digits = sum(map(str.isdigit, value))
-    return (
-        any(map(str.islower, value))
-        and (
-            _SCATTERED.match(value) is not None
-            or (
-                any(map(str.isupper, value))
-                and (
-                    digits > 1
-                    or is_mixed(value)
-                    or (digits == 1 and any(sign in value for sign in "!@#$%^*?~|"))
-                )
-            )
-        )
-        and not any(sign in value for sign in "([{")
-        and not is_placeholder(value)
-    )
+    has_sign = any(sign in value for sign in "!@#$%^*?~|")
+    has_cases = any(map(str.islower, value)) and any(map(str.isupper, value))
+    return has_cases and (digits > 1 or is_mixed(value) or (digits == 1 and has_sign))
 
 
 _SCATTERED = re.compile(r"(?=[a-z0-9]{10})[a-z]*[0-9]+[a-z]+[0-9][a-z0-9]*(?![A-Z_])")
@@ -532,7 +507,7 @@ def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
     marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
     for mark, shape in found:
         marks[shape].append(mark)
-    return sorted(marks.items(), key=lambda one: _ORDER[one[0]])
+    return sorted(marks.items(), key=lambda one: SECRET_SHAPES.index(one[0]))
 
 
 def _without_large_base64(text: str) -> str:
