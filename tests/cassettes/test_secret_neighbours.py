@@ -14,7 +14,18 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from laws import scaled
-from planted_secrets import DOCUMENTED, HEX, IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
+from planted_secrets import (
+    DOCUMENTED,
+    HEX,
+    IN_CONTEXT,
+    KINDS,
+    MIXED,
+    NAMED,
+    NEWER,
+    PLANTED,
+    UNLISTED,
+    core,
+)
 from tables import each
 
 from pytest_regen.cassettes.files.format import header_text, interaction_text

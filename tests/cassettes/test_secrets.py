@@ -315,7 +315,7 @@ def test_a_search_and_a_replacement_agree(pieces: list[str], joint: str) -> None
     assert scrub_text(clean) == clean
 
 
-NAMES = st.sampled_from(["api_key", "apiKey", "x-auth-token", "PASSWORD", "client_secret", "access_key"])
+NAMES = st.sampled_from(["api_key", "apiKey", "x-auth-token", "PASSWORD", "client_secret"])
 DRAWN = st.text(string.ascii_letters + string.digits, min_size=24, max_size=60).filter(looks_random)
 
 
