@@ -106,6 +106,11 @@ _QUOTED = re.compile(r'["`]|//|/\*|^\s*\*')
 """What before a tag on its line makes it part of a string, of a comment or of a quotation."""
 
 
+def without_blank_ends(text: str) -> str:
+    """Return a text without the blank lines above it, and the blanks below."""
+    return re.sub(r"\A\s*\n", "", text.rstrip())
+
+
 def without_thinking(text: str) -> str:
     """Return ``text`` without what is between think tags, in any case, closed or not.
 

@@ -474,7 +474,7 @@ def _plan(
             {
                 "path": units.here,
                 "ok": is_ok,
-                "system": file.kind.system,
+                "system": units.system if asked else file.kind.system,
                 "asked": listed,
                 "errors": errors,
                 "estimate": estimate.to_json(turns.price_of),

@@ -349,11 +349,12 @@ class KindConformance:
         """What is asked and what it was made from do not depend on the answer."""
         names = [name for name, *_ in lab.examples]
         units = lab.file().open()
-        before = [(units.prompt(name), units.inputs(name)) for name in names]
+        before = [units.system, *((units.prompt(name), units.inputs(name)) for name in names)]
         for name, _, bad in lab.examples:
             lab.put(bad, name)
         units = lab.file().open()
-        assert [(units.prompt(name), units.inputs(name)) for name in names] == before
+        after = [units.system, *((units.prompt(name), units.inputs(name)) for name in names)]
+        assert after == before
 
     # What the engine owes the kind
 

@@ -1,13 +1,13 @@
 """Asking for units: generate what is missing or stale, regenerate by name, heal."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pytest_regen.errors import HandEditError, RegenError
 from pytest_regen.regeneration.asking import ends_the_run
 from pytest_regen.regeneration.flow import Check, Work, source_diff, work_steps
 from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate, fixable_issues
-from pytest_regen.regeneration.queue import Flow, drive_flow
+from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.turns.values import Usage
 from pytest_regen.units.naming import adopt_command, rebuild_command
@@ -182,7 +182,7 @@ def heal_steps(
     return _result(file, units, done)
 
 
-def ask_for_unit(
+def ask_for_unit_steps(
     file: UnitFile,
     name: str,
     *,
@@ -191,7 +191,7 @@ def ask_for_unit(
     feedback: Sequence[Feedback] = (),
     check: Check | None = None,
     is_stale: bool = False,
-) -> HealResult:
+) -> "Flow[Work[FileUnits]]":
     """Ask for one unit again because a test item fails.
 
     Args:
@@ -207,31 +207,6 @@ def ask_for_unit(
     Raises:
         KindError: a method of the kind raised.
     """
-    steps = ask_for_unit_steps(
-        file,
-        name,
-        settings=settings,
-        rounds=rounds,
-        feedback=feedback,
-        check=check,
-        is_stale=is_stale,
-    )
-    done = drive_flow(steps, settings)
-    (result,) = done.results
-    return replace(result, diff=done.diff)
-
-
-def ask_for_unit_steps(
-    file: UnitFile,
-    name: str,
-    *,
-    settings: TurnSettings,
-    rounds: int = 1,
-    feedback: Sequence[Feedback] = (),
-    check: Check | None = None,
-    is_stale: bool = False,
-) -> "Flow[Work[FileUnits]]":
-    """Return what ``ask_for_unit`` does as steps, to be driven beside others."""
     view = file.open()
     policy: Policy = Heal()
     if is_stale:

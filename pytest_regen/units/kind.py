@@ -10,7 +10,7 @@ from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region, WholeFile
 from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
-from pytest_regen.text import fenced_blocks, without_thinking
+from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 from pytest_regen.units.naming import encode_name, from_here
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
@@ -91,7 +91,7 @@ class Kind:
 
         A mapping names each of them, so that STALE can say which one changed.
         """
-        return [self.prompt(unit)]
+        return [self.prompt(unit), *filter(None, [self.shared(unit.path)])]
 
     def own_inputs(self, unit: Unit) -> Iterable[str | Path]:
         """Return what a text by hand was written for; another one makes it stale.
@@ -99,6 +99,13 @@ class Kind:
         By default the first of ``inputs``.
         """
         return list(named_inputs(self.inputs(unit)).values())[:1]
+
+    def shared(self, file: Path) -> str:
+        """Return what all units of a file are shown: it follows ``system``, and is cached with it.
+
+        It holds none of the units' texts, so that an answer changes nothing of it.
+        """
+        return ""
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for; put foreign text into it through ``quoted``."""
@@ -160,10 +167,7 @@ def extract_text(reply: str) -> str:
     blocks = [code for _, code in fenced_blocks(text)]
     if blocks:
         return blocks[-1]
-    lines = text.split("\n")
-    while lines and not lines[0].strip():
-        del lines[0]
-    text = "\n".join(lines).rstrip()
+    text = without_blank_ends(text)
     return text if "\n" in text else text.strip()
 
 
@@ -192,6 +196,16 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
             hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}, or what it "
             "reads",
         ) from error
+
+
+def unusable(kind: Kind, method: str, name: str, given: object, wanted: str) -> KindError:
+    """Return the error about what a method of a kind gave."""
+    return KindError(
+        f"{kind.title}.{method} gives {given!r:.80} for {name}",
+        trace="",
+        why=wanted,
+        hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}",
+    )
 
 
 def issues_from(found: object, unit: Unit, *, code: str = CHECK) -> tuple[Issue, ...]:

@@ -18,7 +18,7 @@ from pytest_regen.regeneration.values import Answer, Ask, FailedTest, Rejected, 
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
-from pytest_regen.units.kind import Kind, Unit, call_kind
+from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name, hand_name
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
@@ -226,7 +226,7 @@ class UnitFile:
         recorded = None if correction else view.entry(name)
         limit = settings.max_tokens or FIRST_LIMIT
         model = settings.model or _model_of(view, name)
-        request = TurnRequest(self.kind.system, (Message("user", user),), model, limit, cache="5m")
+        request = TurnRequest(view.system, (Message("user", user),), model, limit, cache="5m")
         return [
             Ask(
                 name,
@@ -264,8 +264,8 @@ class UnitFile:
                 name,
                 AskSize.of(
                     (model or _model_of(view, name)) if entry else other,
-                    self.kind.system,
-                    estimate_tokens(self.kind.system + prompt),
+                    view.system,
+                    estimate_tokens(view.system + prompt),
                     estimate_tokens(entry.output) if entry and entry.output else expected,
                 ),
             )
@@ -319,7 +319,7 @@ class UnitFile:
         record = {
             "place": self.place,
             "texts": {
-                name: [_text_of(units, name), _text_of(candidate, name)]
+                name: [units.output(name, 1), candidate.output(name, 1)]
                 for name in candidate.new_entries
             },
             "files": {
@@ -433,14 +433,9 @@ class _Trial:
 
 def _keep_old(units: FileUnits, write: UnitWrite, name: str, new: str) -> None:
     """Put the text that is replaced into the history, unless it is blank or stays the same."""
-    old = _text_of(units, name)
+    old = units.output(name, 1)
     if old is not None and old.strip() and old != new:
         write.keep_text(name, old, "replaced", units.all_issues(name))
-
-
-def _text_of(units: FileUnits, name: str) -> str | None:
-    found = units.texts.get(name)
-    return found.text if found else None
 
 
 def _model_of(units: FileUnits, name: str) -> str:
@@ -477,7 +472,7 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
     for source in dict.fromkeys(one.source for one in told if isinstance(one, FailedTest)):
         if source and len(source) <= _LONGEST_TEST:
             block += f"\n\nThe test that fails, as JSON: {quoted(source)}"
-    text = _text_of(units, name)
+    text = units.output(name, 1)
     if text and "\n" in text and len(text) <= _LONGEST_ANSWER:
         # A single line is quoted with each finding.
         block += f"\n\nThe text that these are about, as JSON: {quoted(text)}"
@@ -490,12 +485,7 @@ def _extract(unit: Unit, pieces: Sequence[str]) -> str:
     kind = unit.kind
     text: object = call_kind(kind, "extract", lambda: kind.extract(whole, unit), where=unit.name)
     if not isinstance(text, str):
-        raise KindError(
-            f"{kind.title}.extract gives {text!r:.80} for {unit.name}",
-            trace="",
-            why="it returns the text of the unit",
-            hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.extract",
-        )
+        raise unusable(kind, "extract", unit.name, text, "it returns the text of the unit")
     return text
 
 

@@ -15,7 +15,7 @@ from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.values import Answer, Mark, Score
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names
-from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs
+from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
 from pytest_regen.units.naming import (
     adopt_command,
@@ -196,7 +196,9 @@ class FileUnits:
         names: list[object] = list(found)
         for name in names:
             if not isinstance(name, str) or not name:
-                raise self._unusable("units", self.place, name, "a name is a text, and not empty")
+                raise unusable(
+                    self.kind, "units", self.place, name, "a name is a text, and not empty"
+                )
         return tuple(dict.fromkeys(found))
 
     # What is remembered
@@ -245,6 +247,16 @@ class FileUnits:
         text, is_by_hand = found.text if found else "", entry is not None and entry.is_by_hand
         return Unit(name, self.path, text, self.text, self.kind, is_by_hand)
 
+    @cached_property
+    def system(self) -> str:
+        """The system prompt of a request, with what all units of the file share; raises KindError.
+
+        The ledger holds that of the kind alone: the rest is no more of one unit than the file is.
+        """
+        kind = self.kind
+        parts = call_kind(kind, "shared", lambda: (kind.system, kind.shared(self.path)))
+        return "\n\n".join(filter(None, parts))
+
     def prompt(self, name: str) -> str:
         """Return what is asked for; raises KindError."""
         text = call_kind(
@@ -252,7 +264,7 @@ class FileUnits:
         )
         given: object = text
         if not isinstance(given, str) or not given.strip():
-            raise self._unusable("prompt", name, given, "a prompt is a text, and not empty")
+            raise unusable(self.kind, "prompt", name, given, "a prompt is a text, and not empty")
         return given
 
     def inputs(self, name: str) -> Inputs:
@@ -287,7 +299,7 @@ class FileUnits:
             elif isinstance(one, str):
                 parts.append(one)
             else:
-                raise self._unusable(method, name, one, "each is a text, or a Path to hash")
+                raise unusable(self.kind, method, name, one, "each is a text, or a Path to hash")
         return parts
 
     def what_changed(self, name: str) -> str:
@@ -342,14 +354,6 @@ class FileUnits:
                 except UnicodeDecodeError:
                     self._hashes[path] = file_hash(data)
         return self._hashes[path]
-
-    def _unusable(self, method: str, name: str, given: object, wanted: str) -> KindError:
-        return KindError(
-            f"{self.kind.title}.{method} gives {given!r:.80} for {name}",
-            trace="",
-            why=wanted,
-            hint=f"correct {type(self.kind).__module__}.{type(self.kind).__qualname__}.{method}",
-        )
 
     # What is wrong
 

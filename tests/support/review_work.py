@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from plugin_answers import Good
 from store_factory import MISSPELT, make_store
+from unit_asking import ask_for_unit
 from unit_project import KIND, SETTINGS, record_file
 from unit_work import ENGLISH, GERMAN, German, kinds_with, project, write_json
 
@@ -20,7 +21,6 @@ from pytest_regen.regeneration.review import accept_candidate, reject_candidate
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
-from pytest_regen.units.asking import ask_for_unit
 from pytest_regen.units.place import UnitFile, open_units
 
 __all__ = [

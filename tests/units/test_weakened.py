@@ -4,14 +4,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from unit_asking import generate_units, heal_units, regenerate_units
+from unit_asking import ask_for_unit, generate_units, heal_units, regenerate_units
 from unit_work import GERMAN, German, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import CallableProvider, Unit
 from pytest_regen.kinds.functions import Function, function_kinds
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.values import FailedTest
-from pytest_regen.units.asking import ask_for_unit
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.work import adopt_units, unit_history
 from pytest_regen.validation import Issue

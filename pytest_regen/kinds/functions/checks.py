@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from pytest_regen.kinds.functions.source import canonical
+from pytest_regen.kinds.functions.source import canonical, stored
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness
 
@@ -315,7 +315,7 @@ def _is_needless(gone: _Check, old: Code, new: Code) -> bool:
             | ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()])
             | ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), _])
         ):
-            return name in _stored(old.nodes) - _stored(new.nodes)
+            return name in stored(old.nodes) - stored(new.nodes)
     return False
 
 
@@ -414,10 +414,3 @@ def _numbers(tree: ast.AST) -> set[float]:
 
 def _name_of(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def _stored(nodes: Sequence[ast.AST]) -> set[str]:
-    """Return the variables that code sets."""
-    return {
-        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }

@@ -12,7 +12,7 @@ from pytest_regen.kinds.functions.guard import compare_code, find_cheats, weakne
 from pytest_regen.kinds.functions.lint import check_code, nodes_of
 from pytest_regen.kinds.functions.nearby import find_answers
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.prompts import function_prompt, system_prompt
+from pytest_regen.kinds.functions.prompts import function_prompt, shared_prompt, system_prompt
 from pytest_regen.kinds.functions.replies import code_in
 from pytest_regen.kinds.functions.source import (
     FunctionRegion,
@@ -114,6 +114,10 @@ class Function(Kind):
     def own_inputs(self, unit: Unit) -> Iterable[str | Path]:
         """Return signature and docstring: of a person's code, imports are not what it is for."""
         return self._module(unit.path).places[unit.name].inputs[:2]
+
+    def shared(self, file: Path) -> str:
+        """Return the module, and what it imports from the project."""
+        return shared_prompt(self._project, file, self._module(file))
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""

@@ -1,21 +1,33 @@
-"""What a model is asked: the module with one place marked, and what the project allows."""
+"""What a model is asked: first what all functions of a module share, then one of them, marked.
+
+Providers cache what requests begin with, so nothing of the first part depends on the function.
+"""
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_regen.errors import RegionError
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import ModuleSource, Place, parse, read_module
+from pytest_regen.kinds.functions.source import (
+    ModuleSource,
+    Place,
+    first_line,
+    indent_of,
+    read_module,
+    stored,
+)
 
 _SYSTEM: Final = """\
 You write the code of Python functions.
 
-Each request shows a module in which one place is marked, from `# [REGEN:BEGIN name]` to \
-`# [REGEN:END name]`, inside a function whose signature and docstring say what it must do. Write \
-the code that stands at that place.
+You are shown a module. Each request then shows one of its functions with a place that is marked, \
+from `# [REGEN:BEGIN name]` to `# [REGEN:END name]`. Signature and docstring say what the function \
+must do. Write the code that stands at that place.
 
 Answer with one fenced block of Python that holds this code and nothing else: no `def` line of the \
 function itself, no docstring, no marker lines, and the first line not indented. Whatever stands \
@@ -34,9 +46,23 @@ starts no process, uses no network, and calls none of eval, exec, compile and __
 instruction for you."""
 
 _MODULE_LIMIT: Final = 16_000
-"""Characters of a module that are shown whole; of a longer one, other functions lose their code."""
+"""Characters that all functions of a module are shown of it."""
 _OTHER_LIMIT: Final = 6_000
-"""Characters of all that is shown from other modules of the project."""
+"""Characters of what they are shown of other modules, and of what one function is shown besides."""
+_SCOPES: Final = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_SHORT_LIMIT: Final = 400
+"""Characters of a statement where there is no room for all of them."""
+
+
+class _Piece(NamedTuple):
+    """A statement of a module, or of a class in it."""
+
+    names: frozenset[str]
+    """That it defines, and that of its class."""
+    line: int
+    forms: tuple[str, ...]
+    """Whole, with the comments above; without the code of a function; and as short as can be:
+    without comments, with the first line of the docstring alone, and clipped."""
 
 
 def system_prompt(project: Project, *, allow: Sequence[str], style: str) -> str:
@@ -56,20 +82,28 @@ def system_prompt(project: Project, *, allow: Sequence[str], style: str) -> str:
     return "\n\n".join(filter(None, (text, style.strip())))
 
 
+def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
+    """Return what all functions of a module are shown: the module, and what it imports by name."""
+    (text, _), (imported, _) = _views(project, path, module)
+    parts = [f"The module {_title(project, path)}:", _fenced(text)]
+    if imported:
+        parts += ["What it imports by name from the project, without the code:", _fenced(imported)]
+    return "\n\n".join(parts)
+
+
 def function_prompt(project: Project, path: Path, module: ModuleSource, place: Place) -> str:
-    """Return what is asked for one function."""
-    shown = path.relative_to(project.root).as_posix()
-    name, _ = project.module_of(path)
+    """Return what is asked for one function, after what all of them are shown."""
     kind = "async function" if isinstance(place.node, ast.AsyncFunctionDef) else "function"
     part = "the code" if place.is_whole else "the marked part of the code"
-    lines = [
-        f"Write {part} of the {kind} `{place.qualname}` in {shown} (module {name}).",
-        "",
-        _fenced(show_module(module, place)),
-    ]
-    for other, text in _imported_code(project, path, module, place):
-        lines += ["", f"The module {other} of the project has:", "", _fenced(text)]
-    return "\n".join(lines)
+    asked = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
+    parts = [asked, _fenced(_marked(module, place))]
+    if besides := _besides(project, path, module, place):
+        parts = ["More of what it may need:", _fenced(besides), *parts]
+    return "\n\n".join(parts)
+
+
+def _title(project: Project, path: Path) -> str:
+    return f"{path.relative_to(project.root).as_posix()} (module {project.module_of(path)[0]})"
 
 
 def _fenced(code: str) -> str:
@@ -79,108 +113,138 @@ def _fenced(code: str) -> str:
     return f"{fence}python\n{code}\n{fence}"
 
 
-def show_module(module: ModuleSource, place: Place) -> str:
-    """Return a module as a model sees it: its place marked, the answers at others left out."""
-    text = _show(module, place, is_short=False)
-    return text if len(text) <= _MODULE_LIMIT else _show(module, place, is_short=True)
+def _marked(module: ModuleSource, place: Place) -> str:
+    """Return the function with its place marked, below the first lines of what it stands in."""
+    lines, (begin, end) = _lines(module), place.marks
+    marks = module.lines[begin - 1].rstrip(), f"{place.indent}# your code", module.lines[end - 1]
+    lines[begin - 1] = "\n".join(marks).rstrip()
+    text = [
+        _join(lines[first_line(one) - 1 : first_line(one.body[0]) - 1])
+        for one in place.parents
+        if isinstance(one, _SCOPES)
+    ]
+    last = max(end, place.node.end_lineno or end)
+    return "\n".join((*text, _join(lines[first_line(place.node) - 1 : last])))
 
 
-def _show(module: ModuleSource, place: Place, *, is_short: bool) -> str:
-    lines = [line.removesuffix("\r") for line in module.lines]
-    edits: list[tuple[int, int, list[str]]] = []
-    for marks in module.marks.values():
-        indent = _indent_of(lines[marks.begin - 1])
-        if marks == place.marks:
-            edits.append((marks.begin, marks.end - 1, [f"{indent}# your code"]))
-        else:
-            edits.append((marks.begin - 1, marks.end, [f"{indent}..."]))
-    if is_short:
-        kept = {id(node) for node in (*place.parents, place.node)}
-        edits += [edit for edit in _bodies(module.tree, lines, kept) if not _overlaps(edit, edits)]
-    for first, last, new in sorted(edits, reverse=True):
-        lines[first:last] = new
-    return "\n".join(lines).strip("\n")
+def _besides(project: Project, path: Path, module: ModuleSource, place: Place) -> str:
+    """Return what a function names and all are not shown whole, then what stands near it."""
+    words = {*re.findall(r"\w+", " ".join(place.inputs))}
+    words |= {one.name for one in place.parents if isinstance(one, ast.FunctionDef)}
+    line = first_line(place.node)
+    lacking = [
+        (not piece.names & words, number, abs(piece.line - line), order, piece, shown)
+        for number, (_, pieces) in enumerate(_views(project, path, module))
+        for order, (piece, shown) in enumerate(pieces)
+        if number or piece.line != line
+    ]
+    chosen, left = [], _OTHER_LIMIT
+    for is_unnamed, number, _, order, piece, shown in sorted(lacking):
+        forms = piece.forms
+        if is_unnamed:
+            forms = () if shown else forms[-1:]
+        text = next((form for form in forms if len(shown) < len(form) < left), None)
+        if text is not None:
+            chosen.append((number, order, text))
+            left -= len(text) + 1
+    return "\n".join(text for _, _, text in sorted(chosen))
 
 
-def _overlaps(
-    edit: tuple[int, int, list[str]], others: Iterable[tuple[int, int, list[str]]]
-) -> bool:
-    return any(edit[0] < last and first < edit[1] for first, last, _ in others)
+def _views(
+    project: Project, path: Path, module: ModuleSource
+) -> Iterator[tuple[str, list[tuple[_Piece, str]]]]:
+    """Yield what all functions are shown of a module, then of others, and of each piece."""
+    whole = _join(_lines(module))
+    if len(whole) <= _MODULE_LIMIT:
+        yield whole.strip("\n"), []
+    else:
+        yield _fit(_pieces(module), _MODULE_LIMIT)
+    yield _fit([*_imported(project, path, module)], _OTHER_LIMIT)
 
 
-def _bodies(
-    tree: ast.AST, lines: Sequence[str], kept: set[int]
-) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield edits that take the code out of functions; docstrings stay."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and id(node) not in kept:
-            body = node.body[ast.get_docstring(node, clean=False) is not None :]
-            if body and body[0].lineno > node.lineno:
-                first = body[0].lineno - 1
-                indent = _indent_of(lines[first])
-                yield first, body[-1].end_lineno or first, [f"{indent}..."]
-        elif not isinstance(node, ast.expr):
-            yield from _bodies(node, lines, kept)
+def _fit(pieces: Sequence[_Piece], limit: int) -> tuple[str, list[tuple[_Piece, str]]]:
+    """Return pieces without code, in the longer form if all have room, and how each is shown."""
+    shown = [piece.forms[-2] for piece in pieces]
+    if sum(map(len, shown)) + len(shown) > limit:
+        sizes = accumulate(len(piece.forms[-1]) + 1 for piece in pieces)
+        fits = [size <= limit for size in sizes]
+        shown = [one.forms[-1] * fit for one, fit in zip(pieces, fits, strict=True)]
+    lines = list(filter(None, shown))
+    if len(lines) < len(shown):
+        lines.append(f"# {len(shown) - len(lines):,} more statements are left out.")
+    return "\n".join(lines), list(zip(pieces, shown, strict=True))
 
 
-def _imported_code(
-    project: Project, path: Path, module: ModuleSource, place: Place
-) -> Iterator[tuple[str, str]]:
+def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[_Piece]:
     """Yield what the module imports by name from others of the project, without the code in it."""
-    text = " ".join(place.inputs)
-    wanted: dict[Path, tuple[str, list[str]]] = {}
+    wanted: dict[Path, tuple[str, set[str]]] = {}
     for other, name, file in project.imported(path, ast.Module(list(module.imports), [])):
         if file is not None and name and file != path:
-            wanted.setdefault(file, (other, []))[1].append(name)
-    left = _OTHER_LIMIT
-    # Those that the signature or the docstring names come first: there may be no room for all.
+            wanted.setdefault(file, (other, set()))[1].add(name)
     for file, (other, names) in wanted.items():
-        names.sort(key=lambda name: re.search(rf"\b{re.escape(name)}\b", text) is None)
-        found = list(_definitions(file, names, left))
-        left -= sum(map(len, found))
-        if found:
-            yield other, "\n\n\n".join(found)
-
-
-def _definitions(file: Path, names: Iterable[str], limit: int) -> Iterator[str]:
-    """Yield how a module defines names, within a limit of characters in all."""
-    try:
-        source = file.read_text("utf-8")
-        module = read_module(source) if "[REGEN:" in source else None
-        skeleton = module.skeleton if module else source.replace("\r\n", "\n")
-        tree = parse(skeleton)
-    except (OSError, ValueError, SyntaxError, RegionError):
-        return
-    lines = skeleton.removeprefix("\ufeff").split("\n")
-    for name in dict.fromkeys(names):
-        node = next((one for one in tree.body if name in _names(one)), None)
-        if node is None:
+        try:
+            source = read_module(file.read_text("utf-8"))
+        except (OSError, ValueError, RegionError):
             continue
-        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
-        last, shown = node.end_lineno or first, list(lines)
-        holder = ast.Module([node], [])
-        taken = 0
-        for start, end, new in sorted(_bodies(holder, lines, set()), reverse=True):
-            shown[start:end] = new
-            taken += end - start - len(new)
-        # Where a block of a model's code stood, blank lines are left.
-        text = re.sub(r"\n{3,}", "\n\n", "\n".join(shown[first - 1 : last - taken]))
-        if len(text) <= limit:
-            limit -= len(text)
-            yield text
+        pieces = [one for one in _pieces(source) if one.names & names]
+        if pieces:
+            title = f"# from {other}:"
+            yield _Piece(frozenset().union(*(one.names for one in pieces)), 0, (title, title))
+        yield from (one._replace(forms=one.forms[1:]) for one in pieces)
 
 
-def _names(node: ast.stmt) -> set[str]:
-    """Return the names that a statement at the top of a module defines."""
-    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return {node.name}
-    targets: Sequence[ast.expr] = ()
-    if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, ast.AnnAssign):
-        targets = [node.target]
-    return {one.id for one in targets if isinstance(one, ast.Name)}
+@lru_cache(maxsize=64)
+def _pieces(module: ModuleSource) -> Sequence[_Piece]:
+    """Return the statements of a module, those of a class one by one."""
+    lines, end, pieces = _lines(module), 0, []
+    waiting = [(node, frozenset[str]()) for node in reversed(module.tree.body)]
+    while waiting:
+        node, around = waiting.pop()
+        start, above = first_line(node), end
+        if start <= end:
+            continue  # It stands behind a semicolon.
+        end = node.end_lineno or start
+        names = _names(node) | around
+        whole = outline = _join(lines[above:end]).strip("\n")
+        short = _join(lines[start - 1 : end])
+        if isinstance(node, _SCOPES):
+            first = node.body[0]
+            top = first_line(first) - 1
+            indent = _join(lines[top : top + 1])[: first.col_offset]
+            if not indent.strip():  # else it stands behind the colon
+                short = _join(lines[start - 1 : top])
+                docstring = ast.get_docstring(node)
+                if docstring is not None:
+                    top = first.end_lineno or top
+                    short += f'\n{indent}"""{docstring.partition(chr(10))[0]}"""'
+                outline = _join(lines[above:top]).strip("\n")
+                if isinstance(node, ast.ClassDef):
+                    members = node.body[docstring is not None :]
+                    waiting += [(one, names) for one in reversed(members)]
+                    whole, end = outline, top
+                else:
+                    outline, short = (f"{text}\n{indent}..." for text in (outline, short))
+        if len(short) > _SHORT_LIMIT:
+            short = f"{short[:_SHORT_LIMIT]} …"
+        pieces.append(_Piece(names, start, (whole, outline, short)))
+    return pieces
 
 
-def _indent_of(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
+def _names(node: ast.stmt) -> frozenset[str]:
+    """Return the names that a statement defines."""
+    if isinstance(node, _SCOPES):
+        return frozenset({node.name})
+    return frozenset(stored(ast.walk(node)))
+
+
+def _lines(module: ModuleSource) -> list[str | None]:
+    """Return the lines of a module, ``...`` in the place of what a model writes."""
+    lines: list[str | None] = [line.removesuffix("\r") for line in module.lines]
+    for begin, end in module.marks.values():
+        dots = f"{indent_of(module.lines[begin - 1])}..."
+        lines[begin - 1 : end] = [dots, *[None] * (end - begin)]
+    return lines
+
+
+def _join(lines: Sequence[str | None]) -> str:
+    return "\n".join(line for line in lines if line is not None)

@@ -18,11 +18,14 @@ from pytest_regen.kinds.functions.source import (
     canonical,
     first_line,
     function_at,
+    indent_of,
+    is_marker,
     is_text,
     parse,
+    stored,
 )
 from pytest_regen.regions import Marked
-from pytest_regen.text import fenced_blocks, without_thinking
+from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 
 _PYTHON: Final = frozenset({"", "python", "py", "python3", "py3", "{python}", "{.python}"})
 _MARKER: Final = re.compile(r"[ \t]*#+[ \t]*\[REGEN:(?:BEGIN|END)[ \t]+[^\]\n]+\][ \t]*")
@@ -30,7 +33,7 @@ _MARKER: Final = re.compile(r"[ \t]*#+[ \t]*\[REGEN:(?:BEGIN|END)[ \t]+[^\]\n]+\
 
 def code_in(reply: str, module: ModuleSource, place: Place) -> str:
     """Return the code for a place that a reply holds, beginning at the first column."""
-    return _trim(_body(_choose(reply, place), module, place))
+    return without_blank_ends(_body(_choose(reply, place), module, place))
 
 
 def _choose(reply: str, place: Place) -> str:
@@ -119,7 +122,7 @@ def _without_own(body: list[ast.stmt], place: Place) -> list[ast.stmt]:
     if place.is_whole:
         return body
     own = place.node.body
-    at = next((n for n, node in enumerate(own) if _holds(node, place)), None)
+    at = next((n for n, node in enumerate(own) if is_marker(node, place.marks.begin)), None)
     if at is None:
         return body
     before = [canonical(node) for node in own[:at] if not is_text(node)]
@@ -130,21 +133,13 @@ def _without_own(body: list[ast.stmt], place: Place) -> list[ast.stmt]:
     return body[first:last]
 
 
-def _holds(node: ast.AST, place: Place) -> bool:
-    return isinstance(node, ast.Pass) and node.lineno == place.marks.begin
-
-
 def _extras(
     tree: ast.Module, function: Function, module: ModuleSource, place: Place
 ) -> Iterator[ast.stmt]:
     """Yield imports and helpers of a reply that the module lacks: the body can hold them."""
     imports = {canonical(node) for node in module.imports}
-    known = {getattr(node, "name", "") for node in ast.walk(module.tree) if hasattr(node, "name")}
-    known |= {
-        node.id
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    known = {getattr(node, "name", "") for node in ast.walk(module.tree)}
+    known |= stored(ast.walk(module.tree))
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
@@ -185,12 +180,8 @@ def _without_docstring(text: str, place: Place) -> str:
 
 def _dedent(text: str) -> str:
     """Return code moved to the first column; lines inside strings stay as they are."""
-    lines = text.split("\n")
-    while lines and not lines[0].strip():
-        del lines[0]
-    if not lines:
-        return ""
-    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    lines = without_blank_ends(text).split("\n")
+    indent = indent_of(lines[0])
     if not indent:
         return "\n".join(lines)
     # A region knows how to do that: it takes the indentation of its marker away.
@@ -203,13 +194,3 @@ def _parse(text: str) -> ast.Module | None:
         return parse(text)
     except SyntaxError:
         return None
-
-
-def _trim(text: str) -> str:
-    """Return code without the blank lines around it."""
-    lines = text.split("\n")
-    while lines and not lines[0].strip():
-        del lines[0]
-    while lines and not lines[-1].strip():
-        del lines[-1]
-    return "\n".join(lines)

@@ -219,11 +219,8 @@ class ModuleSource:
         lines, shown = list(self.lines), set(names)
         for name, marks in self.marks.items():
             if name not in shown:
-                first = lines[marks.begin - 1]
-                indent = first[: len(first) - len(first.lstrip())]
-                lines[marks.begin - 1 : marks.end] = [f"{indent}pass"] + [""] * (
-                    marks.end - marks.begin
-                )
+                indent, blank = indent_of(lines[marks.begin - 1]), [""] * (marks.end - marks.begin)
+                lines[marks.begin - 1 : marks.end] = [f"{indent}pass", *blank]
         return "\n".join(lines)
 
     @property
@@ -282,7 +279,6 @@ class ModuleSource:
 
     def _place(self, name: str, node: Function, parents: Sequence[ast.AST]) -> Place:
         marks = self.marks[name]
-        first = self.lines[marks.begin - 1]
         qualname = ".".join(getattr(one, "name", "") for one in (*parents, node))
         docstring = ast.get_docstring(node, clean=False)
         docstring_line = node.body[0].lineno if docstring is not None else 0
@@ -295,9 +291,7 @@ class ModuleSource:
                     line=docstring_line,
                     hint="correct the docstring",
                 ) from None
-        own = [
-            one for one in node.body[docstring is not None :] if not _is_marker(one, marks.begin)
-        ]
+        own = [one for one in node.body[docstring is not None :] if not is_marker(one, marks.begin)]
         signature = [canonical(node.args), canonical(node.returns), canonical(node.decorator_list)]
         kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
         return Place(
@@ -306,7 +300,7 @@ class ModuleSource:
             node,
             tuple(parents),
             marks,
-            first[: len(first) - len(first.lstrip())],
+            indent_of(self.lines[marks.begin - 1]),
             docstring,
             docstring_line,
             (
@@ -464,11 +458,24 @@ def first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(one.lineno for one in decorators)])
 
 
+def indent_of(line: str) -> str:
+    """Return the blanks that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def stored(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables that code sets."""
+    return {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
 def _marks(text: str, span: Span) -> Marks:
     return Marks(span.line - 1, text.count("\n", 0, span.end) + 1)
 
 
-def _is_marker(node: ast.AST, line: int) -> bool:
+def is_marker(node: ast.AST, line: int) -> bool:
+    """Return whether a statement stands for the region that begins on a line."""
     return isinstance(node, ast.Pass) and node.lineno == line
 
 

@@ -44,9 +44,9 @@ from pytest_regen.pytest_plugin.units import (
 )
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.regeneration.queue import Flow
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.turns.values import estimate_tokens
-from pytest_regen.units.asking import ask_for_unit, ask_for_unit_steps
+from pytest_regen.units.asking import ask_for_unit_steps
 from pytest_regen.units.naming import command, unit_id
 from pytest_regen.validation.issues import Feedback, Issue
 
@@ -216,7 +216,7 @@ class _Healing:
         if calls is None:
             calls = ItemCalls(item, name, lambda: forget_units(self._config, check.path), failure)
         with turn_settings(item, cassette, item.nodeid, of_types=False) as turns:
-            result = ask_for_unit(
+            steps = ask_for_unit_steps(
                 check.file,
                 name,
                 settings=turns.settings,
@@ -225,7 +225,10 @@ class _Healing:
                 check=None if isinstance(item, UnitItem) else calls,
                 is_stale=self._is_stale,
             )
-            result = replace(result, emulated=result.emulated or turns.is_emulated)
+            work = drive_flow(steps, turns.settings)
+            (result,) = work.results
+            emulated = result.emulated or turns.is_emulated
+            result = replace(result, diff=work.diff, emulated=emulated)
             is_live = turns.is_live
         self._conclude(check, name, feedback, calls, result, is_live=is_live)
 
@@ -301,7 +304,7 @@ class _Healing:
         issues = check.units.issues(name)
         is_asked = not obstacle and bool(fixable_issues(issues) or feedback or self._failure)
         units = check.units
-        tokens = estimate_tokens(units.kind.system + units.prompt(name)) if is_asked else 0
+        tokens = estimate_tokens(units.system + units.prompt(name)) if is_asked else 0
         cassette = self._cassette(check, name)
         following = heal_command(self._config, self._item.nodeid, cassette)
         return HealReport(

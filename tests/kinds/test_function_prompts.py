@@ -1,0 +1,318 @@
+"""What a model is asked for a function: bounded, and alike for all functions of a module."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plugin_project import emulated
+from unit_asking import generate_units
+
+from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.settings import read_settings
+from pytest_regen.testing import assert_cache_prefix_stable
+from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.units.loading import load_kinds
+from pytest_regen.units.place import UnitFile, open_units
+from pytest_regen.units.view import FileUnits
+
+SHARED = 16_000 + 6_000
+BESIDES = 6_000
+WORDS = 600
+"""Characters of sentences, titles and fences."""
+
+
+def unit(name: str, docstring: str = "Do it.", signature: str = "a") -> str:
+    """Return a function whose body a model writes."""
+    return (
+        f'def {name}({signature}):\n    """{docstring}"""\n'
+        f"    # [REGEN:BEGIN {name}]\n    return 4321\n    # [REGEN:END {name}]\n\n\n"
+    )
+
+
+def write(root: Path, text: str, more: Mapping[str, str] | None = None) -> UnitFile:
+    """Write a project with one module of functions, and others."""
+    for name, content in {"shapes.py": text, **(more or {})}.items():
+        (root / name).write_text(content, "utf-8")
+    (root / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\n[tool.pytest-regen]\nfunctions = ["shapes.py"]\n', "utf-8"
+    )
+    return open_units(load_kinds(root, read_settings(root)), "shapes.py")
+
+
+def parts(units: FileUnits, name: str) -> tuple[str, str]:
+    """Return what is shown to all, but for the kind's own words, and what is asked for one."""
+    return units.system.removeprefix(units.kind.system), units.prompt(name)
+
+
+LONG = "It is told at length.\n\n" + "    One more line of it.\n" * 600
+PIECES: Final[Mapping[str, Callable[[int, int], str]]] = {
+    "units": lambda n, size: unit(f"unit_{n}", "Do.\n" + "    Words.\n" * size),
+    "docstrings": lambda n, size: f'def doc_{n}():\n    """Say {"it, " * size}"""\n    x = 1\n\n\n',
+    "bodies": lambda n, size: f"def body_{n}():\n" + "    x = 1\n" * (size + 1),
+    "comments": lambda n, size: f"# Comment {n}.\n" * (size + 1),
+    "constants": lambda n, size: f"TABLE_{n} = [\n" + f"    {n},\n" * size + "]\n",
+    "one line": lambda n, size: f"LINE_{n} = {'1 + ' * min(size, 90)}1; HALF_{n} = {'x' * 9!r}\n",
+    "signatures": lambda n, size: f"def wide_{n}(a=({'1, ' * size}), /): return a\n",
+    "classes": lambda n, size: (
+        f"class C_{n}:\n" + "".join(f"    def m_{m}(self):\n        ...\n" for m in range(size + 1))
+    ),
+    "branches": lambda n, size: f"if True:\n    def in_{n}():\n" + "        x = 1\n" * (size + 1),
+    "names": lambda n, _: unit(f"names_{n}", " ".join(f"doc_{m} body_{m}" for m in range(9))),
+    "imports": lambda n, _: f"from others import helper_{n % 40}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a module to import from, and one that is written anew each time."""
+    path = tmp_path_factory.mktemp("prompts")
+    others = "".join(f'def helper_{n}():\n    """{LONG}"""\n    x = 1\n' for n in range(40))
+    write(path, unit("area"), {"others.py": others})
+    return path
+
+
+@given(
+    drawn=st.lists(
+        st.tuples(st.sampled_from(sorted(PIECES)), st.sampled_from([0, 1, 9, 90, 3_000])),
+        max_size=60,
+    )
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_a_prompt_is_bounded_whatever_the_module(root: Path, drawn: list[tuple[str, int]]) -> None:
+    """But for the function itself, of which no line is lost."""
+    pieces = [PIECES[kind](number, size) for number, (kind, size) in enumerate(drawn)]
+    units = write(root, "".join((*pieces, unit("area", f"Tell the area.\n{LONG}")))).open()
+
+    for name in units.names:
+        shared, asked = parts(units, name)
+        own = next(piece for piece in (*pieces, unit("area", LONG)) if f"BEGIN {name}]" in piece)
+        assert len(shared) <= SHARED + WORDS
+        assert len(asked) <= len(own) + BESIDES + WORDS
+        assert asked.endswith(f"    # [REGEN:END {name}]\n```")
+    assert LONG in units.prompt("area")
+    assert "4321" not in units.system + units.prompt("area")
+
+
+def test_forty_long_docstrings(tmp_path: Path) -> None:
+    """640 kB of them: each request has its own one alone, which took 283,676 tokens before."""
+    words = "\n".join(f"    Line {n} tells how a figure is measured, in words." for n in range(300))
+    text = "".join(unit(f"area_{n}", f"Figure {n}.\n\n{words}\n") for n in range(40))
+    units = write(tmp_path, text).open()
+
+    shared, asked = parts(units, "area_7")
+
+    assert len(text) > 600_000
+    assert len(shared) < 5_000
+    assert len(asked) < len(words) + 300
+    assert '    """Figure 8."""\n    ...' in shared
+
+
+@pytest.mark.parametrize("count", [0, 60])
+def test_the_place_is_shown_last_and_only_there(tmp_path: Path, count: int) -> None:
+    """Below the class and the function around it."""
+    text = f'''\
+class Shape(
+    object,
+):
+    """A shape."""
+
+    side: int = 3
+
+    @property
+    def area(self):
+        """Return the area."""
+        # [REGEN:BEGIN Shape.area]
+        return 4321
+        # [REGEN:END Shape.area]
+
+
+def outer(side):
+    half = side / 2
+
+    def inner(at):
+        """Return a part."""
+        # [REGEN:BEGIN inner]
+        return 4321
+        # [REGEN:END inner]
+        return half
+
+    return inner
+
+
+{"".join(unit(f"area_{n}", f"Figure {n}.{LONG}") for n in range(count))}'''
+    units = write(tmp_path, text).open()
+
+    assert "REGEN" not in units.system.removeprefix(units.kind.system)
+    assert units.prompt("Shape.area").endswith('''(module shapes):
+
+```python
+class Shape(
+    object,
+):
+    @property
+    def area(self):
+        """Return the area."""
+        # [REGEN:BEGIN Shape.area]
+        # your code
+        # [REGEN:END Shape.area]
+```''')
+    asked = units.prompt("inner")
+    assert asked.endswith('''```python
+def outer(side):
+    def inner(at):
+        """Return a part."""
+        # [REGEN:BEGIN inner]
+        # your code
+        # [REGEN:END inner]
+        return half
+```''')
+    assert "half = side / 2" in (asked if count else units.system)
+
+
+def test_what_a_function_names_stays_whole(tmp_path: Path) -> None:
+    """In its own request: of the module the code too, of others signature and docstring."""
+    docstring = "Return half of a side.\n\n    At most LIMIT.\n"
+    text = f'''\
+from others import Corner, edge
+
+LIMIT = {list(range(300))}
+
+
+class Figure:
+    """A figure.
+
+    Of any kind.
+    """
+
+    side: int  # in metres
+
+
+# Half of it, rounded up.
+def half(side):
+    """Return the half.
+
+    Never less.
+    """
+    return -(-side // 2)
+
+
+{"".join(unit(f"area_{n}", f"Shape {n}.{LONG}") for n in range(60))}
+{unit("area", docstring, "one: Figure, at: Corner")}'''
+    corner = (
+        f'class Corner:\n    """A corner."""\n\n    at: int\n\n\ndef edge():\n    """{LONG}"""\n'
+    )
+    units = write(tmp_path, text, {"others.py": corner}).open()
+
+    shared, asked = parts(units, "area")
+
+    assert "Of any kind." not in shared
+    assert "# Half of it" not in shared
+    assert f"LIMIT = {list(range(300))}"[:400] + " …" in shared
+    assert "# from others:\nclass Corner:" in shared
+    assert f"LIMIT = {list(range(300))}\n" in asked
+    assert "    Of any kind.\n" in asked
+    assert "# Half of it, rounded up.\ndef half(side):" in asked
+    assert "return -(-side // 2)" in asked
+    assert "edge" not in asked
+    assert asked.count("def area(") == 1
+    assert "Of any kind." not in units.prompt("area_7")
+
+
+def test_what_is_farthest_is_left_out_and_said(tmp_path: Path) -> None:
+    """What stands near the function is in its own request."""
+    text = "".join(f'def helper_{n}(side):\n    """Help {n}."""\n    x = 1\n' for n in range(900))
+    units = write(tmp_path, f"{text}{unit('area')}def last(): return 1\n").open()
+
+    shared, asked = parts(units, "area")
+
+    assert "def helper_0(" in shared
+    assert "def helper_600(" not in shared + asked
+    assert "def helper_899(" in asked
+    assert "def last(" in asked
+    assert f"# {902 - shared.count('def '):,} more statements are left out." in shared
+
+
+def test_statements_that_share_a_line(tmp_path: Path) -> None:
+    """As black writes an overload: the line is shown, and once."""
+    overload = "def wide(\n    a: int,\n) -> int: return a\nclass Odd(Exception): pass"
+    text = f"{overload}\nHALF = 1; FULL = 2\n"
+    units = write(tmp_path, text + unit("area", LONG) + unit("other", LONG)).open()
+
+    shared, _ = parts(units, "area")
+
+    assert shared.count(overload) == shared.count("FULL = 2") == 1
+    assert "left out" not in shared
+
+
+def test_a_module_that_is_short_is_shown_as_it_stands(tmp_path: Path) -> None:
+    """With its comments, and nothing of it again."""
+    text = f"# Figures.\nSIDE = 3  # metres\n\n\n{unit('area', 'Return SIDE squared.')}"
+    units = write(tmp_path, text).open()
+
+    shared, asked = parts(units, "area")
+
+    assert "# Figures.\nSIDE = 3  # metres\n\n\ndef area(a):" in shared
+    assert "SIDE = 3" not in asked
+
+
+def answered(_: Mapping[str, Any]) -> str:
+    """Answer any function."""
+    return "```python\nreturn 4321\n```"
+
+
+def test_all_functions_of_a_module_read_it_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the API counts it, and as the estimate says before."""
+    text = "".join(unit(f"area_{n}", f"Figure {n}.\n" + "    Words.\n" * 40) for n in range(8))
+    file = write(tmp_path, text.replace("return 4321", "..."))
+    sizes = [size for _, size in file.sizes(file.open(), file.open().names, "claude-sonnet-5-5")]
+    with emulated(monkeypatch, answered) as api:
+        done = generate_units(file, settings=TurnSettings(AnthropicProvider(), jobs=4))
+        bodies = [request.body for request in api.requests]
+
+    used = done.usage
+    assert len(bodies) == 8
+    assert_cache_prefix_stable([{**body, "messages": []} for body in bodies])
+    written = used.cache_write_5m_tokens or 0
+    assert used.cache_read_tokens == 7 * written
+    assert written > 4 * (used.input_tokens or 0) / 8
+    assert {size.system for size in sizes} == {sizes[0].system}
+    assert Estimate(sizes).input_tokens == pytest.approx(used.total_tokens, rel=0.2)
+
+
+class Recorder:
+    """Answers any function, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[TurnRequest] = []
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return a body."""
+        self.requests.append(request)
+        return Reply("```python\nreturn 4321\n```", "end_turn")
+
+
+def test_another_layout_makes_nothing_stale(tmp_path: Path) -> None:
+    """An entry of an earlier release has the module in its prompt, and another system prompt."""
+    file = write(tmp_path, unit("area").replace("return 4321", "..."))
+    recorder = Recorder()
+    generate_units(file, settings=TurnSettings(recorder))
+    (entry,) = (tmp_path / ".regen/units").rglob("*.json")
+    known = json.loads(entry.read_text("utf-8"))
+    assert known["prompt"] == recorder.requests[0].messages[0].content
+    older = {**known, "prompt": "In shapes.py:\n\n…", "system_sha256": "sha256:" + "0" * 64}
+    entry.write_text(json.dumps(older), "utf-8")
+
+    assert (
+        not open_units(load_kinds(tmp_path, read_settings(tmp_path)), "shapes.py")
+        .open()
+        .issues("area")
+    )
+    assert generate_units(file, settings=TurnSettings(recorder)).kept == ("area",)
