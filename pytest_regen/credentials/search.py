@@ -298,10 +298,9 @@ def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
         return not _is_default(found.partition(":")[2])
     if shape.pattern.groups:
         return not _is_default(found)
-    is_weak = min(map(len, shape.marks)) <= _WEAK
-    return not (
-        (is_weak and _is_in_data(text, start, end)) or is_placeholder(shape.random_part(found))
-    )
+    if min(map(len, shape.marks)) <= _WEAK and _is_in_data(text, start, end):
+        return False
+    return not is_placeholder(shape.random_part(found))
 
 
 def _is_default(password: str) -> bool:
