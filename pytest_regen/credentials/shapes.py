@@ -178,6 +178,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("gemini-key", "AQ.Ab8", r"[A-Za-z0-9_-]{20,}"),
     # The base64 of "BedrockAPIKey-", and of "bedrock.amazonaws.com" behind the longer name.
     _prefix("bedrock-key", "ABSKQmVkcm9ja0FQSUtleS", r"[A-Za-z0-9+/_-]{20,}={0,2}"),
+    _prefix("bedrock-key", "ABSK", r"[A-Za-z0-9+/_-]{100,}={0,2}"),
     _prefix("bedrock-key", "bedrock-api-key-", r"[A-Za-z0-9+/_%-]{20,}={0,2}"),
     _prefix("nvidia-key", "nvapi-", r"[A-Za-z0-9_-]{20,}"),
     _prefix("pinecone-key", "pcsk_", r"[A-Za-z0-9_]{20,}"),

@@ -153,6 +153,7 @@ UNLISTED = {
 
 DOCUMENTED = {
     "AWS session": "IQoJb3JpZ2luX2Vj" + MIXED * 4 + "==",
+    "Bedrock": "ABSK" + MIXED[:66] * 2 + "==",
     "Facebook page": "EAACEdEose0cBA" + MIXED * 2,
     "Mercado Pago": f"APP_USR-1234567890123456-070110-{HEX[:32]}-123456789",
     "Adyen": f"AQE{MIXED}==-{MIXED[:43]}=-{MIXED[:16]}",
@@ -162,7 +163,7 @@ DOCUMENTED = {
     "XML, short": '<add key="ApiSecret" value="' + 'hG7kL9qW2zX4"/>',
     "XML, letters": '<add key="ApiSecret" value="' + 'aTtTCjUFcJgfrZIxgTsDypMi"/>',
     "Terraform": f'variable "api_token" {{\n  type = string\n  default = "{MIXED[:32]}"\n}}',
-    "lower case": "Passwort: " + "7kq9wzx4hgl2",
+    "lower case": "Mein Passwort: " + "7kq9wzx4hgl2",
     "letters": "export API_KEY=" + "aTtTCjUFcJgfrZIxgTsDypMi",
 }
 """Kinds whose form their vendors document, or that a name in another format tells."""
