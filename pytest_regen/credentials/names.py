@@ -39,9 +39,8 @@ _PUBLIC_KEYS: Final = """
     start evaluated public pub publishable site vapid applicationserver cite citation bib bibtex
     reference entry item collection document record place location station stop taxon species
     dataset usage i18n locale label string text term field column attribute property dimension
-    series metric setting feature node component style file asset image issue project work author
-    package module version artifact tag flag event composite natural unique hash client
-    searchonlyapi
+    series metric feature node component style file asset image issue author package module version
+    tag flag composite natural unique hash client searchonlyapi
 """
 """What the keys of places, pages, entries and repetitions are of, and those that are published."""
 _PUBLIC_TOKENS: Final = """
@@ -56,7 +55,7 @@ _HARMLESS: Final = (
     "icepwd",
 )
 _SEPARATORS = re.compile(r"[-_.\s]+")
-_JOINTS = re.compile(r"[-_./+=~%]+")
+_JOINTS = re.compile(r"[-_./+=~%:@ ]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
@@ -74,9 +73,9 @@ _PUBLISHED = re.compile(
 """Keys that vendors call public, for use in web pages; the name of a scheme; public keys of SSH;
 addresses of tokens and accounts in a chain."""
 _ENTRY = re.compile(
-    # A file, the key of a citation, a path with a folder.
+    # A file, the key of a citation, an id with words, a path with a folder.
     r".*[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}|[A-Za-z-]+(?:19|20)\d\d[A-Za-z]+"
-    r"|(?:[\w =~-]*/)*[a-z]{3,}[_-]?/[\w /=~-]*",
+    r"|\d+(?:[_-][a-z0-9]+){3,}|(?:[\w =~-]*/)*[a-z]{3,}[_-]?/[\w /=~-]*",
     re.DOTALL,
 )
 _SHORTEST: Final = 16
@@ -185,8 +184,9 @@ def is_password_of(name: str, value: str) -> bool:
 
 def is_entry(value: str) -> bool:
     """Whether a value is a path or a reference, like the key of an object in a store."""
-    words = re.split(r"[^A-Za-z0-9-]+", value)
-    return _ENTRY.fullmatch(value) is not None or not (len(words) == 1 or any(map(is_mixed, words)))
+    has_parts = any(sign in value for sign in ".:/@ ")
+    is_plain = has_parts and not any(map(is_mixed, _JOINTS.split(value)))
+    return is_plain or _ENTRY.fullmatch(value) is not None
 
 
 def is_mixed(value: str) -> bool:
@@ -237,10 +237,8 @@ def _is_password(value: str) -> bool:
             and not _SENTENCE.intersection(map(str.lower, words))
         )
     letters = value.replace("-", "").replace("_", "")
-    if not letters.isalpha():
-        return not any(map(str.isspace, value))
     parts = {part.lower() for part in re.split(r"[-_]", value)}
-    return len(value) >= _SHORTEST_WORD and not parts & _LABELS
+    return not letters.isalpha() or (len(value) >= _SHORTEST_WORD and not parts & _LABELS)
 
 
 def is_drawn(value: str) -> bool:

@@ -77,7 +77,10 @@ def test_a_key_with_a_shape_goes(place: str) -> None:
         assert core(KINDS[kind]).encode() not in clean_body(body), kind
 
 
-@pytest.mark.parametrize("value", ["x", "test-key", HEX[:32], MIXED[:20], f"1234-{HEX[:25]}"])
+@pytest.mark.parametrize(
+    "value",
+    ["x", "test-key", "fake_maps_key", KINDS["google"], HEX[:32], MIXED[:20], f"1234-{HEX[:25]}"],
+)
 def test_a_key_of_an_address_goes(value: str) -> None:
     """It is what many APIs take; in replay another one may be sent."""
     assert scrub_query(f"key={value}") == "key=%5Bscrubbed%5D"
