@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,23 +52,31 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
-    from pytest_regen.cassettes.upkeep.check import (
-        Limits,
-        cassettes_in,
-        check_cassettes,
-        outdated_findings,
-    )
+    from pytest_regen.cassettes.upkeep.check import Limits, cassettes_in, check_cassettes
     from pytest_regen.cli.github import tell_findings
+    from pytest_regen.cli.progress import progress_line_of
     from pytest_regen.cli.project import Project
+    from pytest_regen.regeneration.values import RunState
 
     files, others = cassettes_in(paths)
     known = _baseline(baseline, update=update)
-    found = check_cassettes(files, Limits(max_age, max_size), _last_drifted(), known)
+    checked = findings = 0
+
+    def words() -> str:
+        return f"checked {checked:,} of {plural(len(files), 'file')}, {plural(findings, 'finding')}"
+
+    with progress_line_of("checking", words=words, as_json=as_json, is_free=True) as progress:
+
+        def step(*counts: int) -> None:
+            nonlocal checked, findings
+            checked, findings = counts
+            progress.watch(RunState(pages_done=checked, pages_known=len(files)))
+
+        limits = Limits(max_age, max_size)
+        found = check_cassettes(files, limits, _last_drifted(), known, step)
     if known and update:
         count = known.write(files)
         say(f"{known.path}: {plural(count, 'finding')}")
-    elif known:
-        found += outdated_findings(known, files)
     errors = [finding for finding in found if finding.severity == "error"]
     following = _next(found)
     if as_json:
@@ -76,7 +85,7 @@ def check(
                 "checked": len(files),
                 "skipped": [str(path) for path in others],
                 "ok": not errors,
-                "findings": [_plain(finding) for finding in found],
+                "findings": [{**asdict(one), "path": str(one.path)} for one in found],
             }
         )
     else:
@@ -94,16 +103,6 @@ def check(
     if any(finding.code == "UNREADABLE" for finding in found):
         raise typer.Exit(2)
     raise typer.Exit(1 if errors else 0)
-
-
-def _plain(one: "Finding") -> dict[str, Any]:
-    return {
-        "code": one.code,
-        "severity": one.severity,
-        "path": str(one.path),
-        "line": one.line,
-        "message": one.message,
-    }
 
 
 def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
@@ -143,8 +142,6 @@ def _next(found: "tuple[Finding, ...]") -> Advice | None:
                 "revoke what was in it",
             )
         return Advice(f"revoke what is in {leaking[0]}, and record it again without")
-    if any(finding.code == "BASELINE" for finding in found):
-        return Advice("the same command with --update-baseline")
     return None
 
 
@@ -305,10 +302,7 @@ def _convert_file(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> 
     return {
         **row,
         "changes": {
-            "headers": list(changes.headers),
-            "replaced_headers": list(changes.replaced_headers),
-            "credentials": list(changes.credentials),
-            "decompressed": changes.decompressed,
+            **asdict(changes),
             "summary": str(changes) if plan.status == "convertible" else "nothing",
         },
     }

@@ -49,18 +49,22 @@ class RunProgress:
     ``page`` and ``watch`` are called from any thread.
     """
 
-    def __init__(self, places: str, price_of: "PriceOf | None") -> None:
+    def __init__(
+        self, places: str, price_of: "PriceOf | None", words: Callable[[], str] | None
+    ) -> None:
         """Know nothing yet.
 
         Args:
             places: what the run works on, in the singular: ``store``.
             price_of: what usage costs; ``None`` where nothing is paid.
+            words: returns how far a run is that asks no model.
         """
         self.state = RunState()
         self.batches: Callable[[], int] = lambda: 0
         """Returns how many batches are under way."""
         self.price_of = price_of
         self._places = places
+        self._words = words
         self._latest = self.state
         self._before: RunState | None = None
         """What the runs before came to, where a command needs several."""
@@ -91,6 +95,8 @@ class RunProgress:
 
     def line(self, width: int | None = None) -> str:
         """Return how far the run is, in at most ``width`` columns."""
+        if self._words is not None:
+            return self._words()[:width]
         with self._lock:
             return progress_line(
                 self.state,
@@ -114,8 +120,15 @@ class RunProgress:
 class _PlainProgress(RunProgress):
     """Lines for a log: a small run page by page, a large one every ten seconds or tenth part."""
 
-    def __init__(self, places: str, price_of: "PriceOf | None", *, first_pages: int) -> None:
-        super().__init__(places, price_of)
+    def __init__(
+        self,
+        places: str,
+        price_of: "PriceOf | None",
+        words: Callable[[], str] | None,
+        *,
+        first_pages: int,
+    ) -> None:
+        super().__init__(places, price_of, words)
         self._first_pages = first_pages
         """How many pages are told one by one."""
         self._pages = 0
@@ -164,7 +177,7 @@ class _PlainProgress(RunProgress):
         """Say what a run came to that was told in shares."""
         self._is_over.set()
         self._clock.join()
-        if self._told or self._pages > _FIRST_PAGES:
+        if self._words is None and (self._told or self._pages > _FIRST_PAGES):
             say(f"  {final_line(self.state, places=self._places, cost=self.cost)}")
 
 
@@ -202,6 +215,7 @@ def progress_line_of(
     *,
     places: str = "store",
     price_of: "PriceOf | None" = None,
+    words: Callable[[], str] | None = None,
     as_json: bool = False,
     is_free: bool = False,
 ) -> Iterator[RunProgress]:
@@ -211,11 +225,13 @@ def progress_line_of(
         title: what it does: ``generating``.
         places: what it works on, in the singular.
         price_of: what usage costs; ``None`` where nothing is paid.
+        words: returns how far a run is that asks no model, in place of the words for pages.
         as_json: whether a program reads the output: then lines are plain.
         is_free: whether no model is asked: then nobody waits for a single page.
     """
     if as_json or not _draws():
-        plain = _PlainProgress(places, price_of, first_pages=0 if is_free else _FIRST_PAGES)
+        first_pages = 0 if is_free else _FIRST_PAGES
+        plain = _PlainProgress(places, price_of, words, first_pages=first_pages)
         plain.start()
         try:
             yield plain
@@ -224,7 +240,7 @@ def progress_line_of(
         return
     from rich.live import Live
 
-    run = RunProgress(places, price_of)
+    run = RunProgress(places, price_of, words)
     drawing: Any = _Drawing(run, title)
     # What kinds print must neither break the line nor leave stdout, where that goes elsewhere.
     with Live(

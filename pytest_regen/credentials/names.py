@@ -88,6 +88,14 @@ _BITS: Final = 3.0
 _WRAPPED = re.compile(r"[$%@#]{0,2}[<{\[(«].*[>}\])»]+|[$%]\w+%?|\{\{.*\}\}", re.DOTALL)
 _MASK = re.compile(r"[*xX.•·#_?\-…0]+")
 """``****``, ``xxxx-xxxx``, ``…``: masked values."""
+_GONE = re.compile(
+    # ``sk-...``, ``ntn_***``, ``Token <token>``, ``Discogs token=REDACTED``: what was taken out.
+    r"\.{3}|…|[*•·#]{3,}|(?<=[-_=: ])(?:[xX]{3,}|[<{\[(][A-Za-z_ .-]{3,}[>}\])]|"
+    r"(?i:redacted|scrubbed|filtered|masked|hidden|removed))(?![A-Za-z0-9])"
+)
+_PARTS_LEFT = re.compile(r"[A-Za-z0-9+/~!@%^&]+")
+_NAME = re.compile(r"(?:[A-Za-z]* )?(?:[A-Za-z]+_)+(?i:key|token|secret)")
+"""``Bearer my_service_api_key``: the name of a credential."""
 _PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[*•·#…]+|\.{3}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STAND_INS_TEXT: Final = """
@@ -279,13 +287,18 @@ def _is_spelt(value: str) -> bool:
 def is_placeholder(value: str) -> bool:
     """Whether a value only stands in for a credential: ``<token>``, ``***``, ``sk-fake-1``.
 
-    It consists only of words, masks and counters, and one of them marks it as a placeholder. A
-    value with any random part is not one.
+    It consists only of words, masks and counters, and one of them marks it as a placeholder; beside
+    a mask less may be left of the credential than a short password has. A value with any longer
+    random part is not one.
     """
     if not value or _WRAPPED.fullmatch(value) or _MASK.fullmatch(value):
         return True
     if len(value) > _LONGEST_PLACEHOLDER:
         return False
+    masked, masks = _GONE.subn(" ", value)
+    left = [part for part in _PARTS_LEFT.findall(masked) if part.lower() not in _FILLERS]
+    if (masks and sum(map(len, left)) < _SHORTEST_MIXED) or _NAME.fullmatch(value):
+        return True
     says_so = False
     for piece in _PIECES.findall(_CAMEL.sub(" ", value)):
         word = piece.lower()

@@ -196,7 +196,19 @@ class _Edit(NamedTuple):
 
 
 def _edits(text: str, deepest: int) -> list[_Edit]:
-    """Return the replacements, in order and without overlaps."""
+    """Return the replacements, in order and without overlaps.
+
+    Texts are remembered, because most recordings have the same lines, and because a conversation
+    sends its images once more with each turn.
+    """
+    if len(text) <= _SHORT_LINE:
+        return _edits_of_line(text, deepest)
+    if _LARGE <= len(text) <= _LARGEST_KEPT:
+        return _edits_of_large(text, deepest)
+    return _search(text, deepest)
+
+
+def _search(text: str, deepest: int) -> list[_Edit]:
     if len(text) < _SHORTEST and not _SHORT.search(text):
         return []
     view = unescape(text) if deepest else None
@@ -228,6 +240,12 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
         words = long if lean is text else _long_words(text)
         edits += _edits_in_encoded(_blank(text, found), words, deepest)
     return sorted(edits)
+
+
+_SHORT_LINE: Final = 1_000
+_LARGEST_KEPT: Final = 1 << 22
+_edits_of_line = lru_cache(maxsize=1 << 14)(_search)
+_edits_of_large = lru_cache(maxsize=8)(_search)
 
 
 def _edits_in_encoded(text: str, long: str, deepest: int) -> Iterator[_Edit]:

@@ -1,6 +1,5 @@
 """``cassettes convert``: a suite that is green before is green afterwards, or the file stays."""
 
-import base64
 import gzip
 import hashlib
 import json
@@ -302,7 +301,7 @@ def test_convert_keeps_what_somebody_noted(folder: Path) -> None:
     """Whatever it is, as far as YAML can hold it, and without credentials."""
     foreign(folder / "c.yaml", {"a": 1}, said="{}")
     data = yaml.safe_load((folder / "c.yaml").read_text("utf-8"))
-    deep = json.loads('{"down": ' * 300 + "1" + "}" * 300)
+    deep = json.loads('{"down": ' * 30 + "1" + "}" * 30)
     noted = {"a: b": [], "half": "\ud83d", "key": f"x {SECRET}", "deep": deep, "empty": {}}
     (folder / "c.json").write_text(json.dumps({**data, "metadata": noted}), "utf-8")
 
@@ -328,17 +327,13 @@ def parsed_body(data: dict[str, Any]) -> None:
     response["parsed_body"] = {"a": 1}
 
 
-def own_key(data: dict[str, Any]) -> None:
-    """A note that only its own serializer knows."""
-    data["interactions"][0]["duration"] = 5
+def text_as_body(data: dict[str, Any]) -> None:
+    """As a serializer does that wants short files."""
+    response = data["interactions"][0]["response"]
+    response["body"] = "plain"
 
 
-def of_ruby(data: dict[str, Any]) -> None:
-    """A body as another recorder writes it."""
-    data["interactions"][0]["response"]["body"] = {"base64_string": base64.b64encode(b"x").decode()}
-
-
-@pytest.mark.parametrize("change", [parsed_body, own_key, of_ruby])
+@pytest.mark.parametrize("change", [parsed_body, text_as_body])
 def test_what_another_serializer_reads_is_left(
     folder: Path, capsys: pytest.CaptureFixture[str], change: Callable[[dict[str, Any]], None]
 ) -> None:
@@ -354,7 +349,7 @@ def test_what_another_serializer_reads_is_left(
     assert code == 1
     [one] = found["files"]
     assert one["status"] == "refused"
-    assert "could not read the new file" in one["why"]
+    assert "vcrpy cannot read it, so a serializer of the suite's own must" in one["why"]
     assert "--force" in one["next"]
     assert path.read_bytes() == before
     assert converted(capsys, "c.yaml", "--out", "d.yaml")[0] == 0

@@ -144,7 +144,7 @@ def test_damage_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, damage
     content, said = {
         "cut": (good[:-20], "ends too early"),
         "noise": (good[:15] + b"\0\xff\0" + good[18:], "broken"),
-        "behind": (good + good, "behind its end"),
+        "behind": (good + good, "stands twice"),
         "bomb": (gzip.compress(b"interactions: []\n" + b"#" * (2 << 20)), "more than 1 MB"),
         "pointer": (b"version https://git-lfs.github.com/spec/v1\noid x\n", "pointer of Git LFS"),
     }[damage]

@@ -13,6 +13,7 @@ from small_site import Site, small_site
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.errors import CassetteError
+from pytest_regen.turns.interception import CassetteMiss
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,7 @@ def with_httpx_ws(address: str) -> None:
         pass
 
 
+TRANSPORT = vars(asyncio.selector_events)["_SelectorSocketTransport"]
 OPENED = [
     with_websocket_client,
     with_websockets,
@@ -117,13 +119,42 @@ def test_opened_in_replay(opened: Callable[[str], None], site: Site, tmp_path: P
     assert site.seen == before
 
 
-def test_what_the_block_raises_says_why(site: Site, tmp_path: Path) -> None:
-    """A client that only says that the connection was lost is given the reason as a note."""
-    with pytest.raises(Exception) as caught, use_cassette(tmp_path / "c.yaml", mode="once"):  # noqa: PT011 - the client's own
-        with_websockets(site.address.replace("http", "ws", 1))
+@pytest.mark.parametrize("opened", OPENED)
+def test_what_the_client_raises_says_why(
+    opened: Callable[[str], None], site: Site, tmp_path: Path
+) -> None:
+    """Host and advice are in its text, so that whoever catches and logs it has them."""
+    with (
+        contextlib.suppress(CassetteError),
+        use_cassette(tmp_path / "c.yaml", mode="once"),
+        pytest.raises((Exception, CassetteMiss), match=r"websocket to 127\.0\.0\.1") as caught,
+    ):
+        opened(site.address.replace("http", "ws", 1))
 
-    told = [str(caught.value), *getattr(caught.value, "__notes__", [])]
-    assert any("websocket to 127.0.0.1" in line for line in told)
+    assert "passthrough_hosts" in str(caught.value)
+
+
+def test_a_loop_over_tls(tmp_path: Path) -> None:
+    """What an event loop writes is looked at before it is encrypted, too."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        made = asyncio.sslproto.SSLProtocol(
+            loop,
+            asyncio.Protocol(),
+            ssl.create_default_context(),
+            loop.create_future(),
+            server_hostname="a.test",
+        )
+        made._app_transport.write(
+            b"GET /v1/realtime HTTP/1.1\r\nHost: ws.example\r\nUpgrade: websocket\r\n\r\n"
+        )
+
+    with (
+        pytest.raises(CassetteError, match=r"websocket to ws\.example"),
+        use_cassette(tmp_path / "c.yaml", mode="once"),
+    ):
+        asyncio.run(main())
 
 
 def test_over_tls(tmp_path: Path) -> None:
@@ -145,7 +176,7 @@ def test_sockets_are_as_they_were(tmp_path: Path) -> None:
     """What was patched is taken back."""
 
     def methods() -> list[Any]:
-        owners = (socket.socket, ssl.SSLSocket, ssl.SSLObject)
+        owners = (socket.socket, ssl.SSLSocket, ssl.SSLObject, TRANSPORT)
         names = ("send", "sendall", "write")
         return [vars(owner).get(name) for owner in owners for name in names]
 

@@ -2,9 +2,11 @@
 
 import secrets
 import tomllib
+import uuid
 from pathlib import Path
 
 import pytest
+import yaml
 from pages import ROOT, blocks
 from plugin_project import emulated
 from store_factory import make_store
@@ -65,6 +67,43 @@ def test_a_test_on_a_page_passes(page: str, given: str, pytester: pytest.Pyteste
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=1)
+
+
+def test_the_conftest_for_suites_of_pytest_vcr_plays_theirs(pytester: pytest.Pytester) -> None:
+    """A cassette where pytest-vcr put it, of a page with another id."""
+    [conftest] = (text for text in blocks("docs/migrating.md", "python") if "matcher" in text)
+    pytester.makeconftest(conftest)
+    pytester.makepyfile(
+        test_pages="""
+        import urllib.request
+        import uuid
+
+        import pytest
+
+        @pytest.mark.vcr
+        def test_page():
+            with urllib.request.urlopen(f"http://127.0.0.1:9/pages/{uuid.uuid4()}") as answer:
+                assert answer.read() == b"{}"
+        """
+    )
+    recorded = {
+        "request": {
+            "method": "GET",
+            "uri": f"http://127.0.0.1:9/pages/{uuid.uuid4()}",
+            "body": None,
+            "headers": {},
+        },
+        "response": {
+            "status": {"code": 200, "message": "OK"},
+            "headers": {},
+            "body": {"string": "{}"},
+        },
+    }
+    (pytester.path / "cassettes").mkdir()
+    text = yaml.safe_dump({"version": 1, "interactions": [recorded]})
+    (pytester.path / "cassettes/test_page.yaml").write_text(text, "utf-8")
+
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
 def test_the_scripts_of_the_emulator_are_some(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """``cassettes check`` after real runs of pytest: what it names is so, and its advice works."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -111,27 +110,3 @@ def test_what_drifted_in_the_last_run_is_told(project: Project, capsys: Capture,
 
     assert (drifted[0], codes(drifted[1])) == (0, ["DRIFT"])
     assert codes(checked(capsys, "cassettes")[1]) == []
-
-
-VARYING = """
-    import uuid
-
-    def test_a(cassette): ask(metadata={"user_id": str(uuid.uuid4())})
-    def test_b(cassette): ask(metadata={"user_id": str(uuid.uuid4())})
-"""
-
-
-def test_the_path_that_varies_is_the_one_to_declare(project: Project, capsys: Capture) -> None:
-    """Copied from the message into the settings, it makes the tests replay."""
-    project.pytester.makepyfile(test_m=ASK + VARYING)
-    project.run("--regen-record=once").assert_outcomes(passed=2)
-    project.run("-W", "ignore").assert_outcomes(failed=2)
-    capsys.readouterr()
-
-    _, found = checked(capsys, "cassettes")
-    [message] = [one["message"] for one in found["findings"] if one["code"] == "VARIES"]
-    advice = re.search(r"ignore = .*", message)
-    assert advice is not None
-    project.pytester.makepyprojecttoml(f"[tool.pytest-regen.cassettes]\n{advice[0]}\n")
-
-    project.run("-W", "ignore").assert_outcomes(passed=2)

@@ -188,3 +188,16 @@ def test_the_report_has_all_tests_of_a_cause(module: Project, spread: tuple[str,
     page = (module.path / "report.html").read_text("utf-8")
     assert "$.tool_choice is new" in page
     assert "24 tests" in page
+
+
+@pytest.mark.parametrize("mark", ["vcr", "cassette"])
+def test_without_a_cache_no_folder_is_made(module: Project, mark: str) -> None:
+    """A long difference is told as far as it is shown, and written nowhere."""
+    long = {"messages": [{"role": "user", "content": "word " * 500}]}
+    foreign(module.path / "cassettes/test_m/test_message.yaml", {**BODY, **long})
+    source = textwrap.dedent(MODULE) + textwrap.dedent(CASES).replace("mark.vcr", f"mark.{mark}")
+    module.pytester.makepyfile(test_m=source)
+
+    module.run("-q", "-p", "no:cacheprovider", "-k", "message")
+
+    assert not (module.path / ".pytest_cache").exists()

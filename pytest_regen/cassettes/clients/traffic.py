@@ -13,6 +13,7 @@ import socket
 import ssl
 import time
 import zlib
+from asyncio import selector_events, sslproto
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -221,6 +222,9 @@ def patch_sockets(patches: ExitStack) -> None:
         (socket.socket, "sendall"),
         (ssl.SSLSocket, "send"),
         (ssl.SSLObject, "write"),
+        # Because what is raised behind these, an event loop keeps from its caller.
+        (vars(selector_events)["_SelectorSocketTransport"], "write"),
+        (sslproto._SSLProtocolTransport, "write"),
     ):
         own = vars(owner).get(name)
         setattr(owner, name, _wrap_send(getattr(owner, name)))
@@ -234,13 +238,13 @@ def patch_sockets(patches: ExitStack) -> None:
 def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
     def send(self: Any, data: Any, *args: Any) -> Any:
         if data[:4] == b"GET ":
-            _check_sent(bytes(data[:_HEAD]))
+            _check_sent(self, bytes(data[:_HEAD]))
         return original(self, data, *args)
 
     return send
 
 
-def _check_sent(head: bytes) -> None:
+def _check_sent(sender: object, head: bytes) -> None:
     """Refuse the request for an upgrade.
 
     Raises:
@@ -257,9 +261,11 @@ def _check_sent(head: bytes) -> None:
         return
     refusal = _refusal(host_of(address) or "a server")
     signal = run.signal(refusal)
-    if asyncio._get_running_loop() is None:
-        raise signal
-    raise BlockedConnectionError(str(refusal))
+    if isinstance(sender, asyncio.WriteTransport):
+        sender.abort()  # so that a client without clean-up for this leaves nothing open
+    elif asyncio._get_running_loop() is not None:
+        raise BlockedConnectionError(str(refusal))
+    raise signal
 
 
 def _refusal(host: str) -> CassetteError:

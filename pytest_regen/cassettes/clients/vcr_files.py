@@ -21,7 +21,6 @@ from pytest_regen.cassettes.files.format import wire_body, with_current_layout
 from pytest_regen.cassettes.files.parser import (
     guarded_loader,
     interactions_with_lines,
-    is_of_ruby,
     parse_cassette,
     parse_json,
     refuse_cut,
@@ -29,7 +28,7 @@ from pytest_regen.cassettes.files.parser import (
     unreadable,
 )
 from pytest_regen.cassettes.files.reader import content_of
-from pytest_regen.cassettes.files.storage import display_path, replace_cassette, unwritable
+from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
@@ -191,11 +190,6 @@ def _check_interactions(
     path: Path, data: Any, lines: list[int], build: Callable[[Any], Any]
 ) -> Any:
     """Refuse what vcrpy would fail on later."""
-    if is_of_ruby(data):
-        why = "it was written by VCR for Ruby, which vcrpy does not read"
-        shown = display_path(path)
-        hint = f"pytest-regen cassettes convert {shown} --out {path.stem}.converted.yaml"
-        raise unreadable(path, why, line=1, hint=hint)
     for line, item in interactions_with_lines(data, lines, path):
         try:
             build(item["request"])
@@ -382,6 +376,7 @@ def first_loss_for_vcrpy(
     """
     try:
         requests, responses, *_ = deserialize(old, jsonserializer if is_json else yamlserializer)
+        _ = [response["body"]["string"] for response in responses]
     except Exception as error:
         raise VcrpyCannotReadError(f"{type(error).__name__}: {error}") from error
     options = VCR(record_mode=VcrRecordMode.NONE).get_merged_config(path="x")

@@ -79,17 +79,9 @@ def unpack_file(data: bytes) -> bytes:
     """
     if not data.startswith(_GZIP_MAGIC):
         return data
-    decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
-    try:
-        plain = decoder.decompress(data, _LARGEST + 1)
-    except zlib.error as error:
-        raise UndecodableBodyError(f"the compressed file is broken: {error}") from error
-    if len(plain) > _LARGEST:
-        raise UndecodableBodyError(f"the compressed file holds more than {_LARGEST >> 20} MB")
-    if not decoder.eof:
+    plain, ended = _gzip(data)
+    if not ended:
         raise UndecodableBodyError("the compressed file is cut: it ends too early")
-    if decoder.unused_data:
-        raise UndecodableBodyError("the compressed file holds something behind its end")
     return plain
 
 

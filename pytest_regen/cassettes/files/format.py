@@ -7,7 +7,6 @@ interaction begins with its key, so that a reader finds every recording without 
 import base64
 import json
 import re
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -175,12 +174,9 @@ def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
     """Return the headers that fit an answer written like this, sorted."""
     headers = dict(interaction.response_headers)
     if interaction.end == "complete" and has_body(interaction.method, interaction.status):
-        headers["content-length"] = (str(_length(answer)),)
+        length = len(answer if isinstance(answer, bytes) else answer.encode())
+        headers["content-length"] = (str(length),)
     return dict(sorted(headers.items()))
-
-
-def _length(body: str | bytes) -> int:
-    return len(body if isinstance(body, bytes) else body.encode())
 
 
 def _headers_text(headers: Headers) -> str:
@@ -237,9 +233,6 @@ _OURS: Final = frozenset(
 )
 """The keys of an interaction written here; a misspelt one would silently have no effect."""
 
-_ENCODINGS: Final = ("UTF-8", "US-ASCII", "ASCII-8BIT", "BINARY", None)
-"""Ruby's names for UTF-8, or for bytes that it could write as such."""
-
 _STATUSES: Final = range(100, 1000)
 
 
@@ -281,7 +274,7 @@ def _build(value: object) -> Interaction:
     body = wire_body(_body(response), data)
     content, headers = decode_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
-        method=_method(request),
+        method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
         request_body=_body(_with_text(request)),
         status=_status(status["code"]),
@@ -315,12 +308,6 @@ def _mapping(value: object, name: str) -> Mapping[Any, Any]:
     return value
 
 
-def _method(request: Mapping[str, Any]) -> str:
-    """Return the method as it was sent; VCR for Ruby writes it in lower case."""
-    method, body = _text(request["method"], "method"), request.get("body")
-    return method.upper() if isinstance(body, Mapping) and "encoding" in body else method
-
-
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError(f"{name} is {_show_value(value)}, no text")
@@ -345,18 +332,10 @@ def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
     kept = _mapping(data["stream"], "stream")
     if kept["end"] not in get_args(StreamEnd):
         raise ValueError(f"a stream cannot end {kept['end']!r}")
-    chunks = kept["chunks"]
-    pairs = chunks if isinstance(chunks, list) else [chunks]
-    for pair in pairs:
-        if (
-            not isinstance(pair, list)
-            or [type(number) for number in pair] != [int, int]
-            or min(pair) < 0
-        ):
-            raise ValueError(
-                f"a piece of a stream is {_show_value(pair)}, no [milliseconds, bytes]"
-            )
-    return {"end": kept["end"], "chunks": tuple((ms, size) for ms, size in pairs)}
+    chunks = tuple((int(ms), int(size)) for ms, size in kept["chunks"])
+    if any(number < 0 for chunk in chunks for number in chunk):
+        raise ValueError("a piece of a stream has a negative time or size")
+    return {"end": kept["end"], "chunks": chunks}
 
 
 def _body(part: Mapping[str, Any]) -> bytes:
@@ -365,15 +344,7 @@ def _body(part: Mapping[str, Any]) -> bytes:
         return json_bytes(part["parsed_body"], str)
     body = part["body"]
     if isinstance(body, Mapping) and body:
-        if "string" not in body:
-            return _from_base64(body["base64_string"])
-        body, encoding = body["string"], body.get("encoding")
-        if isinstance(body, str) and encoding not in _ENCODINGS:
-            return _decode_ruby_text(body, encoding)
-    return _plain_body(body)
-
-
-def _plain_body(body: object) -> bytes:
+        body = body["string"]
     if not body and not isinstance(body, bool | int | float):
         return b""
     if isinstance(body, bytes):
@@ -381,21 +352,6 @@ def _plain_body(body: object) -> bytes:
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
     return json_bytes(body, str)
-
-
-def _from_base64(text: object) -> bytes:
-    try:
-        return b64decode("".join(str(text).split()), validate=True)
-    except ValueError as error:
-        raise ValueError(f"its body is no base64: {error}") from None
-
-
-def _decode_ruby_text(text: str, encoding: object) -> bytes:
-    """Return text in the encoding that Ruby says the wire had."""
-    try:
-        return text.encode(str(encoding))
-    except (LookupError, ValueError):
-        raise ValueError(f"its body is no text in the encoding {_show_value(encoding)}") from None
 
 
 def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
@@ -420,7 +376,7 @@ def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
 def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a request whose body is text, also if vcrpy stored what aiohttp was given to send."""
     body = request.get("body")
-    if not isinstance(body, Mapping) or {"string", "base64_string"} & set(body):
+    if not isinstance(body, Mapping) or "string" in body:
         return request
     return {**request, "body": json_bytes(body, str)}
 

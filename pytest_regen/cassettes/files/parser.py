@@ -23,9 +23,6 @@ _EXPANDED = 1_000_000
 _TIMES = 20
 """How large references may make a file: in characters, and in multiples of its length."""
 
-_MERGED = 1_000
-"""How many keys merges may give a mapping."""
-
 _FEW = 1 << 15
 """In characters: a shorter file is parsed as a whole."""
 
@@ -34,9 +31,8 @@ _SHORT = 100
 
 _TAGS = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAGS}str", f"{_TAGS}map", f"{_TAGS}seq"
-_OF_RUBY = "http_interactions"
 
-_OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)(?P<python>python/)[^\s>]*|!ruby/[^\s>]*")
+_OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)python/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
 _HEAD = re.compile(r"(?:\A|\n)interactions:[ \t]*\n(?=( *)- )")
 _TAIL = re.compile(r"\n[^\s#-]")
@@ -44,12 +40,8 @@ _NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
-_MARKS_OF_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONFLICTS = (b"<<<<<<< ", b">>>>>>> ")
-_POINTERS = (
-    (b"version https://git-lfs.github.com/spec/", "Git LFS", "git lfs pull"),
-    (b"/annex/objects/", "git-annex", "git annex get {path}"),
-)
+_LFS = b"version https://git-lfs.github.com/spec/"
 
 
 def check_content(path: Path, data: bytes) -> bytes:
@@ -62,13 +54,9 @@ def check_content(path: Path, data: bytes) -> bytes:
     data = data.removeprefix(codecs.BOM_UTF8)
     if not data or data.isspace():
         raise unreadable(path, "the file is empty", line=1)
-    if data.startswith(_MARKS_OF_ORDER):
-        hint = "save it as UTF-8"
-        raise unreadable(path, "the file is UTF-16 or UTF-32, not UTF-8 text", line=1, hint=hint)
-    for start, keeper, command in _POINTERS:
-        if data.startswith(start):
-            why = f"the file is a pointer of {keeper}: the cassette itself was not fetched"
-            raise unreadable(path, why, line=1, hint=command.format(path=path))
+    if data.startswith(_LFS):
+        why = "the file is a pointer of Git LFS: the cassette itself was not fetched"
+        raise unreadable(path, why, line=1, hint="git lfs pull")
     data = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
     for mark in _CONFLICTS:
         # Bodies are indented, so nothing else in a cassette begins a line with these.
@@ -200,8 +188,9 @@ def _parse_one_by_one(
     items: list[object] = []
     lines: list[int] = []
     referring: list[object] = [data] if _may_refer(frame) else []
-    for start, stop in _pieces(text, first, end, "\n" + head[1] + "- "):
-        piece = text[start:stop]
+    while first < end:
+        stop = text.find(f"\n{head[1]}- ", first, end) + 1 or end
+        piece, first = text[first:stop], stop
         node, found = _compose(piece, path, line, loader)
         if not isinstance(found, list):
             return None
@@ -213,16 +202,6 @@ def _parse_one_by_one(
         _refuse_expanding(referring, len(text), path, 1)
     data["interactions"] = items
     return _SplitCassette(data, lines, end, head[1])
-
-
-def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of the pieces of a text that begin with ``start``, a line end first."""
-    at = first
-    while at < end:
-        found = text.find(start, at, end)
-        stop = found + 1 if found >= 0 else end
-        yield at, stop
-        at = stop
 
 
 def _is_empty_at(node: Any, name: str, line: int) -> bool:
@@ -279,10 +258,9 @@ def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
     tag = _OBJECT_TAG.search(problem)
     if not tag:
         return unreadable(path, f"the YAML is broken: {problem}", line=line)
-    language = "Python" if tag["python"] else "Ruby"
     return unreadable(
         path,
-        f"the file asks for a {language} object ({tag[0].rstrip(chr(39))})",
+        f"the file asks for a Python object ({tag[0].rstrip(chr(39))})",
         line=line,
         hint="do not load it: a cassette never needs that tag, and loading it could run code; "
         "delete the file and record it again",
@@ -293,7 +271,7 @@ def _items(node: Any) -> list[Any]:
     """Return the nodes of the interactions of a cassette."""
     pairs = node.value if node is not None and node.id == "mapping" else []
     found = {k.value: v.value for k, v in pairs if k.id == "scalar" and v.id == "sequence"}
-    return list(found.get(interactions_key(found), []))
+    return list(found.get("interactions", []))
 
 
 def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
@@ -324,7 +302,7 @@ def _line_of(problem: str, text: str, path: Path) -> int:
 
 def _item_lines(text: str) -> Iterator[int]:
     """Yield the lines that the interactions of a JSON cassette start at."""
-    start = re.search(r'"(?:http_)?interactions"\s*:\s*\[', text)
+    start = re.search(r'"interactions"\s*:\s*\[', text)
     at, decoder = start.end() if start else len(text), json.JSONDecoder()
     line, counted = 1, 0
     while found := _NEXT_ITEM.match(text, at):
@@ -344,21 +322,11 @@ def interactions_with_lines(data: object, lines: list[int], path: Path) -> list[
     Raises:
         CassetteUnreadableError: it has no list of them.
     """
-    items = data.get(interactions_key(data)) if isinstance(data, Mapping) else None
+    items = data.get("interactions") if isinstance(data, Mapping) else None
     if not isinstance(items, list):
         why = "the file is no cassette: it has no list of interactions"
         raise unreadable(path, why, line=1)
     return [(lines[n] if n < len(lines) else 1, item) for n, item in enumerate(items)]
-
-
-def interactions_key(data: Mapping[Any, Any]) -> str:
-    """Return the key of a cassette's recordings: VCR for Ruby calls them by another one."""
-    return _OF_RUBY if _OF_RUBY in data and "interactions" not in data else "interactions"
-
-
-def is_of_ruby(data: object) -> bool:
-    """Whether VCR for Ruby wrote a cassette: https://benoittgt.github.io/vcr/."""
-    return isinstance(data, Mapping) and interactions_key(data) == _OF_RUBY
 
 
 def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
@@ -420,7 +388,6 @@ def guarded_loader(base: Any) -> Any:
         def __init__(self, stream: str) -> None:
             super().__init__(stream)
             self._depth = 0
-            self._seen: set[int] = set()
 
         def descend_resolver(self, current_node: Any, *_: Any) -> None:
             """Count how deep the node is; the parser calls this for each."""
@@ -432,29 +399,21 @@ def guarded_loader(base: Any) -> Any:
             self._depth -= 1
 
         def flatten_mapping(self, node: Any) -> None:
-            """Refuse duplicate keys before merges are followed."""
-            if id(node) in self._seen:
-                return
-            self._seen.add(id(node))
-            merges = _refuse_twice(node)
-            super().flatten_mapping(node)
-            if merges and len(node.value) > _MERGED:
-                _refuse(node, f"more than {_MERGED} keys are merged into one mapping")
+            """Refuse duplicate keys, and merges, which could multiply without end."""
+            _refuse_twice(node)
+
+        def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
+            """Say where a broken value is."""
+            try:
+                return super().construct_object(node, deep)
+            except (ValueError, ArithmeticError, LookupError, AttributeError):
+                kind = node.tag.rpartition(":")[2]
+                _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
 
         resolve = _resolver(base.yaml_implicit_resolvers)
 
-    for tag, construct in _exact_constructors(base.yaml_constructors):
-        Guarded.add_constructor(tag, construct)
-    # As Ruby writes binary data.
-    Guarded.add_constructor("!binary", _locate_errors(_exact_binary))
+    Guarded.add_constructor(f"{_TAGS}binary", _exact_binary)
     return Guarded
-
-
-def _exact_constructors(known: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield tags with constructors that say where a broken value is."""
-    for name in ("bool", "int", "float", "timestamp", "binary"):
-        tag = f"{_TAGS}{name}"
-        yield tag, _locate_errors(_exact_binary if name == "binary" else known[tag])
 
 
 def _resolver(patterns: Mapping[Any, Any]) -> Any:
@@ -505,8 +464,8 @@ def _refuse(node: Any, why: str) -> NoReturn:
     raise ConstructorError(None, None, why, node.start_mark)
 
 
-def _refuse_twice(node: Any) -> bool:
-    """Refuse a mapping that names a key twice; return whether others are merged into it.
+def _refuse_twice(node: Any) -> None:
+    """Refuse a mapping that names a key twice, or merges another.
 
     The same plain value twice is accepted: every parser reads it alike.
     """
@@ -514,29 +473,11 @@ def _refuse_twice(node: Any) -> bool:
     for key, value in node.value:
         if key.id == "scalar":
             other = seen.setdefault((key.tag, key.value), value)
-            if other is not value and not _is_same_scalar(other, value):
+            is_same = other.id == value.id == "scalar" and other.value == value.value
+            if other is not value and not (is_same and other.tag == value.tag):
                 _refuse(key, f"the key {key.value!r} stands twice")
-        if key.tag.endswith(":merge") and len(value.value) > _MERGED:
-            _refuse(key, f"more than {_MERGED} mappings are merged into one")
-    return any(tag.endswith(":merge") for tag, _ in seen)
-
-
-def _is_same_scalar(one: Any, other: Any) -> bool:
-    return one.id == other.id == "scalar" and (one.tag, one.value) == (other.tag, other.value)
-
-
-def _locate_errors(construct: Any) -> Any:
-    """Return a constructor whose errors say where they are."""
-
-    def construct_or_refuse(loader: Any, node: Any) -> object:
-        try:
-            found: object = construct(loader, node)
-        except (ValueError, ArithmeticError, LookupError, AttributeError):
-            kind = node.tag.rpartition(":")[2]
-            _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
-        return found
-
-    return construct_or_refuse
+        if key.tag.endswith(":merge"):
+            _refuse(key, "'<<' merges mappings, which a cassette never needs")
 
 
 def _exact_binary(loader: Any, node: Any) -> bytes:

@@ -249,11 +249,15 @@ def _head_metadata(head: str, path: Path) -> Mapping[str, Any]:
 
 _heads: dict[str, Mapping[str, Any]] = {}
 _MOST_HEADS = 64
-_METADATA_LEVELS = 10
 
 
-def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
-    if text.lstrip().startswith("{"):
+def parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
+    """Return the value of a file in YAML or JSON, and the lines that its interactions start at.
+
+    Raises:
+        CassetteUnreadableError: it is broken, or asks for more than plain values.
+    """
+    if text.lstrip().startswith(("{", "[")):
         try:
             return parse_json(text, path)
         except CassetteUnreadableError:
@@ -264,7 +268,7 @@ def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
 
 
 def _read_whole_file(path: Path, text: str) -> CassetteFile:
-    parsed, lines = _parse_text(path, text)
+    parsed, lines = parse_text(path, text)
     items = interactions_with_lines(parsed, lines, path)
     refuse_cut(parsed, text, path)
     found = tuple(
@@ -290,21 +294,10 @@ def _metadata(data: object) -> Mapping[str, Any]:
         found.update(part if isinstance(part, Mapping) else {})
     if not found:
         return {}
-    text = json.dumps(_limit_depth(found), ensure_ascii=False, skipkeys=True, default=str)
+    text = json.dumps(found, ensure_ascii=False, skipkeys=True, default=str)
     # JSON may hold lone surrogates; the YAML this is written to may not.
     plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"), parse_constant=str)
     return plain
-
-
-def _limit_depth(value: Any, levels: int = _METADATA_LEVELS) -> Any:
-    """Return metadata without anything nested deeper than real metadata is."""
-    if isinstance(value, Mapping):
-        return (
-            {name: _limit_depth(item, levels - 1) for name, item in value.items()} if levels else {}
-        )
-    if isinstance(value, list | tuple):
-        return [_limit_depth(item, levels - 1) for item in value] if levels else []
-    return value
 
 
 def _parse_list(text: str, path: Path, line: int) -> list[Any]:

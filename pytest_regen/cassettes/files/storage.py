@@ -5,7 +5,6 @@ says where, and what was there before. A reader in the meantime, or after a kill
 it was, and the next writer restores that state.
 """
 
-import ast
 import contextlib
 import errno
 import gzip
@@ -13,9 +12,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
 from io import FileIO
@@ -251,7 +248,7 @@ _HINTS = {
 _MODULES = ("test_*", "*_test")
 """Names of test modules under pytest's default configuration."""
 _WITHOUT_TESTS = frozenset({"ABC", "IsolatedAsyncioTestCase", "TestCase", "object"})
-_UNSAFE = re.compile(r"[^A-Za-z0-9._~-]+")
+_LONG = re.compile(r"\w{6}")
 _HASHED = re.compile(r"(.+)_[0-9a-f]{8}")
 """The end of names that were shortened for the file system."""
 
@@ -272,72 +269,33 @@ def unused_reason(path: Path) -> str:
     if not module.is_file():
         return f"its test module {shown} is gone"
     try:
-        read = _read(module.read_text("utf-8"))
-    except (SyntaxError, ValueError, RecursionError):
+        source = module.read_text("utf-8")
+    except (OSError, ValueError):
         return ""
     below = absolute.relative_to(folder)
     name = below.with_name(name_parts(below)[0]).as_posix()
     plain = name.partition("[")[0]
-    is_named = bool({name, plain, path.name} & (read.tests | read.texts))
-    if is_named or _is_shortened(name, read) or _is_inherited(plain, read.tree):
+    words = _words_of(source)
+    shortened = _HASHED.fullmatch(name)
+    if (
+        words.issuperset(plain.split("."))
+        or re.search(rf"""["'/]{re.escape(name)}["'.]""", source)
+        or (shortened and any(map(shortened[1].startswith, filter(_LONG.match, words))))
+        or (shortened and not name.lower().startswith("test"))  # named by a mark, or for a type
+        or _inherits(plain.partition(".")[0], source)
+    ):
         return ""
     return f"{shown} has no test {plain}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Module:
-    """What a test module reveals about its cassettes."""
-
-    tree: ast.Module
-    tests: frozenset[str]
-    """The names its tests may have."""
-    texts: frozenset[str]
-    """The strings in it."""
-
-
 @lru_cache(maxsize=1)
-def _read(source: str) -> _Module:
-    """Return a parsed module; cached, as a module's cassettes are asked about in a row."""
-    tree = ast.parse(source)
-    return _Module(tree, frozenset(_test_names(tree)), frozenset(_texts(tree)))
+def _words_of(source: str) -> frozenset[str]:
+    """Return the names in a module; cached, as a module's cassettes are asked about in a row."""
+    return frozenset(re.findall(r"\w+", source))
 
 
-def _is_shortened(name: str, module: _Module) -> bool:
-    """Whether a name ends in a hash and begins like a test, or like a string, of the module."""
-    found = _HASHED.fullmatch(name)
-    if found is None:
-        return False
-    start = found[1]
-    # A name with nothing left is replaced by a type's name.
-    given = (_UNSAFE.sub("_", text).strip("_.~-") or "type" for text in module.texts)
-    return any(map(start.startswith, module.tests)) or any(name.startswith(start) for name in given)
-
-
-def _is_inherited(name: str, tree: ast.Module) -> bool:
+def _inherits(name: str, source: str) -> bool:
     """Whether a class has a base from another module, which may give it any test."""
-    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    found = classes.get(name.partition(".")[0])
-    if found is None:
-        return False
-    bases = (ast.unparse(base).rpartition(".")[2] for base in found.bases)
-    return any(base not in {*classes, *_WITHOUT_TESTS} for base in bases)
-
-
-def _test_names(tree: ast.Module) -> Iterator[str]:
-    """Yield names that tests of a module may have; a name too many only hides a cassette."""
-    nodes = list(ast.walk(tree))
-    names = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
-    # `test_x = made_of(…)` and `from shared import test_x` make tests as well.
-    names |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    names |= {n.asname or n.name for n in nodes if isinstance(n, ast.alias)}
-    yield from names
-    for node in nodes:
-        if isinstance(node, ast.ClassDef):
-            # A class may inherit its tests, so every function counts for every class.
-            yield from (f"{node.name}.{name}" for name in names)
-
-
-def _texts(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+    bases = re.search(rf"^[ \t]*class {re.escape(name)}\(([^)]*)\)", source, re.MULTILINE)
+    listed = {base.strip().rpartition(".")[2] for base in bases[1].split(",")} if bases else set()
+    return any(base and f"class {base}" not in source for base in listed - _WITHOUT_TESTS)

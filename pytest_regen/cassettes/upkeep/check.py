@@ -9,32 +9,29 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, partial
+from functools import partial
 from hashlib import pbkdf2_hmac
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
-from pytest_regen.cassettes.files.parser import parse_yaml, text_of
+from pytest_regen.cassettes.files.format import RECORDING
+from pytest_regen.cassettes.files.parser import text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
-    StoredInteraction,
     content_of,
+    parse_text,
     read_cassette,
 )
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.json_bodies import leaves
-from pytest_regen.cassettes.misses import Difference, differences
 from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_and_values_in
 from pytest_regen.credentials.names import is_placeholder
 from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with_values
 from pytest_regen.errors import CassetteUnreadableError, UsageError
 from pytest_regen.files import replace_file
 from pytest_regen.strict_json import json_or_none
-from pytest_regen.text import plural
 
 _VERSION: Final = 1
 _ROUNDS: Final = 20_000
@@ -116,25 +113,22 @@ class Baseline:
         self._met.add(found)
         return True
 
-    def outdated_entries(self, checked: Iterable[Path]) -> tuple[AcceptedFinding, ...]:
-        """Return entries that were not seen although their cassette was checked or is gone."""
-        places = {self._place(path) for path in checked}
-        folder = self.path.absolute().parent
-        return tuple(
-            sorted(
-                entry
-                for entry in self._known - self._met
-                if entry.path in places or not (folder / entry.path).exists()
-            )
-        )
-
     def write(self, checked: Iterable[Path]) -> int:
-        """Write the entries that were seen or whose cassettes were not checked; return how many.
+        """Write the entries that were seen, or whose cassette is there and was not checked.
+
+        Returns:
+            How many these are.
 
         Raises:
             UsageError: it cannot be written.
         """
-        kept = sorted((self._known | self._met) - {*self.outdated_entries(checked)})
+        places = {self._place(path) for path in checked}
+        folder = self.path.absolute().parent
+        kept = sorted(
+            entry
+            for entry in self._known | self._met
+            if entry in self._met or (entry.path not in places and (folder / entry.path).exists())
+        )
         entries = [entry._asdict() for entry in kept]
         text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
         try:
@@ -179,19 +173,13 @@ Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
-_TOP = re.compile(
-    rb"^(?:# pytest-regen cassette|['\"]?(?:http_)?interactions['\"]?\s*:)", re.MULTILINE
-)
+_TOP = re.compile(rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE)
+_HEAD = frozenset({"version", RECORDING, "metadata"})
+_PARTS = frozenset({"request", "response", "key"})
 _LINE_END = re.compile(r"(?<!\\)\n")
 """Not where double-quoted YAML text continues in the next line."""
 _PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
 """Cookies set by proxies to tell machines from people and to balance load."""
-_VOLATILE = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|\b(?:[a-z]+_)?(?=\w*\d)[A-Za-z0-9]{12,}\b|\b\d{6,}\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +249,7 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
     if not data.lstrip().startswith(b"{"):
         return _TOP.search(data) is not None
     value = json_or_none(data)
-    return (
-        not {"interactions", "http_interactions"}.isdisjoint(value)
-        if isinstance(value, Mapping)
-        else b'interactions"' in data
-    )
+    return "interactions" in value if isinstance(value, Mapping) else b'"interactions"' in data
 
 
 def check_cassettes(
@@ -273,6 +257,7 @@ def check_cassettes(
     limits: Limits,
     drifted: Collection[str] = (),
     baseline: Baseline | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings in these cassettes, by path and line.
 
@@ -281,20 +266,15 @@ def check_cassettes(
         limits: from where a cassette counts as old or large.
         drifted: cassettes (relative to the working directory) that drifted in the last test run.
         baseline: credentials and headers that are not reported again.
+        progress: told after each file how many were checked, and how many findings there are.
     """
     found: list[Finding] = []
-    files: list[CassetteFile] = []
-    for path in paths:
-        known = partial(baseline.covers, path) if baseline else _is_new
+    for number, path in enumerate(paths, 1):
+        known = partial((baseline or Baseline(Path())).covers, path)
         try:
             file = read_cassette(path)
             if file is not None:
-                files.append(file)
-                found += [
-                    *_secrets(file, known),
-                    *_edit_findings(file),
-                    *_notes(file, limits, drifted),
-                ]
+                found += [*_findings_inside(file, known), *_notes(file, limits, drifted)]
         except CassetteUnreadableError as error:
             layout = _other_layout(path)
             if layout:
@@ -302,30 +282,12 @@ def check_cassettes(
                 found += [finding for finding, _ in _secret_lines(path, known)]
             else:
                 found.append(_unreadable(path, error))
-    found += _variation_findings(files)
+        except Exception as error:  # noqa: BLE001 - because one file must not end the check of others
+            why = f"it could not be checked ({type(error).__name__}: {error}); please report it"
+            found.append(Finding("UNREADABLE", "error", path, None, why))
+        if progress is not None:
+            progress(number, len(found))
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
-
-
-def outdated_findings(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
-    """Return the entries of a baseline that no longer apply, one finding for each cassette."""
-    kinds: defaultdict[str, list[str]] = defaultdict(list)
-    for entry in baseline.outdated_entries(checked):
-        kinds[entry.path].append(entry.kind)
-    return tuple(
-        Finding(
-            "BASELINE",
-            "warning",
-            baseline.path,
-            None,
-            f"{plural(len(found), 'finding')} of {path} no longer "
-            f"{'applies' if len(found) == 1 else 'apply'} ({', '.join(sorted({*found}))})",
-        )
-        for path, found in kinds.items()
-    )
-
-
-def _is_new(code: str, kind: str, value: str) -> bool:  # noqa: ARG001 - as a baseline is asked
-    return False
 
 
 def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
@@ -334,21 +296,26 @@ def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
 
 
 def _other_layout(path: Path) -> str:
-    """Return what a valid file of interactions holds if they are not HTTP as vcrpy records it.
+    """Return what a valid file holds that is no recording of HTTP as vcrpy writes it.
 
     For example messages of a socket, calls of another protocol, or bodies that only the project's
     serializer understands. Empty if something is missing that should be there.
     """
     try:
-        data, _ = parse_yaml(text_of(path, content_of(path)[0] or b""), path)
+        data, _ = parse_text(path, text_of(path, content_of(path)[0] or b""))
     except CassetteUnreadableError:
         return ""
-    items = data.get("interactions") if isinstance(data, Mapping) else None
+    if isinstance(data, list):
+        return "it holds no requests of HTTP but a list: only its text was searched"
+    # Of a cassette that was cut, the head may be all that is left.
+    if not isinstance(data, Mapping) or _HEAD.issuperset(data):
+        return ""
+    items = data.get("interactions", [data])
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         return ""
-    if not any({"request", "response", "key"} & item.keys() for item in items):
-        what = ", ".join(sorted({str(name) for name in items[0]})[:4])
-        return f"it holds no requests of HTTP but {what}: only its text was searched"
+    if "interactions" not in data or not any(_PARTS & item.keys() for item in items):
+        what = ", ".join(sorted({str(name) for item in items[:1] for name in item})[:4])
+        return what and f"it holds no requests of HTTP but {what}: only its text was searched"
     halves = [item.get(half) for item in items for half in ("request", "response")]
     if any(_is_laid_out(half) for half in halves):
         return "its bodies are laid out by another serializer: only its text was searched"
@@ -358,27 +325,31 @@ def _other_layout(path: Path) -> str:
 def _is_laid_out(half: object) -> bool:
     """Whether a body has members of its own, rather than text under a misspelt key."""
     body = half.get("body") if isinstance(half, Mapping) else None
-    if not isinstance(body, Mapping) or {"string", "base64_string"} & body.keys():
+    if not isinstance(body, Mapping) or "string" in body:
         return False
     return len(body) > 1 or any(isinstance(value, Mapping | list) for value in body.values())
 
 
 def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
     """Yield credentials in the raw text, each with its kind."""
-    for number, kind, value in _secrets_by_line(_text_of(path)):
+    text = (content_of(path)[0] or b"").decode("utf-8", "replace")
+    for number, kind, value in _secrets_by_line(text):
         if not known("SECRET", kind, value):
             yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
 
 
-def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
-    """Yield credentials in the raw text, in decoded bodies, and in headers."""
+def _findings_inside(file: CassetteFile, known: Known) -> Iterator[Finding]:
+    """Yield edits, and credentials in the raw text, in decoded bodies, and in headers."""
     reported = set()
     for finding, kind in _secret_lines(file.path, known):
         reported.add(kind)
         yield finding
+    telling: defaultdict[str, list[int]] = defaultdict(list)
     for stored in file.interactions:
-        found = _readable(stored)
-        if found is None:
+        try:
+            found = stored.interaction
+        except CassetteUnreadableError as error:
+            yield _unreadable(file.path, error)
             continue
         pairs = {
             *secrets_and_values_in(unpack(found.request_body)),
@@ -395,32 +366,28 @@ def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
                 if not known("SECRET", kind, text):
                     message = f"a credential in pieces, in several events of a stream ({kind})"
                     yield Finding("SECRET", "error", file.path, stored.line, message)
-        yield from _headers(file.path, stored.line, found, known)
+        for name in _telling_headers(found, known):
+            telling[name].append(stored.line)
+    for name, lines in sorted(telling.items()):
+        is_account = identifies_account(name)
+        what = "identifies an account" if is_account else "holds a credential"
+        count = f" (in {len(lines)} recordings)" if len(lines) > 1 else ""
+        yield Finding(
+            "HEADER",
+            "warning" if is_account else "error",
+            file.path,
+            lines[0],
+            f"the header {name!r}, which {what}{count}",
+        )
 
 
-def _text_of(path: Path) -> str:
-    data = path.read_bytes()
-    try:
-        return (unpack_file(data) if is_packed(path) else data).decode("utf-8", "replace")
-    except UndecodableBodyError:
-        # Reported as unreadable; there is nothing to search.
-        return ""
-
-
-def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterator[Finding]:
+def _telling_headers(found: Interaction, known: Known) -> list[str]:
+    """Return the headers that hold a credential or tell an account, and are not accepted."""
     telling: defaultdict[str, list[str]] = defaultdict(list)
     for name, values in (*found.request_headers.items(), *found.response_headers.items()):
         if holds_credential(name, values) and not _is_harmless_header(name, values):
             telling[name] += values
-    for name, said in sorted(telling.items()):
-        if known("HEADER", name, "\n".join(said)):
-            continue
-        if identifies_account(name):
-            message = f"the header {name!r}, which identifies an account"
-            yield Finding("HEADER", "warning", path, line, message)
-        else:
-            message = f"the header {name!r}, which holds a credential"
-            yield Finding("HEADER", "error", path, line, message)
+    return [name for name in telling if not known("HEADER", name, "\n".join(telling[name]))]
 
 
 def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
@@ -429,13 +396,10 @@ def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
         return True
     if name not in {"cookie", "set-cookie"}:
         return False
-    cookies = [cookie for value in values for cookie in value.split(";")[: _pairs_in(name)]]
-    return all(cookie.partition("=")[0].strip() in _PROXY_COOKIES for cookie in cookies)
-
-
-def _pairs_in(name: str) -> int | None:
     # After the first pair of Set-Cookie come its attributes.
-    return 1 if name == "set-cookie" else None
+    pairs = 1 if name == "set-cookie" else None
+    cookies = [cookie for value in values for cookie in value.split(";")[:pairs]]
+    return all(cookie.partition("=")[0].strip() in _PROXY_COOKIES for cookie in cookies)
 
 
 def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
@@ -446,32 +410,16 @@ def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
     """
     first = 1
     for folded in _LINE_END.split(text):
-        kinds = cache(partial(find_secrets, folded))
         lines = folded.split("\n")
         for number, line in enumerate(lines, first):
             reported = set()
             for kind, value in secrets_with_values(line):
                 if kind not in reported and (
-                    kind != ASSIGNED or len(lines) == 1 or kind in kinds()
+                    kind != ASSIGNED or len(lines) == 1 or kind in find_secrets(folded)
                 ):
                     reported.add(kind)
                     yield number, kind, value
         first += len(lines)
-
-
-def _readable(stored: StoredInteraction) -> Interaction | None:
-    try:
-        return stored.interaction
-    except CassetteUnreadableError:
-        return None
-
-
-def _edit_findings(file: CassetteFile) -> Iterator[Finding]:
-    for stored in file.interactions:
-        try:
-            _ = stored.interaction
-        except CassetteUnreadableError as error:
-            yield _unreadable(file.path, error)
 
 
 def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iterator[Finding]:
@@ -488,60 +436,13 @@ def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iter
     kilobytes = path.stat().st_size // 1_000
     if kilobytes > limits.kilobytes:
         yield warning("OVERSIZE", f"{kilobytes} kB, over {limits.kilobytes}")
-    age = _age(file.metadata)
-    if age is not None and limits.days is not None and age > limits.days:
-        yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
+    with suppress(ValueError):  # because not every file says when it was recorded
+        recorded = date.fromisoformat(str(file.metadata.get("recorded_at")))
+        age = (date.today() - recorded).days  # noqa: DTZ011 - days suffice
+        if limits.days is not None and age > limits.days:
+            yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
     if os.path.relpath(path) in drifted:
         yield warning("DRIFT", "a request of the last test run was not what is recorded here")
     unused = unused_reason(path)
     if unused:
         yield warning("UNUSED", unused)
-
-
-def _age(metadata: Mapping[str, Any]) -> int | None:
-    """Return the days since it was recorded, if the file says when."""
-    try:
-        recorded = date.fromisoformat(str(metadata.get("recorded_at")))
-    except ValueError:
-        return None
-    return (date.today() - recorded).days  # noqa: DTZ011 - days suffice
-
-
-def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
-    """Yield the paths at which otherwise equal requests differ."""
-    groups: defaultdict[str, dict[str, tuple[StoredInteraction, Any]]] = defaultdict(dict)
-    for file in files:
-        for stored in file.interactions:
-            found = _readable(stored)
-            body = json_or_none(found.request_body) if found is not None else None
-            if isinstance(body, Mapping):
-                # Values nested hundreds of levels deep are not compared.
-                with suppress(RecursionError):
-                    masked = [(path, _mask_volatile(value)) for path, value in leaves(body)]
-                    groups[canonical_hash(masked)].setdefault(stored.key, (stored, body))
-    reported: set[tuple[Path, str]] = set()
-    for group in groups.values():
-        (_, first), *others = group.values()
-        for stored, body in others:
-            for difference in differences(first, body):
-                if (stored.path, difference.path) not in reported:
-                    reported.add((stored.path, difference.path))
-                    message = (
-                        f"{difference.path} varies between recordings{_remedy(body, difference)}"
-                    )
-                    yield Finding("VARIES", "warning", stored.path, stored.line, message)
-
-
-def _remedy(body: Any, varying: Difference) -> str:
-    """Return advice for a value that varies; ignoring a whole prompt would compare nothing."""
-    whole = dict(leaves(body)).get(varying.path)
-    if isinstance(whole, str) and _VOLATILE.fullmatch(whole):
-        return f"; ignore = [{varying.path!r}]"
-    return (
-        f" in part: {varying.recorded} and {varying.sent}; a function given as normalize= takes "
-        "that part out"
-    )
-
-
-def _mask_volatile(value: object) -> object:
-    return _VOLATILE.sub("*", value) if isinstance(value, str) else value

@@ -2,13 +2,13 @@
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Literal
 
-from pytest_regen.cassettes.files.format import RECORDING, header_text, interaction_text
-from pytest_regen.cassettes.files.parser import is_of_ruby, parse_json, parse_yaml, text_of
+from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.files.parser import text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
     StoredInteraction,
@@ -30,16 +30,6 @@ from pytest_regen.cassettes.scrubbing import scrub_value, secrets_in
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, RegenError, UsageError
-
-_TOP: Final = frozenset({"version", "interactions", "metadata", RECORDING})
-_ITEM: Final = frozenset({"request", "response", "stream"})
-"""The last one is ours, for streams that we add to a file of vcrpy."""
-
-_PARTS: Final[tuple[tuple[str, frozenset[str], frozenset[str]], ...]] = (
-    ("request", frozenset({"method", "uri", "body", "headers"}), frozenset()),
-    ("response", frozenset({"status", "headers", "body"}), frozenset({"url", "protocol"})),
-)
-"""The keys vcrpy writes for a recording, and those some of its stubs add."""
 
 _ENCODED = re.compile(r"""^\s*['"]?content-encoding['"]?:""", re.IGNORECASE | re.MULTILINE)
 _DAY = re.compile(r"^  recorded_at: .*\n", re.MULTILINE)
@@ -136,9 +126,10 @@ def _plan_text(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: b
     if file.is_laid_out and kept == old and not lays_out:
         return replace(plan, status="unchanged", target=plan.path)
     in_place = plan.target == plan.path
-    own = "" if file.is_laid_out or force or not in_place else _own_serializer(text, plan.path)
-    if own:
-        why = f"{own}: what wrote it for this suite could not read the new file"
+    suffix = name_parts(plan.path)[1]
+    is_named_otherwise = text.lstrip().startswith("{") and suffix != ".json"
+    if is_named_otherwise and in_place and not force:
+        why = f"it is JSON and is called {suffix}: its serializer could not read the new file"
         hint = "leave it, or use --force if no test reads it that way; --out FILE writes another"
         return replace(plan, why=why, hint=hint)
     made = _converted_text(file, kept, lays_out=lays_out or file.is_laid_out)
@@ -236,39 +227,6 @@ def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction])
 
 
 # Comparison of old and new
-
-
-def _own_serializer(text: str, path: Path) -> str:
-    """Return signs of another serializer than vcrpy's; empty if there are none."""
-    is_json = text.lstrip().startswith("{")
-    suffix = name_parts(path)[1]
-    if is_json and suffix != ".json":
-        return f"it is JSON and is called {suffix}"
-    data, _ = parse_json(text, path) if is_json else parse_yaml(text, path)
-    if is_of_ruby(data):
-        return "it was written by VCR for Ruby"
-    odd = next(_odd_keys(data), "")
-    return f"it has {odd}" if odd else ""
-
-
-def _odd_keys(data: Any) -> Iterator[str]:
-    yield from _unknown(data, _TOP, "the file")
-    for number, item in enumerate(data["interactions"], 1):
-        yield from _unknown(item, _ITEM, f"recording {number}")
-        for name, needed, more in _PARTS:
-            part = item[name]
-            yield from _unknown(part, needed | more, f"the {name} of recording {number}")
-            for missing in sorted(needed - part.keys()):
-                yield f"no {missing!r} in the {name} of recording {number}"
-        body = item["response"]["body"]
-        if isinstance(body, Mapping):
-            yield from _unknown(body, frozenset({"string"}), f"the body of recording {number}")
-        else:
-            yield f"{type(body).__name__} as the body of recording {number}"
-
-
-def _unknown(part: Mapping[Any, Any], known: Iterable[str], place: str) -> Iterator[str]:
-    yield from (f"the key {name!r} in {place}" for name in map(str, part) if name not in set(known))
 
 
 def _first_loss(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:

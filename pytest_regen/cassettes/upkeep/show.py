@@ -1,6 +1,7 @@
 """A cassette shown as a conversation, with tokens and the effect of the prompt cache."""
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +23,8 @@ def conversation(file: CassetteFile) -> dict[str, Any]:
         found = stored.interaction
         sent = json_or_none(found.request_body)
         messages = list(_messages(sent))
-        common = _common_messages(before, messages)
+        pairs = zip(before, messages, strict=False)
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         shown.append(
             {
                 "number": number,
@@ -68,15 +70,6 @@ def _block(block: object) -> str:
     if kind == "tool_result":
         return f"[result: {_text(block.get('content'))}]"
     return f"[{kind}]"
-
-
-def _common_messages(before: list[dict[str, str]], now: list[dict[str, str]]) -> int:
-    same = 0
-    for old, new in zip(before, now, strict=False):
-        if old != new:
-            break
-        same += 1
-    return same
 
 
 def _answer(found: Interaction) -> dict[str, Any]:

@@ -99,9 +99,6 @@ _KEYS = (("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), ("OPENAI_API_KEY",))
 """Where SDKs look for a key, each in the first of its variables that is set."""
 
 
-_DIFF_FOLDER = pytest.StashKey[Path]()
-
-
 class _FailedError(Exception):
     """The test failed, so that what was recorded stays beside the cassette."""
 
@@ -231,14 +228,11 @@ def passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
     return (*table, *config.getini("regen_passthrough_hosts"))
 
 
-def diff_folder(config: pytest.Config) -> Path:
-    """Return where long differences are written: beside what else a run leaves for people."""
-    if _DIFF_FOLDER not in config.stash:
-        # Without the plugin of the cache there is no such setting.
-        has_cache = config.pluginmanager.hasplugin("cacheprovider")
-        folder = str(config.getini("cache_dir")) if has_cache else ".pytest_cache"
-        config.stash[_DIFF_FOLDER] = config.rootpath / folder / "d" / "regen"
-    return config.stash[_DIFF_FOLDER]
+def diff_folder(config: pytest.Config) -> Path | None:
+    """Return where long differences are written: in pytest's cache, nowhere if that is off."""
+    if not config.pluginmanager.hasplugin("cacheprovider"):
+        return None
+    return config.rootpath / str(config.getini("cache_dir")) / "d" / "regen"
 
 
 def _report_partial(item: pytest.Item, run: CassetteRun) -> None:
