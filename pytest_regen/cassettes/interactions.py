@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -29,7 +30,7 @@ def keys_of(method: str, uri: str, body: bytes | Mapping[str, Any]) -> Iterator[
     careful = request_key(method, uri, body)
     if careful != quick:
         yield careful
-    fields = _fields(body) if isinstance(body, bytes) else None
+    fields = form_fields(body) if isinstance(body, bytes) else None
     if fields:
         yield request_key(method, uri, fields)
 
@@ -56,18 +57,33 @@ def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -
         raise too_deep() from None
 
 
-def _fields(body: bytes) -> dict[str, str] | None:
-    """Return the fields of a form; ``None`` if the body is not a form or repeats a field."""
-    if len(body) > _LONGEST_FORM or b"=" not in body or body[:1] in {b"{", b"[", b"-"}:
+def form_fields(body: bytes) -> dict[str, Any] | None:
+    """Return the fields of a form, with or without files; ``None`` if the body is not a form."""
+    if len(body) > _LONGEST_FORM or b"=" not in body or body[:1] in {b"{", b"["}:
+        return None
+    text = body.decode("utf-8", "replace")
+    boundary = text.partition("\r\n")[0]
+    if boundary.startswith("--") and text.rstrip().endswith(f"{boundary}--"):
+        parts = (part.partition("\r\n\r\n") for part in text.split(boundary)[1:-1])
+        named = ((_FIELD.search(head), value) for head, _, value in parts)
+        return by_name((name[1], value.removesuffix("\r\n")) for name, value in named if name)
+    if any(map(str.isspace, text)):
         return None
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True)
+        return by_name(parse_qsl(text, keep_blank_values=True, strict_parsing=True))
     except ValueError:
         return None
-    fields = dict(pairs)
-    return fields if len(fields) == len(pairs) else None
 
 
+def by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return pairs as a mapping; a name that repeats has the list of its values."""
+    found = defaultdict[str, list[str]](list)
+    for name, value in pairs:
+        found[name].append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
+
+
+_FIELD = re.compile(r'\bname="([^"]*)"')
 _LONGEST_FORM = 1 << 20
 
 

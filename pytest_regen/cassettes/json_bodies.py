@@ -270,20 +270,17 @@ def _map_items(value: Any, change: Callable[[Any], Any], *, skip: str | None = N
 
 def leaves(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
     """Yield every value that is not an object or array, with its path."""
-    if isinstance(value, Mapping) and value:
-        for name, item in value.items():
+    if isinstance(value, Mapping | list) and value:
+        for name, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from leaves(item, member_path(path, name))
-    elif isinstance(value, list) and value:
-        for number, item in enumerate(value):
-            yield from leaves(item, f"{path}[{number}]")
     else:
         yield path, value
 
 
-def member_path(path: str, name: str) -> str:
-    """Return the path to a member of the object at ``path``, as ``parse_path`` understands it."""
-    plain = _PLAIN.fullmatch(name) is not None
-    return f"{path}.{name}" if plain else f"{path}[{json.dumps(name)}]"
+def member_path(path: str, name: str | int) -> str:
+    """Return the path to a member or item of the value at ``path``; see ``parse_path``."""
+    is_plain = isinstance(name, str) and _PLAIN.fullmatch(name) is not None
+    return f"{path}.{name}" if is_plain else f"{path}[{json.dumps(name)}]"
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

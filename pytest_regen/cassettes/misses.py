@@ -2,24 +2,27 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.files.storage import display_path, partial_path
-from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields
 from pytest_regen.cassettes.json_bodies import member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.scrubbing import scrub_value
+from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.network import host_of
+from pytest_regen.network import host_of, is_loopback
 from pytest_regen.strict_json import json_or_none
+
+Missed = TypeVar("Missed", bound=CassetteError)
 
 _SHOWN = 60
 """How many characters of a value are shown."""
@@ -38,24 +41,27 @@ class Difference:
     """One place where the request is not what was recorded."""
 
     path: str
-    """As JSONPath: ``$.messages[2].content``."""
+    """``query.rows``, ``form.to``, or in a body of JSON its JSONPath: ``$.messages[2].content``."""
     recorded: str
     """The recorded value, shortened; ``(absent)`` if there is no value."""
     sent: str
+    is_drawn: bool = False
+    """Whether both values look drawn by chance: ids of calls, times."""
 
     def __str__(self) -> str:
         return f"{self.path}: recorded {self.recorded}, sent {self.sent}"
 
     @property
-    def cause(self) -> str:
-        """The difference in words that other requests share: ``$.messages[*].content differs``.
+    def place(self) -> str:
+        """The path without list positions, as other requests have it: ``$.messages[*].id``."""
+        return _INDEX.sub(lambda found: found[1] or "[*]", self.path)
 
-        Values and list positions are left out.
-        """
-        path = _INDEX.sub(lambda found: found[1] or "[*]", self.path)
+    @property
+    def cause(self) -> str:
+        """The difference in words that other requests share: ``$.messages[*].content differs``."""
         if _ABSENT not in (self.recorded, self.sent):
-            return f"{path} differs"
-        return f"{path} is {'new' if self.recorded == _ABSENT else 'gone'}"
+            return f"{self.place} differs"
+        return f"{self.place} is {'new' if self.recorded == _ABSENT else 'gone'}"
 
     @property
     def is_cut(self) -> bool:
@@ -66,41 +72,50 @@ class Difference:
 
 
 def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Difference]:
-    """Yield the places where ``sent`` differs from ``recorded``, outermost first."""
+    """Yield the places where ``sent`` differs from ``recorded``, outermost first.
+
+    Args:
+        recorded: a JSON value, or the members of a request.
+        sent: the other one.
+        path: where the values stand; empty for the members of a request.
+    """
+    if isinstance(recorded, list) and isinstance(sent, list):
+        recorded, sent = dict(enumerate(recorded)), dict(enumerate(sent))
     if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
-        for name in [*recorded, *(n for n in sent if n not in recorded)]:
-            yield from _members(recorded, sent, name, member_path(path, name))
-    elif isinstance(recorded, list) and isinstance(sent, list):
-        for number in range(max(len(recorded), len(sent))):
-            step = f"{path}[{number}]"
-            old, new = recorded[number : number + 1], sent[number : number + 1]
-            yield from _members(dict(enumerate(old)), dict(enumerate(new)), 0, step)
+        for name in dict.fromkeys([*recorded, *sent]):
+            step = member_path(path, name) if path else name
+            if name not in sent:
+                yield Difference(step, _short(_json_text(recorded[name])), _ABSENT)
+            elif name not in recorded:
+                yield Difference(step, _ABSENT, _short(_json_text(sent[name])))
+            else:
+                yield from differences(recorded[name], sent[name], step)
     elif recorded != sent or type(recorded) is not type(sent):
         old_text, new_text = _excerpts(recorded, sent)
-        yield Difference(path, old_text, new_text)
+        yield Difference(path, old_text, new_text, _is_drawn(recorded) and _is_drawn(sent))
 
 
-def _members(
-    recorded: Mapping[Any, Any],
-    sent: Mapping[Any, Any],
-    name: Any,
-    path: str,
-) -> Iterator[Difference]:
-    if name not in sent:
-        yield Difference(path, _short(_json_text(recorded[name])), _ABSENT)
-    elif name not in recorded:
-        yield Difference(path, _ABSENT, _short(_json_text(sent[name])))
-    else:
-        yield from differences(recorded[name], sent[name], path)
+_VOLATILE = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\b(?:[a-z]+_)?(?=\w*\d)[A-Za-z0-9]{12,}\b|\b\d{6,}\b",
+    re.IGNORECASE,
+)
+"""What may be another one in each run: ids, times."""
+
+
+def _is_drawn(value: object) -> bool:
+    """Whether a value looks drawn by chance; a day or a number may as well be meant."""
+    is_volatile = isinstance(value, str) and _VOLATILE.fullmatch(value) is not None
+    return is_volatile and not str(value).replace("-", "").isdigit()
 
 
 def _excerpts(recorded: object, sent: object) -> tuple[str, str]:
     """Return both values; long texts are cut around the place where they differ."""
     if not isinstance(recorded, str) or not isinstance(sent, str):
         return _short(_json_text(recorded)), _short(_json_text(sent))
-    pairs = zip(recorded, sent, strict=False)
-    parting = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(recorded), len(sent)))
-    start = max(0, parting - _BEFORE)
+    same = _common_length(recorded, sent, min(len(recorded), len(sent)))
+    start = max(0, same - _BEFORE)
     return _cut(recorded, start), _cut(sent, start)
 
 
@@ -131,26 +146,15 @@ def full_diff(recorded: Any, sent: Any) -> str:
 
 def distance(recorded: Any, sent: Any) -> float:
     """Return how far apart two JSON values are: 0.0 for equal, 1.0 for nothing in common."""
-    if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
-        names = {*recorded, *sent}
-        return _mean([_member_distance(recorded, sent, name) for name in names])
     if isinstance(recorded, list) and isinstance(sent, list):
-        count = max(len(recorded), len(sent))
-        old, new = dict(enumerate(recorded)), dict(enumerate(sent))
-        return _mean([_member_distance(old, new, number) for number in range(count)])
+        recorded, sent = dict(enumerate(recorded)), dict(enumerate(sent))
+    if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
+        every, both = {*recorded, *sent}, recorded.keys() & sent.keys()
+        apart = sum(distance(recorded[name], sent[name]) for name in both)
+        return (apart + len(every) - len(both)) / max(1, len(every))
     if isinstance(recorded, str) and isinstance(sent, str):
         return _text_distance(recorded, sent)
     return 0.0 if recorded == sent else 1.0
-
-
-def _member_distance(recorded: Mapping[Any, Any], sent: Mapping[Any, Any], name: object) -> float:
-    if name not in recorded or name not in sent:
-        return 1.0
-    return distance(recorded[name], sent[name])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def _text_distance(recorded: str, sent: str) -> float:
@@ -242,6 +246,14 @@ _CAUSES = 50
 _EXCERPT = 60
 
 
+COMPARED = frozenset({"method", "path", "query", "body"})
+"""What of requests is compared, where vcrpy does not compare them."""
+
+_ADDRESS = frozenset({"scheme", "host", "path", "query"})
+_NO_BODY = _ADDRESS | {"method", "uri", "port", "headers"}
+"""Matchers of vcrpy that look at no body; one that a suite brings may."""
+
+
 @dataclass(frozen=True, slots=True)
 class MissedRequest:
     """A request as it is looked up: normalized."""
@@ -250,15 +262,31 @@ class MissedRequest:
     uri: str
     body: bytes | Mapping[str, Any]
 
+    def members(self, compared: Collection[str] = COMPARED) -> dict[str, Any]:
+        """Return what is compared, by the names that differences begin with; no credentials."""
+        parts = urlsplit(self.uri)
+        query = parse_qsl(scrub_query(parts.query), keep_blank_values=True)
+        line = {
+            "method": self.method.upper(),
+            "scheme": parts.scheme,
+            "host": parts.netloc.rpartition("@")[2],
+            "path": scrub_path(self.path),
+            "query": by_name(sorted(query)),
+        }
+        found: dict[str, Any] = {name: line[name] for name in line if name in compared}
+        if not self.body or "body" not in compared:
+            return found
+        value = self.json
+        if value is not None or not isinstance(self.body, bytes):
+            return {**found, "$": value}
+        text = scrub_lines(self.body.decode("utf-8", "replace"))
+        fields = form_fields(text.encode())
+        return {**found, "$": text} if fields is None else {**found, "form": fields}
+
     @property
     def json(self) -> Any:
         """The body as JSON, or ``None``."""
         return json_or_none(self.body) if isinstance(self.body, bytes) else self.body
-
-    @property
-    def value(self) -> Any:
-        """The body in the form it is compared in: JSON, else text; ``None`` if it is empty."""
-        return _value(self.body) if isinstance(self.body, bytes) else self.body
 
     @property
     def host(self) -> str:
@@ -270,20 +298,43 @@ class MissedRequest:
         """The path asked for."""
         return urlsplit(self.uri).path or "/"
 
+    @property
+    def place(self) -> str:
+        """Method and address, without query and credentials."""
+        parts = urlsplit(self.uri)
+        server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
+        return f"{self.method.upper()} {server}{scrub_path(self.path)}"
+
     def same_place(self, recorded: Interaction) -> bool:
         """Whether a recording has the same method and path."""
+        return all(self._same(recorded)[:2])
+
+    def likeness(self, recorded: Interaction) -> int:
+        """Return how many of method, path and host are those of a recording."""
+        return sum(self._same(recorded))
+
+    def _same(self, recorded: Interaction) -> tuple[bool, bool, bool]:
+        """Return whether a recording has the same method, path and host."""
+        other = urlsplit(recorded.uri)
+        # What asks this machine may have asked another one, and turns name no host.
+        is_anywhere = not self.host or is_loopback(self.host)
         return (
-            recorded.method.upper() == self.method.upper()
-            and (urlsplit(recorded.uri).path or "/") == self.path
+            recorded.method.upper() == self.method.upper(),
+            (other.path or "/") == self.path,
+            is_anywhere or other.hostname == self.host,
         )
 
     def __str__(self) -> str:
         return scrub_text(f"{self.method.upper()} {self.path}") + _subject(self.json)
 
 
+IGNORING = "ignore = [{}] in [tool.pytest-regen.cassettes], if that differs in each run"
+"""What to write so that a value drawn by chance is neither compared nor stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A request that was answered by the recording of another one."""
+    """A request, and how it differs from the recording that answered it, or is nearest to it."""
 
     request: str
     """Method, path, model, turn and last words."""
@@ -296,39 +347,79 @@ class Drift:
     diff_file: Path | None = None
     causes: tuple[str, ...] = ()
     """All differences, in words that other drifts share: ``$.messages[*].content differs``."""
+    ignorable: tuple[str, ...] = ()
+    """Where both values look drawn by chance."""
+    is_drawn: bool = False
+    """Whether that is all: a new recording would hold another value again."""
 
     def __str__(self) -> str:
         line = f" (line {self.line})" if self.line else ""
-        lines = [f"{self.request} was given interaction {self.interaction}{line}"]
-        return "\n".join([*lines, *_difference_lines(self.differences, self.more, self.diff_file)])
+        lines = [f"{self.request} was given interaction {self.interaction}{line}", *self.lines]
+        return "\n".join(lines)
 
+    @property
+    def lines(self) -> list[str]:
+        """The differences, one in each line."""
+        lines = [f"    {difference}" for difference in self.differences]
+        if self.more:
+            lines.append(f"    and {self.more} more")
+        if self.diff_file is not None:
+            lines.append(f"    in full: {display_path(self.diff_file)}")
+        return lines
 
-def drift_of(
-    path: Path,
-    asked: MissedRequest,
-    number: int,
-    stored: StoredInteraction,
-    *,
-    matching: Matching,
-    files: DiffFiles,
-) -> Drift:
-    """Return how a request differs from the recording that answered it."""
-    recorded = json_or_none(matching.normalize_body(stored.interaction.request_body))
-    found = _compare_request(path, recorded, asked.json, files, number)
-    return found.drift(asked, number, stored.line)
+    def next(self, command: str, setting: str = IGNORING) -> str:
+        """Return what to do, in lines: record with ``command``, ignore what is drawn, or both."""
+        paths = ", ".join(map(json.dumps, self.ignorable))
+        lines = [*([] if self.is_drawn else [command]), *([setting.format(paths)] if paths else [])]
+        return "\n        ".join(lines)
 
 
 def drift_between(
     path: Path, asked: MissedRequest, number: int, recorded: bytes, files: DiffFiles
 ) -> Drift | None:
-    """Return how a request differs from a recorded body; ``None`` if it does not."""
+    """Return how the body of a request differs from a recorded one; ``None`` if it does not."""
     if asked.body == recorded:  # nearly always, and cheaper to see than to parse both
         return None
-    old, new = json_or_none(recorded), asked.json
-    if old is None and new is None:
-        return None
-    found = _compare_request(path, old, new, files, number)
-    return found.drift(asked, number, 0) if found.first else None
+    other, compared = replace(asked, body=recorded), frozenset({"body"})
+    old, new = other.members(compared), asked.members(compared)
+    if all(isinstance(body.get("$", ""), str) and "form" not in body for body in (old, new)):
+        return None  # text, which may be anything
+    drift = drift_of(path, asked, other, at=(number, 0), files=files, compared=compared)
+    return drift if drift.differences else None
+
+
+def as_asked(stored: StoredInteraction, matching: Matching) -> MissedRequest:
+    """Return a recorded request as it would be looked up."""
+    found = stored.interaction
+    body = matching.normalize_body(found.request_body)
+    return MissedRequest(found.method, matching.normalize_uri(found.uri), body)
+
+
+def drift_of(
+    path: Path,
+    asked: MissedRequest,
+    other: MissedRequest,
+    *,
+    at: tuple[int, int],
+    files: DiffFiles,
+    compared: Collection[str] = COMPARED,
+) -> Drift:
+    """Return how a request differs from the recorded one with the number and line ``at``."""
+    recorded, sent = other.members(compared), asked.members(compared)
+    try:
+        # Scrub before cutting: half a credential cannot be recognized.
+        recorded, sent = scrub_value(recorded), scrub_value(sent)
+        every = list(differences(recorded, sent, ""))
+    except RecursionError:
+        every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
+    first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
+    is_long = more or any(difference.is_cut for difference in first)
+    file = files.note(path, at[0], recorded, sent) if is_long else None
+    causes = tuple(islice(dict.fromkeys(difference.cause for difference in every), _CAUSES))
+    drawn = [found for found in every if found.is_drawn and found.path.startswith("$")]
+    ignorable = tuple(islice(dict.fromkeys(found.place for found in drawn), _DIFFERENCES))
+    is_drawn = bool(drawn) and len(drawn) == len(every)
+    return Drift(str(asked), *at, first, more, file, causes, ignorable, is_drawn)
 
 
 def miss(
@@ -342,6 +433,7 @@ def miss(
     matching: Matching,
     files: DiffFiles,
     command: str = "",
+    match_on: Collection[str] = COMPARED,
 ) -> CassetteMissError:
     """Return the error for a request that was never recorded; no file is touched meanwhile.
 
@@ -355,6 +447,7 @@ def miss(
         matching: how bodies are compared.
         files: where a long difference goes.
         command: what to run so that it is recorded.
+        match_on: what of requests is compared, as vcrpy names it.
     """
     if not exists:
         why = "replay sends nothing over the network"
@@ -368,19 +461,61 @@ def miss(
             host=asked.host,
             causes=["no cassette"],
         )
-    try:
-        why, causes = _reason(path, index, key, asked, matching=matching, files=files)
-    except RecursionError:
-        why, causes = "it is nested too deeply to be compared with what was recorded", ()
+    place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
+    hint = command or _record_command("new_episodes", asked)
+    compared = {*match_on} | (_ADDRESS if "uri" in match_on else set())
+    compared |= {"body"} if compared - _NO_BODY else set()
+    if index.knows(key) and all(stored.key != key for _, stored in index.unplayed):
+        why = f"the same request was recorded and is played already, each answers once ({place})"
+        causes: tuple[str, ...] = ("a request is made more often than it was recorded",)
+    elif (found := _nearest(index, asked, matching, compared)) is None:
+        every = (as_asked(stored, matching).place for _, stored in index.numbered)
+        places = list(dict.fromkeys(every))
+        listed = ", ".join(places[:_DIFFERENCES]) + (", ..." if places[_DIFFERENCES:] else "")
+        why = f"nothing is recorded for {asked.place}; the cassette has {listed} ({place})"
+        causes = (f"nothing is recorded for {asked.method.upper()} {asked.host or asked.path}",)
+    else:
+        number, stored = found
+        at, other = (number, stored.line), as_asked(stored, matching)
+        nearest = drift_of(path, asked, other, at=at, files=files, compared=compared)
+        hint = nearest.next(
+            hint, IGNORING if command else "ignore=[{}], if that differs in each run"
+        )
+        unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
+        hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
+        line = f" at {path.name}:{stored.line}" if stored.line else ""
+        lines = nearest.lines or [f"    {hidden}"]
+        why = "\n".join([f"nearest is interaction {number}{line} ({place})", *lines])
+        causes = nearest.causes or (hidden,)
     error = CassetteMissError(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
-        hint=command or _record_command("new_episodes", asked),
+        hint=hint,
         host=asked.host,
         causes=causes,
     )
     error.recorded_with = _other_provider(index, asked, matching.normalize_body)
     return error
+
+
+def _nearest(
+    index: RecordingIndex, asked: MissedRequest, matching: Matching, compared: Collection[str]
+) -> tuple[int, StoredInteraction] | None:
+    """Return the recording nearest to the request; the first of several equally near."""
+    sent = asked.members(compared)
+
+    def apart(pair: tuple[int, StoredInteraction]) -> tuple[int, float]:
+        likeness = -asked.likeness(pair[1].interaction)
+        with suppress(RecursionError):
+            return likeness, distance(as_asked(pair[1], matching).members(compared), sent)
+        return likeness, 1.0
+
+    for pairs in (index.unplayed, index.numbered):
+        like = (pair for pair in pairs if asked.likeness(pair[1].interaction) > 1)
+        nearest = min(islice(like, _CANDIDATES), key=apart, default=None)
+        if nearest is not None:
+            return nearest
+    return None
 
 
 def _other_provider(
@@ -403,7 +538,7 @@ def _last_words(body: object) -> str:
     return _words(messages[-1]) if isinstance(messages, list) and messages else ""
 
 
-def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") -> CassetteError:
+def with_exemption(error: Missed, argument: str = "passthrough_hosts") -> Missed:
     """Return the error for a miss that no caller waited for, with the words that exempt its host.
 
     Args:
@@ -417,15 +552,9 @@ def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") ->
     end = ")" if "(" in argument else ""
     line = f'{argument}=["{host}"]{end}'
     more = f"no caller waited for the answer; if {host} does not matter to the test: {line}"
-    why = f"{error.why}\n        {more}" if error.why else more
-    return CassetteMissError(
-        error.what, why=why, hint=error.hint, host=host, causes=miss_causes(error)
-    )
-
-
-def miss_causes(error: CassetteError) -> tuple[str, ...]:
-    """Return what a miss has in common with others; nothing for any other error."""
-    return error.causes if isinstance(error, CassetteMissError) else ()
+    exempted = copy(error)
+    exempted.why = f"{error.why}\n        {more}" if error.why else more
+    return exempted
 
 
 def _subject(sent: object) -> str:
@@ -446,109 +575,3 @@ def _words(message: object) -> str:
         texts = [str(b.get("text") or "") for b in content if isinstance(b, Mapping)]
         return " ".join(texts)
     return str(content or "")
-
-
-def _reason(
-    path: Path,
-    index: RecordingIndex,
-    key: str,
-    asked: MissedRequest,
-    *,
-    matching: Matching,
-    files: DiffFiles,
-) -> tuple[str, tuple[str, ...]]:
-    """Return why there is no answer, in full and in words that other misses share."""
-    place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
-    if index.knows(key):
-        other = next((pair for pair in index.unplayed if pair[1].key == key), None)
-        if other is None:
-            played = "the same request was recorded and is played already, each answers once"
-            return f"{played} ({place})", ("a request is made more often than it was recorded",)
-        return f"{_address_difference(asked, *other)} ({place})", (
-            "what match_on compares differs",
-        )
-    nearest = _nearest(index.unplayed or index.numbered, asked, matching.normalize_body)
-    if nearest is None:
-        return f"nothing in it is like this request ({place})", ("nothing recorded is like it",)
-    number, stored, recorded = nearest
-    found = _compare_request(path, recorded, asked.value, files, number)
-    at = f" at {path.name}:{stored.line}" if stored.line else ""
-    lines = _difference_lines(found.first, found.more, found.file) or [
-        "    method, path or query differ"
-    ]
-    causes = found.causes or ("method, path or query differ",)
-    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines]), causes
-
-
-def _address_difference(asked: MissedRequest, number: int, stored: StoredInteraction) -> str:
-    """Return why vcrpy did not play a recording whose method, path, query and body are equal."""
-    recorded, sent = urlsplit(stored.interaction.uri), urlsplit(asked.uri)
-    if (recorded.scheme, recorded.netloc) == (sent.scheme, sent.netloc):
-        return f"interaction {number} is the same request, but what match_on compares differs"
-    old, new = f"{recorded.scheme}://{recorded.netloc}", f"{sent.scheme}://{sent.netloc}"
-    return (
-        f"interaction {number} is the same request to another address: recorded {old}, sent {new}"
-    )
-
-
-def _value(body: bytes) -> object:
-    """Return a body as JSON, or as text if ``strict_json`` refuses it."""
-    value = json_or_none(body)
-    return body.decode("utf-8", "replace") if value is None and body else value
-
-
-def _difference_lines(found: Iterable[Difference], more: int, file: Path | None) -> list[str]:
-    lines = [f"    {difference}" for difference in found]
-    if more:
-        lines.append(f"    and {more} more")
-    if file is not None:
-        lines.append(f"    in full: {display_path(file)}")
-    return lines
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """Where a request differs from a recording."""
-
-    first: tuple[Difference, ...]
-    more: int
-    file: Path | None
-    """The file for the full difference, if it is long."""
-    causes: tuple[str, ...]
-
-    def drift(self, asked: MissedRequest, number: int, line: int) -> Drift:
-        """Return it as the drift of a request that recording ``number`` answered."""
-        return Drift(str(asked), number, line, self.first, self.more, self.file, self.causes)
-
-
-def _compare_request(
-    path: Path, recorded: object, sent: object, files: DiffFiles, number: int
-) -> _Comparison:
-    try:
-        # Scrub before cutting: half a credential cannot be recognized.
-        recorded, sent = scrub_value(recorded), scrub_value(sent)
-        every = list(differences(recorded, sent))
-    except RecursionError:
-        every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
-    first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
-    is_long = more or any(difference.is_cut for difference in first)
-    file = files.note(path, number, recorded, sent) if is_long else None
-    causes = tuple(islice(dict.fromkeys(difference.cause for difference in every), _CAUSES))
-    return _Comparison(first, more, file, causes)
-
-
-def _nearest(
-    candidates: Iterable[tuple[int, StoredInteraction]],
-    asked: MissedRequest,
-    normalized: Callable[[bytes], bytes],
-) -> tuple[int, StoredInteraction, object] | None:
-    """Return the recording nearest to the request; the first of several equally near."""
-    best: tuple[tuple[bool, float], int, StoredInteraction, object] | None = None
-    sent = asked.value
-    for number, stored in islice(candidates, _CANDIDATES):
-        recorded = _value(normalized(stored.interaction.request_body))
-        # A different path is farther than any difference in bodies.
-        apart = (not asked.same_place(stored.interaction), distance(recorded, sent))
-        if best is None or apart < best[0]:
-            best = (apart, number, stored, recorded)
-    return best[1:] if best else None

@@ -10,7 +10,7 @@ from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction,
 from pytest_regen.cassettes.files.storage import partial_path, stamp_of
 from pytest_regen.cassettes.interactions import BROKEN_OFF, Interaction, keys_of, request_key
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift_of, miss
+from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, as_asked, drift_of, miss
 from pytest_regen.errors import CassetteMissError, ProviderError, TransportError
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
@@ -93,10 +93,8 @@ class Player:
             return None
         number, stored = taken
         if policy == "warn":
-            drift = drift_of(
-                self.path, asked, number, stored, matching=self.matching, files=self.files
-            )
-            self._drifts.append(drift)
+            other, at = as_asked(stored, self.matching), (number, stored.line)
+            self._drifts.append(drift_of(self.path, asked, other, at=at, files=self.files))
         return stored
 
     def miss(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:

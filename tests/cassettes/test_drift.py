@@ -211,8 +211,8 @@ def test_a_long_difference_is_whole_in_a_file(path: Path, tmp_path: Path) -> Non
     assert str(file) in str(caught.value)
     assert len(str(caught.value)) < 1_000
     text = file.read_text("utf-8")
-    assert f'-      "content": "{old}"' in text
-    assert '+      "content": "word word' in text
+    assert f'-        "content": "{old}"' in text
+    assert '+        "content": "word word' in text
     assert secret not in text + str(caught.value)
 
 

@@ -71,7 +71,7 @@ def test_a_long_difference_with_half_a_character_is_written_whole(tmp_path: Path
         ask("none", f"two {HALF}" + " word" * 200)
 
     [file] = folder.iterdir()
-    assert '-  "text": "one \\ud83d word' in file.read_text("utf-8")
+    assert '-    "text": "one \\ud83d word' in file.read_text("utf-8")
 
 
 def test_half_a_character_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import json
 import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -48,16 +48,21 @@ def foreign(path: Path, body: Mapping[str, object], *, times: int = 1) -> None:
         "headers": {"content-type": ["application/json"]},
         "body": json.dumps(body),
     }
-    response = {
-        "status": {"code": 200, "message": "OK"},
-        "headers": {"content-type": ["application/json"]},
-        "body": {"string": "{}"},
-    }
-    one = {"request": request, "response": response}
+    write(path, [request] * times)
+
+
+def write(path: Path, requests: Sequence[Mapping[str, object]]) -> None:
+    """Write a cassette with an answer to each request."""
+    pairs = [{"request": request, "response": RESPONSE} for request in requests]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump({"version": 1, "interactions": [one] * times}), "utf-8")
+    path.write_text(yaml.safe_dump({"version": 1, "interactions": pairs}), "utf-8")
 
 
+RESPONSE = {
+    "status": {"code": 200, "message": "OK"},
+    "headers": {"content-type": ["application/json"]},
+    "body": {"string": "{}"},
+}
 BODY = {"model": "m", "messages": [{"role": "user", "content": "one"}]}
 
 
@@ -201,3 +206,97 @@ def test_without_a_cache_no_folder_is_made(module: Project, mark: str) -> None:
     module.run("-q", "-p", "no:cacheprovider", "-k", "message")
 
     assert not (module.path / ".pytest_cache").exists()
+
+
+@pytest.mark.parametrize("mark", ["vcr", "cassette"])
+def test_a_changed_query_is_one_cause_of_all_tests(
+    module: Project, mark: str, spread: tuple[str, ...]
+) -> None:
+    """The line of a client of an API that asks for more rows; no test says it for the others."""
+    module.pytester.makepyfile(
+        test_m=f"""
+        import httpx2
+        import pytest
+
+        @pytest.mark.{mark}
+        @pytest.mark.parametrize("n", range(9))
+        def test_rows(n):
+            httpx2.get("https://api.test/works", params={{"q": "ivy", "rows": n + 27}})
+        """
+    )
+    for n in range(9):
+        uri = f"https://api.test/works?q=ivy&rows={n + 20}"
+        request: dict[str, object] = {"method": "GET", "uri": uri, "headers": {}, "body": None}
+        write(module.path / f"cassettes/test_m/test_rows[{n}].yaml", [request])
+
+    result = module.run("-q", "-W", "ignore", *spread)
+
+    result.stdout.fnmatch_lines_random(
+        [
+            'E * query.rows: recorded "20", sent "27"',
+            "miss: 9 tests asked for what is not recorded",
+            "    query.rows differs: 9 tests",
+        ]
+    )
+
+
+def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module: Project) -> None:
+    """A new recording would drift again; the line ends it, and real drift is still told."""
+    call = '{"id": "run_%s1b2c3d4e5f", "calls": [{"id": "call_%s1b2c3d4e5f", "name": "%s"}]}'
+    module.pytester.makepyfile(
+        test_m=f"""
+        import httpx2
+        import pytest
+
+        @pytest.mark.vcr
+        @pytest.mark.parametrize("name", ["same", "other"])
+        def test_call(name):
+            httpx2.post("https://api.test/v1", content={call!r} % ("ded2", "ded2", name))
+        """
+    )
+    for name in ("same", "other"):
+        request = {"method": "POST", "uri": "https://api.test/v1", "headers": {}}
+        file = module.path / f"cassettes/test_m/test_call[{name}].yaml"
+        write(
+            file,
+            [{**request, "body": call % ("ded2" if name == "same" else "27db", "27db", "same")}],
+        )
+
+    told = section(module.run("-q", "test_m.py"))
+
+    setting = 'ignore = ["$.calls[*].id", "$.id"] in [tool.pytest-regen.cassettes]'
+    assert told[-2:] == [
+        "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
+        f"next: {setting}, if that differs in each run",
+    ]
+    line, _, table = setting.partition(" in ")
+    module.pytester.makepyprojecttoml(f"{table}\n{line}\n")
+    first, *told = section(module.run("-q", "test_m.py"))
+    assert first.startswith("drift: test_m.py::test_call[other]: ")
+    assert told == [
+        '    $.calls[0].name: recorded "same", sent "other"',
+        "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
+    ]
+
+
+def test_a_changed_form_is_drift_of_its_field(module: Project) -> None:
+    """Unless a suite says so, vcrpy compares no bodies."""
+    module.pytester.makepyfile(
+        test_m="""
+        import httpx2
+        import pytest
+
+        @pytest.mark.vcr
+        def test_form():
+            data = {"grant": "code", "scope": "c", "password": "hunter3-planted"}
+            httpx2.post("https://api.test/token", data=data)
+        """
+    )
+    form = "grant=code&scope=b&password=hunter2-planted"
+    request = {"method": "POST", "uri": "https://api.test/token", "headers": {}, "body": form}
+    write(module.path / "cassettes/test_m/test_form.yaml", [request])
+
+    assert section(module.run("-q", "test_m.py"))[1:] == [
+        '    form.scope: recorded "b", sent "c"',
+        "next: pytest test_m.py::test_form --record-mode rewrite",
+    ]

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -152,6 +153,8 @@ class VcrOptions:
     """Called with the VCR object before it is used."""
     passing: Sequence[str] = ()
     """Hosts whose requests bypass the cassette."""
+    ignore: Sequence[str] = ()
+    """Paths in bodies of JSON whose values are neither compared nor stored."""
     diff_folder: Path | None = None
     test: Callable[..., object] | None = None
     """The test's function; if it names vcrpy's own exception, a miss raises that."""
@@ -280,6 +283,7 @@ class VcrRun:
             matching=_AS_SENT,
             files=self.files,
             command=self.command,
+            match_on={getattr(one, "__name__", "match_on") for one in self.cassette._match_on},
         )
 
     def _stored_interactions(self) -> Iterator[StoredInteraction]:
@@ -337,7 +341,9 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = RewritePersister(merged["persister"])
     passing = check_hosts(options.passing)
-    merged["before_record_request"] = _pass_hosts(passing, merged["before_record_request"])
+    merged["before_record_request"] = _filter(
+        merged["before_record_request"], passing, Matching(ignore=options.ignore)
+    )
     run = VcrRun(
         path,
         theirs=CannotOverwriteExistingCassetteException,
@@ -361,11 +367,23 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
             run.files.write()
 
 
-def _pass_hosts(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return vcrpy's filter for requests, extended to ignore those to certain hosts."""
-    if not passing:
-        return filtered
-    return lambda request: None if is_named(host_of(request.uri), passing) else filtered(request)
+def _filter(
+    theirs: Callable[[Any], Any], passing: Sequence[str], matching: Matching
+) -> Callable[[Any], Any]:
+    """Return vcrpy's filter for requests, extended by the hosts and values that do not matter."""
+    if not passing and matching.is_plain:
+        return theirs
+
+    def filtered(request: Any) -> Any:
+        kept: Any = None if is_named(host_of(request.uri), passing) else theirs(request)
+        body = comparable_bytes(kept.body) if kept and not matching.is_plain else b""
+        normalized = matching.normalize_body(body)
+        if normalized != body:
+            kept = copy(kept)
+            kept.body = normalized
+        return kept
+
+    return filtered
 
 
 @contextmanager

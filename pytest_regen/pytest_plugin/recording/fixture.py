@@ -250,7 +250,7 @@ def _report_partial(item: pytest.Item, run: CassetteRun) -> None:
 
 def _report(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sharing) -> None:
     for drift in run.drifts:
-        command = sharing.record_command()
+        command = drift.next(sharing.record_command())
         note(item, "drift", run.path, drift, command=command, causes=drift.causes)
     if sharing.is_shared:
         # What is left belongs to the other tests, which may not all have run.

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from pytest_regen.cassettes.misses import miss_causes, with_exemption
+from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.pytest_plugin.healing.retry import project_frames
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
@@ -66,10 +66,9 @@ def note_drift(item: pytest.Item, path: Path) -> None:
     cassette_log(item.config).drifted.add(os.path.relpath(path, item.config.rootpath))
 
 
-def _note_miss(item: pytest.Item, path: Path, error: CassetteError) -> None:
+def _note_miss(item: pytest.Item, path: Path, error: CassetteMissError) -> None:
     what = f"{error.what}\n{error.why}" if error.why else error.what
-    causes = miss_causes(error)
-    note(item, "miss", path, what, command=error.hint, failed=True, causes=causes)
+    note(item, "miss", path, what, command=error.hint, failed=True, causes=error.causes)
 
 
 class _CassetteHooks:

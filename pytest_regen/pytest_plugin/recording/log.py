@@ -296,9 +296,17 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
         yield from whole
     else:
         yield from _group_lines(kind, shown, whole, config)
-    command = _command(kind, shown, config)
-    if command:
-        yield f"next: {command}"
+    lines = [(note, line.strip()) for note in shown for line in note.next.splitlines()]
+    settings = [line for _, line in lines if line.startswith("ignore = ")]
+    commands = [(note.test, line) for note, line in lines if line and line not in settings]
+    if commands:
+        yield f"next: {_command(kind, commands, config)}"
+    if settings:
+        from pytest_regen.cassettes.misses import IGNORING
+
+        before, behind = IGNORING.split("{}")
+        paths = ", ".join(line.removeprefix(before).removesuffix(behind) for line in settings)
+        yield f"next: {IGNORING.format(', '.join(dict.fromkeys(paths.split(', '))))}"
 
 
 def _group_lines(
@@ -329,14 +337,14 @@ def _names(tests: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def _command(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) -> str:
-    """Return the command that records anew what all of the tests ask for."""
-    commands = list(dict.fromkeys(note.next for note in notes if note.next))
-    if len(commands) <= 1:
-        return "".join(commands)
+def _command(kind: str, wanted: Sequence[tuple[str, str]], config: pytest.Config) -> str:
+    """Return the command that records anew what all of the tests ask for, each with its own."""
+    commands = list(dict.fromkeys(command for _, command in wanted))
+    if len(commands) == 1:
+        return commands[0]
     ways = dict.fromkeys(tuple(_options(command)) for command in commands)
     options = next(iter(ways)) if len(ways) == 1 else _common_options(commands)
-    tests = list(dict.fromkeys(note.test for note in notes))
+    tests = list(dict.fromkeys(test for test, _ in wanted))
     # Before 8.2 pytest reads no arguments from a file.
     if len(tests) <= _MANY or pytest.version_tuple[:2] < (8, 2):
         return node_command(config, *tests, options=options)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, VcrRun, use_vcr_cassette
-from pytest_regen.cassettes.misses import miss_causes, with_exemption
+from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import RECORD_MODES
-from pytest_regen.pytest_plugin.choices import hosts_argument
+from pytest_regen.pytest_plugin.choices import choices_of, hosts_argument
 from pytest_regen.pytest_plugin.names import node_command, vcr_file_name
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.fixture import diff_folder, passthrough_hosts, policy
@@ -52,6 +52,7 @@ def vcr_cassette_in_use(
         configure=lambda vcr: item.config.hook.pytest_recording_configure(
             config=item.config, vcr=vcr
         ),
+        ignore=choices_of(item.config).settings.cassettes.ignore,
         passing=(*passthrough_hosts(item.config), *hosts_argument(item, "vcr", passing)),
         diff_folder=diff_folder(item.config),
         test=getattr(item, "obj", None),
@@ -98,19 +99,20 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
         note_drift(item, run.path)
     fails = drift == "fail"
     for change in run.drifts if drift != "ignore" else ():
-        causes = change.causes
-        note(item, "drift", run.path, change, command=run.command, failed=fails, causes=causes)
+        command, causes = change.next(run.command), change.causes
+        note(item, "drift", run.path, change, command=command, failed=fails, causes=causes)
     swallowed = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
     for miss in swallowed if drift != "ignore" else ():
-        what, causes = f"{miss.what}\n    {miss.why}", miss_causes(miss)
-        note(item, "miss", run.path, what, command=run.command, failed=fails, causes=causes)
+        what, causes = f"{miss.what}\n    {miss.why}", miss.causes
+        note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)
     if not passed:
         return
     if swallowed and drift == "fail":
         raise swallowed[0]
     if run.drifts and drift == "fail":
         lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
-        pytest.fail("\n".join([*lines, f"  next: {run.command}"]), pytrace=False)
+        nexts = dict.fromkeys(change.next(run.command) for change in run.drifts)
+        pytest.fail("\n".join([*lines, *(f"  next: {text}" for text in nexts)]), pytrace=False)
     if run.unplayed and unplayed != "ignore":
         what = f"{run.unplayed} of {run.total} recordings were not asked for"
         fails = unplayed == "fail"
