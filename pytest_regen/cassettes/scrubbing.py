@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, ur
 
 from pytest_regen.cassettes.json_bodies import leaves, rewrite_texts
 from pytest_regen.credentials.names import (
+    is_entry,
     is_harmless_name,
     is_one_time_code,
     is_password_of,
-    is_path,
     is_private_name,
 )
 from pytest_regen.credentials.search import ASSIGNED, find_secrets, scrub_text, secrets_with_values
@@ -20,11 +20,8 @@ from pytest_regen.credentials.shapes import SECRET_SHAPES
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
-_PRIVATE_PARAMETERS: Final = frozenset(
-    {
-        *("key", "keys", "token", "tokens", "secret", "password", "signature", "sig"),
-        *("credential", "credentials", "auth"),
-    }
+_PRIVATE_WORD = re.compile(
+    "keys?|tokens?|secret|password|sig(?:nature)?|credentials?|auth", re.IGNORECASE
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -153,10 +150,10 @@ def _members_with_labels(value: Mapping[Any, Any]) -> dict[Any, str]:
 def _before(value: Sequence[Any], number: int) -> str:
     """Return the name of a list item: the first of a pair, or the flag of a command."""
     name = value[number - 1] if number else ""
-    if not isinstance(name, str) or not is_private_name(name):
+    if not isinstance(name, str) or name.lower() == "key" or not is_private_name(name):
         return ""
     # A list of names is no pair: there even what follows ``password`` must look random.
-    return "key" if len(value) == _PAIR or name.startswith("-") else ""
+    return "secret" if len(value) == _PAIR or name.startswith("-") else ""
 
 
 def _within(text: str, change: Callable[[str], str]) -> str:
@@ -294,10 +291,9 @@ def is_private_parameter(name: str, value: str) -> bool:
     """
     if is_one_time_code(name, value):
         return True
-    if is_harmless_name(name) or (name.lower() == "key" and is_path(value)):
+    if is_harmless_name(name) or (name.lower() == "key" and is_entry(value)):
         return False
-    words = {word.lower() for word in _WORDS.findall(name)}
-    return is_private_name(name) or not words.isdisjoint(_PRIVATE_PARAMETERS)
+    return is_private_name(name) or any(map(_PRIVATE_WORD.fullmatch, _WORDS.findall(name)))
 
 
 def scrub_query(query: str) -> str:

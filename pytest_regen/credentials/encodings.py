@@ -166,9 +166,9 @@ def encoded_parts(text: str, long: str, holds: Holds) -> list[EncodedPart]:
 def _in_base64(text: str, long: str, holds: Holds) -> Iterator[EncodedPart]:
     at = 0
     for run in _RUN.findall(long):
-        start = text.find(run, at)
         # Words, names and numbers are not base64, which has letters of both cases.
-        if start < 0 or run.islower() or run.isupper():
+        start = -1 if run.islower() or run.isupper() else text.find(run, at)
+        if start < 0:
             continue
         match = _BASE64.match(text, start)
         at = match.end() if match else start
@@ -262,7 +262,10 @@ def _is_wide(data: bytes) -> bool:
 
 def _readings(data: bytes) -> Iterator[tuple[str | None, Callable[[str], bytes]]]:
     """Yield readings of bytes with their encoders; ``None`` for the bytes themselves as Latin-1."""
-    yield None, lambda clean: clean.encode("latin-1", "replace")
+    try:
+        yield data.decode(), str.encode
+    except UnicodeDecodeError:
+        yield None, lambda clean: clean.encode("latin-1", "replace")
     if len(data) % 2 == 0 and _is_wide(data):
         yield data.decode("utf-16-le", "replace"), lambda clean: clean.encode("utf-16-le")
     if data[:2] == b"\x1f\x8b" or (data[:1] == b"x" and int.from_bytes(data[:2]) % 31 == 0):

@@ -19,12 +19,13 @@ PASSWORDS: Final = (
     *("пароль", "密码", "密碼", "口令", "パスワード", "비밀번호"),
 )
 """Ends of names of fields that hold a password, in lower case."""
-_PRIVATE: Final = (
+PRIVATE_NAMES: Final = (
     *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
     *("authentication", "session", "sessionid", "private_key_id", "privatekeyid"),
     *("secret_key_base", "secretkeybase"),
     *PASSWORDS,
 )
+"""Ends of names of fields that hold a credential, in lower case."""
 _PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS|W|w)$")
 """``DB_PASS`` and ``dbPass``, but not ``compass`` or ``bypass``."""
 _CODES: Final = frozenset(
@@ -32,44 +33,51 @@ _CODES: Final = frozenset(
     | {"hmac", "bearer", "sid", "session", "sessionid", "appid"}
 )
 """Parameters for logging in or staying so, which also have other uses: ``?code=DE``."""
+_PUBLIC_KEYS: Final = """
+    cache idempotency partition routing sort primary foreign resource storage object s3 index group
+    dedup deduplication lookup translation row range shard message page next continuation cursor
+    start evaluated public pub publishable site vapid applicationserver cite citation bib bibtex
+    reference entry item collection document record place location station stop taxon species
+    dataset usage i18n locale label string text term field column attribute property dimension
+    series metric feature node component style file asset image issue author package module version
+    tag flag composite natural unique hash client searchonlyapi
+"""
+"""What the keys of places, pages, entries and repetitions are of, and those that are published."""
+_PUBLIC_TOKENS: Final = """
+    page next continuation cursor sync delta pagination paging resume resumption skip start starting
+    scroll offset idempotency clientrequest eos bos pad
+"""
 _HARMLESS: Final = (
-    # Names of places, pages or repetitions, which grant no access.
-    *(
-        f"{what}key"
-        for what in (
-            *("cache", "idempotency", "partition", "routing", "sort", "primary", "foreign"),
-            *("public", "resource", "storage", "object", "s3", "index", "group", "dedup"),
-            *("deduplication", "lookup", "translation", "row", "range", "shard", "message"),
-            *("page", "next", "continuation", "cursor", "start", "evaluated"),
-        )
-    ),
-    *(
-        f"{what}token"
-        for what in (
-            *("page", "next", "continuation", "cursor", "sync", "delta", "pagination", "paging"),
-            *("resume", "resumption", "skip", "start", "starting", "scroll", "offset"),
-            *("idempotency", "clientrequest", "eos", "bos", "pad"),
-        )
-    ),
+    *(f"{what}key" for what in _PUBLIC_KEYS.split()),
+    *(f"{what}token" for what in _PUBLIC_TOKENS.split()),
+    *("forgotpassword", "forgottenpassword", "lostpassword", "showpassword", "hidepassword"),
     # From descriptions of media streams (SDP): valid for one call only.
     "icepwd",
 )
 _SEPARATORS = re.compile(r"[-_.\s]+")
-_PATH = re.compile(r"[\w .=@~:-]*(?:/[\w .=@~:-]*)+")
-_FOLDER = re.compile(r"(?:^|/)[a-z]{3,}[_-]?(?=/)")
-_EXTENSION = re.compile(r"[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}$")
-_JOINTS = re.compile(r"[-_./+=~%]+")
+_JOINTS = re.compile(r"[-_./+=~%:@ ]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
 """Or its beginning, because folded base64 is also read line by line."""
+_HEX = re.compile(r"[0-9a-f]{32,}\Z|[0-9A-F]{32,}\Z")
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
 _CODE = re.compile(
     r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
 )
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
-_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ", "AWS4-HMAC-SHA256")
-"""Keys that vendors call public, for use in web pages, and the name of a scheme."""
+_PUBLISHED = re.compile(
+    r"phc_|pk_live_|pk_test_|pk\.eyJ|AWS4-HMAC-SHA256"
+    r"|ssh-|ecdsa-|AAAA[BCE][23]N|0x[0-9A-Fa-f]{40}\Z"
+)
+"""Keys that vendors call public, for use in web pages; the name of a scheme; public keys of SSH;
+addresses of tokens and accounts in a chain."""
+_ENTRY = re.compile(
+    # A file, the key of a citation, an id with words, a path with a folder.
+    r".*[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}|[A-Za-z-]+(?:19|20)\d\d[A-Za-z]+"
+    r"|\d+(?:[_-][a-z0-9]+){3,}|(?:[\w =~-]*/)*[a-z]{3,}[_-]?/[\w /=~-]*",
+    re.DOTALL,
+)
 _SHORTEST: Final = 16
 """In characters: a shorter word is a credential only if it is named as one."""
 _SHORTEST_PASSWORD: Final = 4
@@ -127,6 +135,8 @@ _SENTENCE_TEXT: Final = """
 """
 _SENTENCE: Final = frozenset(_SENTENCE_TEXT.split())
 """Words of sentences about passwords; generated passphrases do not use them."""
+_NO_PASSWORD = re.compile(r"^(?:/[a-z_-]+)+/?$|^https?://[^@]*$|[\u0530-\u1dff\u2e80-\uffdf]")
+"""Addresses where one is set, and words of scripts in which passwords cannot be typed."""
 _FEWEST_WORDS: Final = 3
 _SHORTEST_WORD: Final = 6
 _SHORTEST_MASK: Final = 3
@@ -141,29 +151,34 @@ def is_private_name(name: str) -> bool:
     with the signatures of its model, so they have to stay unchanged.
     """
     lower = name.lower()
-    return (lower.endswith(_PRIVATE) or _PASS.search(name) is not None) and not is_harmless_name(
-        name
-    )
+    return (
+        lower.endswith(PRIVATE_NAMES) or _PASS.search(name) is not None
+    ) and not is_harmless_name(name)
 
 
 @lru_cache(maxsize=1024)
 def is_harmless_name(name: str) -> bool:
-    """Whether a name only looks like that of a credential: ``prompt_cache_key``, ``pageToken``."""
-    return _SEPARATORS.sub("", name.lower()).endswith(_HARMLESS)
+    """Whether a name only looks like that of a credential: ``prompt_cache_key``, ``pageToken``.
+
+    Frameworks put variables named ``NEXT_PUBLIC_...`` into web pages.
+    """
+    plain = _SEPARATORS.sub("", name.lower())
+    return plain.endswith(_HARMLESS) or "public" in plain
 
 
 def is_password_of(name: str, value: str) -> bool:
     """Whether a field of this name holds a password or a token.
 
     After ``password`` any value counts, unless it is a placeholder, a label or a sentence; after
-    ``api_key`` and the like, a value that looks random.
+    ``api_key`` and the like, a value that looks random. ``key`` alone names entries of all sorts,
+    so it needs a value with the shape of a credential.
     """
-    if len(value) < _SHORTEST_PASSWORD or not is_private_name(name):
-        return False
     lower = name.lower()
+    if len(value) < _SHORTEST_PASSWORD or lower == "key" or not is_private_name(name):
+        return False
     if lower.endswith(PASSWORDS):
         return _is_password(value)
-    if is_placeholder(value) or (lower == "key" and is_path(value)):
+    if is_placeholder(value):
         return False
     if _PASS.search(name) and is_mixed(value):
         return True
@@ -172,15 +187,14 @@ def is_password_of(name: str, value: str) -> bool:
     is_id = lower.endswith(("session", "sessionid")) and is_uuid(last)
     if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or is_id or is_placeholder(last):
         return False
-    # One in thirty random strings of twenty letters and digits has no digit.
-    return looks_random(last) or (last.isalpha() and changes_often(last))
+    return is_drawn(last)
 
 
-def is_path(value: str) -> bool:
-    """Whether a value is a path, like the key of an object in a store."""
-    return _EXTENSION.search(value) is not None or (
-        _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
-    )
+def is_entry(value: str) -> bool:
+    """Whether a value is a path or a reference, like the key of an object in a store."""
+    has_parts = any(sign in value for sign in ".:/@ ")
+    is_plain = has_parts and not any(map(is_mixed, _JOINTS.split(value)))
+    return is_plain or _ENTRY.fullmatch(value) is not None
 
 
 def is_mixed(value: str) -> bool:
@@ -195,9 +209,12 @@ def is_mixed(value: str) -> bool:
 
 def changes_often(value: str) -> bool:
     """Whether two of five characters differ in class (case, digit, sign) from the one before."""
+    return _changes(value) * 5 >= len(value) * 2
+
+
+def _changes(value: str) -> int:
     signs = [(sign.islower(), sign.isupper(), sign.isdigit()) for sign in value]
-    changes = sum(before != after for before, after in itertools.pairwise(signs))
-    return changes * 5 >= len(value) * 2
+    return sum(before != after for before, after in itertools.pairwise(signs))
 
 
 def is_one_time_code(name: str, value: str) -> bool:
@@ -206,6 +223,9 @@ def is_one_time_code(name: str, value: str) -> bool:
     Its name may mean anything (``code=DE``), so its value must look random and not be an id.
     """
     plain = _SEPARATORS.sub("", name.lower())
+    if plain == "key":
+        is_one = _HEX.match(value) or (value.isalnum() and changes_often(value)) or is_uuid(value)
+        return bool(is_one) and looks_random(value)
     return plain in _CODES and looks_random(value) and not is_uuid(value)
 
 
@@ -215,7 +235,7 @@ def is_uuid(value: str) -> bool:
 
 
 def _is_password(value: str) -> bool:
-    if is_placeholder(value) or value.lower().endswith(PASSWORDS):
+    if is_placeholder(value) or value.lower().endswith(PASSWORDS) or _NO_PASSWORD.search(value):
         return False
     words = value.split()
     if len(words) > 1:
@@ -225,19 +245,31 @@ def _is_password(value: str) -> bool:
             and not _SENTENCE.intersection(map(str.lower, words))
         )
     letters = value.replace("-", "").replace("_", "")
-    if not letters.isalpha():
-        return not any(map(str.isspace, value))
     parts = {part.lower() for part in re.split(r"[-_]", value)}
-    return len(value) >= _SHORTEST_WORD and not parts & _LABELS
+    return not letters.isalpha() or (len(value) >= _SHORTEST_WORD and not parts & _LABELS)
 
 
+def is_drawn(value: str) -> bool:
+    """Whether a value behind a private name was drawn at random, be it of letters alone.
+
+    One in thirty random strings of twenty letters and digits has no digit. Of the letters of
+    ``AbstractFactoryBean`` few are capitals, and those of ``HTTPServer`` stand together.
+    """
+    if len(value) < _SHORTEST or not (value.isascii() and value.isalpha()):
+        return looks_random(value)
+    large, changes = sum(map(str.isupper, value)), _changes(value)
+    is_even = len(value) <= large * 3 <= len(value) * 2
+    return changes * 5 >= len(value) * 2 or (is_even and changes * 4 >= len(value))
+
+
+@lru_cache(maxsize=1024)
 def looks_random(value: str) -> bool:
     """Whether a text is so irregular that it must have been generated."""
     if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
         return False
     if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
         return False
-    if value.startswith(_PUBLISHED) or _is_spelt(value):
+    if _PUBLISHED.match(value) or _is_spelt(value):
         return False
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS

@@ -1,7 +1,7 @@
 """Finding and replacing credentials in text. Standard library only."""
 
-import itertools
 import re
+import string
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -10,10 +10,13 @@ from typing import Final, NamedTuple
 from pytest_regen.credentials.encodings import encoded_parts, runs, shade_table, unescape
 from pytest_regen.credentials.names import (
     PASSWORDS,
+    PRIVATE_NAMES,
+    changes_often,
+    is_drawn,
     is_harmless_name,
     is_mixed,
+    is_one_time_code,
     is_password_of,
-    is_path,
     is_placeholder,
     is_private_name,
     is_uuid,
@@ -24,46 +27,11 @@ from pytest_regen.credentials.shapes import SECRET_SHAPES, SecretShape
 ASSIGNED: Final = "assigned-secret"
 """The kind of random values without a shape of their own, found after ``key=``."""
 
-_STEMS: Final = {
-    "key": "(?:(?<=private_key)_id|(?<=privatekey)id|(?<=secret_key)_base)?",
-    "token": "",
-    "secret": "",
-    "pass": "(?:word|wd|phrase|code|wort|ord|(?<=de_pass)e|(?<=depass)e|(?<=de pass)e)?",
-    "pwd": "",
-    "_pw": "",
-    "credential": "",
-    "auth": "(?:orization)?",
-    "session": "(?:id)?",
-    "sig": "(?:nature)?",
-}
-"""Beginnings of private names, with their ends: only these few are searched in a whole text."""
-_OF_PASSWORDS: Final = ("pass", "pwd", "_pw")
-_FOREIGN: Final = (
-    "kennwort",
-    "wachtwoord",
-    "contrase",
-    "senha",
-    "пароль",
-    "密码",
-    "パスワード",
-    "비밀",
-)
-"""Names in other languages that are searched in texts, where each costs a pass over all of it;
-fields of JSON are recognized in all languages."""
-_ANY: Final = ((*_OF_PASSWORDS, *_FOREIGN), (*_STEMS, *_FOREIGN))
-"""Beginnings to search in texts without long words, and in texts with some."""
-_ASCII: Final = tuple(tuple(stem for stem in stems if stem.isascii()) for stems in _ANY)
-_NAMES: Final = {
-    stem: re.compile(stem + rest)
-    for stem, rest in {
-        **_STEMS,
-        **dict.fromkeys(_FOREIGN, ""),
-        "contrase": "(?:ñ|n|nh)a",
-        "비밀": "번호",
-    }.items()
-}
+_OF_PASSWORDS: Final = (*PASSWORDS, "pass", "_pw")
 _SIGNATURES: Final = ("signature", "sig")
 """A signature grants access only as part of an address."""
+_NAMES: Final = (*PRIVATE_NAMES, "pass", "_pw", *_SIGNATURES)
+"""Ends of private names that are searched in texts."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
 """The part of a value that is examined. Bounded, because with many names in a row each value would
@@ -72,9 +40,10 @@ _REST = re.compile(f"{_SIGNS}*")
 _IS = r"[ \t](?:is|ist|lautet|est|es)[ \t]"
 _ATTRIBUTE = (
     r"""(?:["'][ \t]+(?:[\w-]{1,30}=["'][^"'<>]{0,60}["'][ \t]+){0,4}"""
-    r"""(?i:value|val|default|content)(?=[ \t]*=)|["']?\r?\n[ \t]+value(?=:[ \t]))?"""
+    r"""(?i:value|val|default|content)(?=[ \t]*=)|["']?\r?\n[ \t]+value(?=:[ \t])"""
+    r"""|"[ \t]*\{[^{}]{0,300}?\bdefault(?=[ \t]*=))?"""
 )
-"""As in XML and YAML: the name is the value of one attribute, and the value that of a later one."""
+"""As in XML, YAML, Terraform: the name is that of an attribute or a block that holds the value."""
 _BLOCK = r"(?:[|>][+-]?\r?\n[ \t]+)?"
 """A YAML text that begins in the next line."""
 _BEHIND = re.compile(
@@ -104,7 +73,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
 )
 """Other places where a random value is a credential, each with a text that must occur."""
 _PASSWORD = re.compile(
-    _ATTRIBUTE + r"""["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*|\((?=["']))"""
+    rf"""({_ATTRIBUTE})["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*|\((?=["']))"""
     rf"""{_BLOCK}["'`]?([^\s"'`<>&;,]{{8,200}})"""
 )
 _ELEMENT = re.compile(
@@ -130,54 +99,51 @@ _ADDRESS = re.compile(r"[?&;][A-Za-z0-9_. -]{0,60}\Z")
 """Text before a name that is one of several in an address or connection string."""
 _LONGEST_NAME: Final = 64
 _NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
+_OF_KEYS = re.compile(
+    r"(?i:api|access|account|admin|auth|app|client|encryption|licen[sc]e|master|private|secret"
+    r"|my|our|your|service|shared|signing|subscription)[ \t]\Z"
+)
 _WORDS = re.compile(r"[A-Za-z0-9]+[^A-Za-z0-9]?")
 """Words, each with the character after it."""
-_LEAD = re.compile(r"[A-Za-z0-9]*")
-_BLANKED: Final = tuple(
-    (mark, shape) for shape in SECRET_SHAPES if shape.has_blanks for mark in shape.marks
-)
-_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
-
-
-def _shapes_by_start() -> tuple[
-    tuple[tuple[str, SecretShape], ...],
-    dict[str, list[tuple[str, SecretShape]]],
-    dict[str, list[tuple[str, SecretShape]]],
-]:
-    """Return marks with their shapes: those that may be inside a word, and the others by beginning.
-
-    Marks that begin with a whole word are indexed by it and the sign after it (``ghp_``), the rest
-    (``AKIA``) by their first letters. So the set of words in a text, computed once, tells which of
-    two hundred marks have to be searched at all.
-    """
-    anywhere: list[tuple[str, SecretShape]] = []
-    by_word: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
-    by_start: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
-    for shape in SECRET_SHAPES:
-        leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
-        words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
-        if shape.has_blanks:
-            continue
-        if shape.ahead != 0 or any(len(lead) < _START for _, lead in words):
-            anywhere += [(mark, shape) for mark in shape.marks]
-            continue
-        for mark, lead in words:
-            is_whole = len(lead) < len(mark)
-            known = by_word[mark[: len(lead) + 1]] if is_whole else by_start[lead[:_START]]
-            known.append((mark, shape))
-    return tuple(anywhere), dict(by_word), dict(by_start)
-
-
 _START: Final = 2
 """How many characters of a word are enough to exclude most marks."""
-_ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
+
+
+def _marks_by_word() -> dict[str, list[tuple[str, SecretShape]]]:
+    """Return marks with their shapes by their first word (``ghp_``) or its start (``AK``).
+
+    So the words in a text, computed once, tell which of two hundred marks have to be searched.
+    Those inside of words stand at ``""``, those that may have blanks at ``" "``.
+    """
+    marks: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
+    for shape in SECRET_SHAPES:
+        for mark in shape.marks:
+            if shape.has_blanks:
+                marks[" "].append((mark, shape))
+            elif shape.ahead == 0 and (word := _WORDS.match(mark)):
+                key = mark[:_START] if word[0].isalnum() else word[0]
+                marks[key].append((mark, shape))
+            else:
+                marks[""].append((mark, shape))
+    return dict(marks)
+
+
+_MARKS: Final = _marks_by_word()
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 """Passwords of examples and of local databases."""
-_DENSE = re.compile(r"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
-_RUN_BEFORE: Final = 40
-"""In characters of one base64 alphabet: after so many, a shape occurs by chance."""
-_MOST_JOINTS: Final = 5
-_FEWEST_LARGE: Final = 5
+_WEAK: Final = 5
+"""In characters: a mark of no more occurs in encoded data by chance."""
+_LETTERS: Final = string.ascii_letters + string.digits
+_ALPHABETS: Final = (f"{_LETTERS}-_", f"{_LETTERS}+/")
+_BESIDE: Final = 100
+"""How many characters of encoded data are looked at on either side of a shape."""
+_SLUG = re.compile(r"[-_+/]?(?:[A-Z]?[a-z0-9]+(?:[-_+/][A-Z]?[a-z0-9]+)*[-_+/]?)?")
+"""What may stand beside a credential in one word: a path, a name in lower case."""
+_FOLD = re.compile(
+    # Between two lines of base64: of 64 characters in PEM, 76 in mail.
+    r"(?<=[A-Za-z0-9+/_-]{60})(?<![A-Za-z0-9+/_-]{81})"
+    r"(?:\r?\n|(?:\\r)?\\n)[ \t]*(?=[A-Za-z0-9+/_-]*=*(?:[\r\n\\\"]|\Z))"
+)
 _FEWEST_COLUMNS: Final = 2
 _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
@@ -320,31 +286,27 @@ def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
         lean: the same without embedded files in base64, which hold no names.
         long: its long words.
     """
-    is_long = any(map(str.isdigit, long))
     seen = lean.lower()
-    known = (_ASCII if text.isascii() else _ANY)[is_long]
-    stems = [stem for stem in known if stem in seen]
+    names = [name for name in (_NAMES if long else _OF_PASSWORDS) if name in seen]
     patterns = [
-        pattern for pattern in _PATTERNS if pattern[1] in seen and (is_long or pattern[1] == _FLAG)
+        pattern for pattern in _PATTERNS if pattern[1] in seen and (long or pattern[1] == _FLAG)
     ]
-    if not stems and not patterns:
+    if not names and not patterns:
         return []
     # The only letter whose lower case is two characters would shift all later positions.
-    lowered = seen if lean is text and len(seen) == len(text) else _lower(text)
-    found = {span for stem in stems for span in _behind(text, lowered, stem)}
+    lowered = (
+        seen if lean is text and len(seen) == len(text) else text.replace("\u0130", "I").lower()
+    )
+    found = {span for name in names for span in _behind(text, lowered, name)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
-        found.update(m.span(1) for m in matches if looks_random(m[1]) or _is_drawn(m[1]))
+        found.update(m.span(1) for m in matches if is_drawn(m[1]) or _is_password(m[1]))
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if not kept or start >= kept[-1][1]:
             rest = _REST.match(text, end)
             kept.append((start, rest.end() if rest else end))
     return kept
-
-
-def _lower(text: str) -> str:
-    return text.replace("\u0130", "I").lower()
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
@@ -354,8 +316,9 @@ def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
         return not _is_default(found.partition(":")[2])
     if shape.pattern.groups:
         return not _is_default(found)
-    before = text[max(0, start - _RUN_BEFORE) : start]
-    return not (_is_dense(before) or is_placeholder(shape.random_part(found)))
+    if min(map(len, shape.marks)) <= _WEAK and _is_in_data(text, start, end):
+        return False
+    return not is_placeholder(shape.random_part(found))
 
 
 def _is_default(password: str) -> bool:
@@ -363,30 +326,35 @@ def _is_default(password: str) -> bool:
     return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
 
 
-def _is_dense(before: str) -> bool:
-    """Whether a shape is only the continuation of base64 data before it."""
-    if len(before) < _RUN_BEFORE or _DENSE.fullmatch(before) is None:
-        return False
-    joints = sum(map(before.count, "+/-_"))
-    large, digits = sum(map(str.isupper, before)), sum(map(str.isdigit, before))
-    # Words and paths have more joints; encoded silence is nearly all "A".
-    return joints <= _MOST_JOINTS and large >= _FEWEST_LARGE and (digits > 1 or "AAAA" in before)
+def _is_in_data(text: str, start: int, end: int) -> bool:
+    """Whether a shape is only a part of base64 data, in one line or folded.
+
+    More of its alphabet stands beside it then, and not as words.
+    """
+    found = text[start:end].rstrip("=")
+    end = start + len(found)
+    before = _FOLD.sub("", text[max(0, start - _BESIDE) : start]).rpartition("%")[2]
+    behind = _FOLD.sub("", text[start : end + _BESIDE])[len(found) :]
+    return not all(
+        _SLUG.fullmatch(before[len(before.rstrip(signs)) :])
+        and _SLUG.fullmatch(behind[: len(behind) - len(behind.lstrip(signs))])
+        for signs in _ALPHABETS
+        if not found.strip(signs)
+    )
 
 
-def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of random values after a name that begins with ``stem``."""
-    at = lowered.find(stem)
-    while at >= 0:
-        match = _NAMES[stem].match(lowered, at)
-        name, end = (match[0], match.end()) if match else (stem, at)
+def _behind(text: str, lowered: str, name: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of random values after a name that ends with ``name``."""
+    end = 0
+    while (at := lowered.find(name, end)) >= 0:
+        end = at + len(name)
+        if text[end : end + 1].isalnum():
+            continue
         span = _value_behind(text, end, name) or _span_in_markup(text, at, end)
-        if span and _names_file(text, at, name, span):
-            span = None
-        elif span and _is_named(text, at, end, name):
+        if span and _is_named(text, at, end, name, span):
             yield span
         elif not span and text[end : end + 1] in _CELL_ENDS:
             yield from _column(text, at, end)
-        at = lowered.find(stem, at + 1)
 
 
 _CELL_ENDS: Final = frozenset({",", ";", "\t", "|", '"', "\r", "\n"})
@@ -429,47 +397,36 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
 def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     """Return the span of the value that this name makes a credential, if there is one."""
     value = _BEHIND.match(text, end)
-    if value and looks_random(value[1]):
+    if value and is_drawn(value[1]):
         is_id = name in {"session", "sessionid"} and is_uuid(value[1])
         return None if is_id or is_placeholder(value[1]) else value.span(1)
-    if not name.endswith((*PASSWORDS, "passe", "pass", "_pw")):
+    if name not in _OF_PASSWORDS:
+        value = _PASSWORD.match(text, end)
+        if value and value[1] and is_mixed(value[2]):
+            return value.span(2)
         return _symbol_rich_span(text, end)
     kind = name if name in {"pass", "_pw"} else "password"
-    value = _MEMBER.match(text, end)
+    is_parameter = _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end)
+    value = _MEMBER.match(text, end) or (_PAIR.match(text, end) if is_parameter else None)
     if value:
-        return value.span(1) if is_password_of(kind, value[1]) else None
-    value = _PAIR.match(text, end)
-    if value and _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end):
         return value.span(1) if is_password_of(kind, value[1]) else None
     value = _PASSWORD.match(text, end)
     if value is None:
         return None
     # A shell variable: its value is not code.
     is_variable = text[end] == "=" and text[end - 1].isupper()
-    is_one = _is_drawn(value[1]) or (is_variable and _is_literal(value[1]))
-    return value.span(1) if is_one else None
+    is_one = _is_password(value[2]) or (is_variable and _is_literal(value[2]))
+    return value.span(2) if is_one else None
 
 
 def _is_literal(value: str) -> bool:
     """Whether the value after ``PASSWORD=`` is a password, not a word, variable or expression."""
-    signs = [(sign.islower(), sign.isupper()) for sign in value]
-    changes = sum(sign != after for sign, after in itertools.pairwise(signs))
     has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return (
-        (has_both or changes * 5 >= len(value) * 2)
+        (has_both or changes_often(value))
         and not any(sign in value for sign in "([{$.\\")
         and is_password_of("password", value)
     )
-
-
-def _names_file(text: str, at: int, name: str, span: tuple[int, int]) -> bool:
-    """Whether a name is ``key`` and its value the path of an object in a store."""
-    if name != "key" or text[at - 1 : at].isalnum() or text[at - 1 : at] in _JOINTS:
-        return False
-    return is_path(text[slice(*span)])
-
-
-_JOINTS: Final = frozenset("_-.")
 
 
 def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:
@@ -486,7 +443,7 @@ def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:
         value = _ARGUMENT.match(text, end)
         if value is None or is_placeholder(value[1]):
             return None
-        is_password = text[at:end].lower().endswith(PASSWORDS) and _is_drawn(value[1])
+        is_password = text[at:end].lower().endswith(PASSWORDS) and _is_password(value[1])
         return value.span(1) if is_password or looks_random(value[1]) else None
     if behind in _BLANKS:
         value = _VARIABLE.match(text, end)
@@ -510,7 +467,7 @@ def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
     # The next parameter and percent-encoded bytes do not count as symbols.
     signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
     digits = sum(map(str.isdigit, value[1]))
-    enough = signs >= (2 if is_mixed(value[1]) else _FEWEST_SIGNS)
+    enough = signs >= (2 if is_mixed(value[1]) else 4)
     return value.span(1) if enough and digits > 1 else None
 
 
@@ -518,84 +475,81 @@ _SIGNED = re.compile(
     r"""["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9!@#$%^&*(_=+)-]{24,200})(?=["'\s]|\Z)"""
 )
 _QUOTED = re.compile(r"&[\w.-]*=|%[0-9A-Fa-f]{2}")
-_FEWEST_SIGNS: Final = 4
 
 
-def _is_named(text: str, at: int, end: int, name: str) -> bool:
-    """Whether the whole name around the part that was found is private."""
+def _is_named(text: str, at: int, end: int, name: str, span: tuple[int, int]) -> bool:
+    """Whether the whole name around the part that was found is private.
+
+    ``key`` alone is not, except in an address, behind ``API``, or with the default of a variable.
+    """
     if name in _SIGNATURES:
         return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
     before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
     whole = f"{before[0] if before else ''}{text[at:end]}"
+    if whole.lower() == "key":
+        start = max(0, at - _LONGEST_NAME)
+        if _ADDRESS.search(text, start, end):
+            return is_one_time_code(name, text[slice(*span)])
+        return _OF_KEYS.search(text, start, at) is not None or "," in text[end : span[0]]
     if name in {"pass", "_pw", "credential"}:
         return is_private_name(whole)
     return not is_harmless_name(whole)
 
 
-def _is_drawn(value: str) -> bool:
+@lru_cache(maxsize=1024)
+def _is_password(value: str) -> bool:
     """Whether the value after ``password=`` in a text is a password, not code or prose."""
+    if any(sign in value for sign in "([{") or is_placeholder(value):
+        return False
+    if _SCATTERED.match(value):
+        return True
     digits = sum(map(str.isdigit, value))
-    return (
-        any(map(str.islower, value))
-        and any(map(str.isupper, value))
-        and (
-            digits > 1
-            or is_mixed(value)
-            or (digits == 1 and any(sign in value for sign in "!@#$%^*?~|"))
-        )
-        and not any(sign in value for sign in "([{")
-        and not is_placeholder(value)
-    )
+    has_sign = any(sign in value for sign in "!@#$%^*?~|")
+    has_cases = any(map(str.islower, value)) and any(map(str.isupper, value))
+    return has_cases and (digits > 1 or is_mixed(value) or (digits == 1 and has_sign))
+
+
+_SCATTERED = re.compile(r"(?=[a-z0-9]{10})[a-z]*[0-9]+[a-z]+[0-9][a-z0-9]*(?![A-Z_])")
+"""Letters with digits at two places or more."""
 
 
 def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
     """Return the shapes whose marks occur in ``text`` or its long words, in their order."""
-    found = [mark for mark in _BLANKED if mark[0] in text]
+    found = [mark for mark in _MARKS[" "] if mark[0] in text]
     if long:
-        # Marks need not be searched if no word begins like them.
         words = set(_WORDS.findall(long))
-        starts = {word[:_START] for word in words}
-        begun = [mark for word in _BY_WORD.keys() & words for mark in _BY_WORD[word]]
-        begun += [mark for start in _BY_START.keys() & starts for mark in _BY_START[start]]
-        found += [mark for mark in (*_ANYWHERE, *begun) if mark[0] in long]
+        keys = {"", *words, *(word[:_START] for word in words)}
+        begun = [mark for key in _MARKS.keys() & keys for mark in _MARKS[key]]
+        found += [mark for mark in begun if mark[0] in long]
     marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
     for mark, shape in found:
         marks[shape].append(mark)
-    return sorted(marks.items(), key=lambda one: _ORDER[one[0]])
+    return sorted(marks.items(), key=lambda one: SECRET_SHAPES.index(one[0]))
 
 
 def _without_large_base64(text: str) -> str:
     """Return a text without the inside of large files in base64; unchanged if it has none.
 
-    A shape inside occurs by chance (see ``_is_real``), and what the file hides is searched after
-    decoding.
+    That saves time: no name stands inside, and what the file hides is searched after decoding.
     """
     if len(text) < _LARGE:
         return text
     data, kept, at = text.encode("utf-8", "surrogatepass"), [], 0
     for start, end in runs(data.translate(_DIGITS), _LARGE):
-        if _is_data(data[start:end]):
+        # Words that are joined in an address have more joints.
+        if (
+            sum(data.count(joint, start, end) for joint in (b"+", b"/", b"-", b"_")) * 8
+            < end - start
+        ):
             kept += [data[at : start + _KEPT_OF_LARGE], data[end - _KEPT_OF_LARGE : end]]
             at = end
     return b" ".join([*kept, data[at:]]).decode("utf-8", "replace") if kept else text
 
 
-def _is_data(run: bytes) -> bool:
-    """Whether samples from all parts of a long text are base64 data."""
-    for at in range(0, len(run) - _PART, _PART * 4):
-        part = run[at : at + _PART]
-        joints = part.count(b"+") + part.count(b"/")
-        digits = _PART - len(part.translate(None, b"0123456789"))
-        if joints > _PART // 8 or digits < _PART // 20 or part.islower() or part.isupper():
-            return False
-    return True
-
-
 _LARGE: Final = 1 << 14
-_PART: Final = 1 << 10
 _KEPT_OF_LARGE: Final = 128
 _NO_BLANKS: Final = shade_table(lambda sign: not (sign.isascii() and sign.isspace()))
-_DIGITS: Final = shade_table(lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/"))
+_DIGITS: Final = shade_table(lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/-_"))
 
 
 def _long_words(text: str) -> str:

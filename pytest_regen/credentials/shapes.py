@@ -103,6 +103,8 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     ),
     # An id of exactly this length: in base64 of silence the same letters continue.
     _prefix("aws-key", "AKIA ASIA ABIA ACCA", rf"[A-Z0-9]{{16}}{_END}"),
+    # The base64 of protocol buffers that begin with the same fields.
+    _prefix("aws-session-token", "IQoJb3JpZ2luX2Vj FwoGZXIvYXdz", r"[A-Za-z0-9+/]{80,}={0,2}"),
     _prefix("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{20,}"),
     _prefix("github-token", "github_pat_", r"[A-Za-z0-9_]{22,}"),
     _prefix(
@@ -138,19 +140,19 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("replicate-token", "r8_", r"[A-Za-z0-9]{20,}"),
     _prefix("langsmith-key", "lsv2_pt_ lsv2_sk_ ls__", r"[A-Za-z0-9_]{20,}"),
     _prefix("sendgrid-key", "SG.", r"[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    _prefix("twilio-key", "SK AC", r"[0-9a-f]{32}"),
+    _prefix("twilio-key", "SK", r"[0-9a-f]{32}"),
     _prefix("mailgun-key", "key-", r"[0-9a-f]{32}"),
     _prefix("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{32,}"),
     _prefix("databricks-token", "dapi dose dkea", r"[0-9a-f]{32}"),
     _prefix("shopify-token", "shpat_ shpca_ shppa_ shpss_ shptka_", r"[0-9a-fA-F]{32}"),
-    _prefix("square-token", "sq0atp- sq0csp- sq0idp-", r"[A-Za-z0-9_-]{22,}"),
+    _prefix("square-token", "sq0atp- sq0csp-", r"[A-Za-z0-9_-]{22,}"),
     _prefix("vault-token", "hvs. hvb. hvr.", r"[A-Za-z0-9_-]{20,}"),
     _prefix("linear-key", "lin_api_ lin_oauth_ lin_wh_", r"[A-Za-z0-9]{30,}"),
     _prefix("notion-token", "ntn_ secret_", r"[A-Za-z0-9]{40,}"),
     _prefix("docker-token", "dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,}"),
     _prefix("atlassian-token", "ATATT3 ATCTT3", r"[A-Za-z0-9_=-]{20,}"),
     _prefix("bitbucket-password", "ATBB", rf"[A-Za-z0-9]{{32}}{_END}"),
-    _prefix("trello-token", "ATTA", r"[0-9a-f]{60,}"),
+    _prefix("trello-token", "ATTA", r"[0-9a-f]{60,}[0-9A-F]*"),
     _prefix("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
     _prefix("postman-key", "PMAT-", r"[A-Z0-9]{26}"),
     _prefix("newrelic-key", "NRAK- NRII- NRIQ- NRRA- NRJS- NRSP-", r"[A-Za-z0-9_-]{19,}"),
@@ -176,6 +178,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("gemini-key", "AQ.Ab8", r"[A-Za-z0-9_-]{20,}"),
     # The base64 of "BedrockAPIKey-", and of "bedrock.amazonaws.com" behind the longer name.
     _prefix("bedrock-key", "ABSKQmVkcm9ja0FQSUtleS", r"[A-Za-z0-9+/_-]{20,}={0,2}"),
+    _prefix("bedrock-key", "ABSK", r"[A-Za-z0-9+/_-]{100,}={0,2}"),
     _prefix("bedrock-key", "bedrock-api-key-", r"[A-Za-z0-9+/_%-]{20,}={0,2}"),
     _prefix("nvidia-key", "nvapi-", r"[A-Za-z0-9_-]{20,}"),
     _prefix("pinecone-key", "pcsk_", r"[A-Za-z0-9_]{20,}"),
@@ -184,11 +187,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("cartesia-key", "sk_car_", r"[A-Za-z0-9_-]{20,}"),
     _prefix("fireworks-key", "fw_", r"(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}"),
     # Slugs in addresses begin with these two letters as well, but are in lower case.
-    _prefix(
-        "voyage-key",
-        "pa-",
-        r"(?=[a-z0-9_-]{0,60}[A-Z])(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{40,}",
-    ),
+    _prefix("voyage-key", "pa-", rf"{_MIXED}[A-Za-z0-9_-]{{40,}}"),
     _prefix("cerebras-key", "csk-", r"[a-z0-9]{40,}"),
     _prefix("together-key", "tgp_v1_", r"[A-Za-z0-9_-]{30,}"),
     _prefix("llamacloud-key", "llx-", r"[A-Za-z0-9_-]{30,}"),
@@ -236,7 +235,6 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("telnyx-key", "KEY", r"[0-9A-F]{32}_[A-Za-z0-9]{20,}"),
     _prefix("flutterwave-key", "FLWSECK-", r"[0-9a-zA-Z]{30,}-X"),
     _prefix("flutterwave-key", "FLWSECK_TEST-", r"[0-9a-zA-Z]{12,}(?:-X)?"),
-    _prefix("razorpay-key", "rzp_live_ rzp_test_", rf"[A-Za-z0-9]{{14}}{_END}"),
     _prefix("paddle-key", "pdl_", r"(?:live|sdbx)_[a-z]+_[a-z0-9]{20,}_[A-Za-z0-9_]{16,}"),
     _prefix("paypal-token", "A21AA", r"[A-Za-z0-9_-]{60,}"),
     _prefix("braintree-token", "access_token$", r"[a-z]+\$[a-z0-9]{16}\$[0-9a-f]{32}"),
@@ -266,6 +264,10 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("square-token", "EAAA", rf"[A-Za-z0-9_-]{{60}}{_END}"),
     # "Z" is an escape in them, so every one contains some of these pairs.
     _prefix("facebook-token", "EAA", r"(?=[0-9A-Za-z]{0,90}Z[A-D])[0-9A-Za-z]{90,}"),
+    _prefix("facebook-token", "EAACEdEose0cBA", r"[0-9A-Za-z]{20,}"),
+    _prefix("mercadopago-token", "APP_USR- TEST-", r"\d{16}-\d{6}-[0-9a-f]{32}-\d{5,12}"),
+    _prefix("adyen-key", "AQE", r"[A-Za-z0-9+/]{20,}={1,2}-[A-Za-z0-9+/=_.~{}&%-]{20,}"),
+    _prefix("unkey-key", "unkey_", r"[A-Za-z0-9_]{16,}"),
     _prefix("adafruit-key", "aio_", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{28}}{_END}"),
     _prefix("adobe-secret", "p8e- p8e_", r"[A-Za-z0-9_-]{30,}"),
     _prefix("frameio-token", "fio-u-", r"[A-Za-z0-9_=-]{50,}"),
@@ -332,6 +334,12 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         r"(?<![$\w])\$(?:(?:apr1|1|5|6|7|y)\$[./A-Za-z0-9$=,]{20,200}|2[aby]\$\d\d\$[./A-Za-z0-9]{53}"
         r"|(?:argon2\w*|scrypt|pbkdf2[\w-]*)\$[./A-Za-z0-9$=,+-]{30,300})",
     ),
+    # As Django, and as Werkzeug writes them.
+    _prefix(
+        "password-hash",
+        "pbkdf2_sha pbkdf2:sha scrypt:",
+        r"[0-9:$]{3,30}\$[^\s$\"'\\]{1,80}\$[A-Za-z0-9+/]{20,}={0,2}",
+    ),
     _shape("password-hash", "{S", r"\{(?:SHA|SSHA|SMD5)\}[A-Za-z0-9+/]{20,}={0,2}"),
     SecretShape(
         "putty-key",
@@ -375,16 +383,13 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         -len("://"),
         has_blanks=True,
     ),
-    SecretShape(
-        "command-password",
-        ("curl ", "wget "),
-        r"(?:curl|wget)(?:[ \t][^\n]{0,400}?)?[ \t](?:-u|--user|--proxy-user)[ =]?[\"']?"
-        r"[^\s:\"'@]{1,100}:([^\s\"'`]{3,200})",
-        has_blanks=True,
-    ),
     *(
         SecretShape("command-password", marks, regex, has_blanks=True)
         for marks, regex in (
+            (
+                ("curl ", "wget "),
+                rf"\w+{_OPTIONS}[ \t](?:-u|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"'@]+:{_ARGUMENT}",
+            ),
             (("sshpass ",), rf"sshpass[ \t]+-p[ \t]*{_ARGUMENT}"),
             (("docker login ", "podman login "), rf"\w+ login{_OPTIONS}[ \t]-p[ \t]+{_ARGUMENT}"),
             (("redis-cli ",), rf"redis-cli{_OPTIONS}[ \t]-a[ \t]+{_ARGUMENT}"),

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from laws import scaled
-from planted_secrets import KINDS, MIXED, NAMED, NEWER, UNLISTED, core
+from planted_secrets import DOCUMENTED, KINDS, MIXED, NAMED, NEWER, UNLISTED, core
 from tables import each
 
 from pytest_regen.cassettes import read_cassette
@@ -64,7 +64,7 @@ def test_public_recordings_are_in_order() -> None:
     assert len(found) <= 1
 
 
-PLANTABLE = {**KINDS, **NEWER, **NAMED, **UNLISTED}
+PLANTABLE = {**KINDS, **NEWER, **NAMED, **UNLISTED, **DOCUMENTED}
 
 
 @settings(

@@ -241,6 +241,15 @@ def test_forty_kinds_however_they_are_encoded(secret: str, encode: Callable[[str
     assert scrub_text(harmless) == harmless
 
 
+def test_a_name_with_accents_in_base64() -> None:
+    """What is decoded is read as the UTF-8 that it is."""
+    encoded = base64.b64encode("mi contraseña: hG7kL9qW2zX4, año 2".encode()).decode()
+
+    clean = base64.b64decode(scrub_text(encoded)).decode()
+
+    assert clean == "mi contraseña: [assigned-secret], año 2"
+
+
 def test_an_image_is_left_alone() -> None:
     """Random bytes in base64 resemble nothing, whatever letters they happen to give."""
     drawn = random.Random(20260102)
@@ -306,7 +315,7 @@ def test_a_search_and_a_replacement_agree(pieces: list[str], joint: str) -> None
     assert scrub_text(clean) == clean
 
 
-NAMES = st.sampled_from(["api_key", "apiKey", "x-auth-token", "PASSWORD", "client_secret", "key"])
+NAMES = st.sampled_from(["api_key", "apiKey", "x-auth-token", "PASSWORD", "client_secret"])
 DRAWN = st.text(string.ascii_letters + string.digits, min_size=24, max_size=60).filter(looks_random)
 
 

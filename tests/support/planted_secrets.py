@@ -4,6 +4,7 @@ import base64
 import re
 
 __all__ = [
+    "DOCUMENTED",
     "HEX",
     "IN_CONTEXT",
     "KINDS",
@@ -149,6 +150,23 @@ UNLISTED = {
     "connection": "Server=db;User Id=joe;Password=" + "hunter2hG7kL9qW;Timeout=3",
 }
 """Kinds that another round of planting found on the disk."""
+
+DOCUMENTED = {
+    "AWS session": "IQoJb3JpZ2luX2Vj" + MIXED * 4 + "==",
+    "Bedrock": "ABSK" + MIXED[:66] * 2 + "==",
+    "Facebook page": "EAACEdEose0cBA" + MIXED * 2,
+    "Mercado Pago": f"APP_USR-1234567890123456-070110-{HEX[:32]}-123456789",
+    "Adyen": f"AQE{MIXED}==-{MIXED[:43]}=-{MIXED[:16]}",
+    "Unkey": "unkey_" + MIXED[:22],
+    "Django hash": f"pbkdf2_sha256$600000${MIXED[:22]}${MIXED[:43]}=",
+    "Werkzeug hash": f"scrypt:32768:8:1${MIXED[:16]}${HEX}",
+    "XML, short": '<add key="ApiSecret" value="' + 'hG7kL9qW2zX4"/>',
+    "XML, letters": '<add key="ApiSecret" value="' + 'aTtTCjUFcJgfrZIxgTsDypMi"/>',
+    "Terraform": f'variable "api_token" {{\n  type = string\n  default = "{MIXED[:32]}"\n}}',
+    "lower case": "Mein Passwort: " + "7kq9wzx4hgl2",
+    "letters": "export API_KEY=" + "aTtTCjUFcJgfrZIxgTsDypMi",
+}
+"""Kinds whose form their vendors document, or that a name in another format tells."""
 
 IN_CONTEXT = {
     "CSV": f"name,api_key,day\njoe,{MIXED[:32]},7\n",
