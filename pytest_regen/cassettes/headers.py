@@ -248,7 +248,8 @@ def _without_credential(pair: re.Match[str]) -> str:
     is_one = is_private_parameter(name, value) and (
         is_private_name(name) or looks_random(value) or name.lower().endswith(("sig", "signature"))
     )
-    return f"{pair[1]}={quote('[scrubbed]')}" if is_one else pair[0]
+    clean = "[scrubbed]" if is_one else scrub_text(value)
+    return pair[0] if clean == value else f"{pair[1]}={quote(clean, safe='/[]')}"
 
 
 def _without_secret_path(address: str) -> str:

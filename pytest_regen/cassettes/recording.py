@@ -140,7 +140,7 @@ def _clean_exchange(exchange: WireExchange, rules: HeaderRules) -> Interaction:
         raise _unreadable("answer", error) from error
     interaction = Interaction(
         method=exchange.method.upper(),
-        uri=scrub_literal(stable_uri(exchange.uri, exchange.response_headers), literal),
+        uri=stable_uri(exchange.uri, exchange.response_headers, literal),
         request_body=clean_body(with_stable_boundary(exchange.request_body), literal),
         status=exchange.status,
         reason=scrub_literal(exchange.reason, literal),

@@ -42,6 +42,8 @@ _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.M
 """An event of a stream, or a line of JSON."""
 _PASSWORD_FIELDS: Final = frozenset({"pass", "pw"})
 """Fields of a login form; elsewhere these words say how a test ended."""
+_SAFE = "/[]"
+"""Brackets stay in addresses, so that what stands for a credential ends where its value did."""
 _FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
@@ -255,11 +257,14 @@ def _json_or_text(data: str) -> Any:
         return data
 
 
-def stable_uri(uri: str, response_headers: Mapping[str, Iterable[str]]) -> str:
+def stable_uri(
+    uri: str, response_headers: Mapping[str, Iterable[str]], literal: tuple[str, ...] = ()
+) -> str:
     """Return the address as stored: independent of a local server's port, without credentials."""
     parts = urlsplit(uri)
     origin = stable_origin(uri, response_headers)
-    return urlunsplit((*origin, scrub_path(parts.path), scrub_query(parts.query), ""))
+    path, query = scrub_path(parts.path, literal), scrub_query(parts.query, literal)
+    return urlunsplit((*origin, path, query, ""))
 
 
 def stable_origin(uri: str, response_headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
@@ -273,12 +278,12 @@ def stable_origin(uri: str, response_headers: Mapping[str, Iterable[str]]) -> tu
     return parts.scheme, parts.netloc.rpartition("@")[2]
 
 
-def scrub_path(path: str) -> str:
+def scrub_path(path: str, literal: tuple[str, ...] = ()) -> str:
     """Return a path without credentials, percent-encoded ones included."""
     plain = unquote(path)
-    clean = scrub_text(plain)
+    clean = scrub_literal(plain, literal)
     if clean != plain:
-        return quote(clean, safe="/[]")
+        return quote(clean, safe=_SAFE)
     # A client that follows an address from a cassette may encode the placeholder.
     return _ENCODED_KIND.sub(r"[\1]", path) if "%5" in path else path
 
@@ -296,10 +301,15 @@ def is_private_parameter(name: str, value: str) -> bool:
     return is_private_name(name) or any(map(_PRIVATE_WORD.fullmatch, _WORDS.findall(name)))
 
 
-def scrub_query(query: str) -> str:
-    """Return a query without the values of parameters that are named like credentials."""
-    kept = []
+def scrub_query(query: str, literal: tuple[str, ...] = ()) -> str:
+    """Return a query without credentials.
+
+    Each value is searched decoded, because the encoded whole shows no end of one inside a value.
+    """
+    pairs = []
     for name, value in parse_qsl(query, keep_blank_values=True):
-        clean = "[scrubbed]" if is_private_parameter(name, value) else scrub_text(value)
-        kept.append((scrub_text(name), clean))
-    return "&".join(f"{quote(name)}={quote(value)}" for name, value in kept)
+        is_private = is_private_parameter(name, value)
+        clean = quote(scrub_literal(value, literal), safe=_SAFE)
+        scrubbed = quote("[scrubbed]") if is_private else clean
+        pairs.append(f"{quote(scrub_literal(name, literal))}={scrubbed}")
+    return "&".join(pairs)

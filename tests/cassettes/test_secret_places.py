@@ -18,6 +18,8 @@ from recorded import answering
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
+from pytest_regen.cassettes.headers import public_address
+from pytest_regen.credentials.search import ASSIGNED
 from pytest_regen.errors import CassetteError
 
 SECRETS = {
@@ -132,6 +134,29 @@ def test_in_a_request(path: Path, secret: str, place: str) -> None:
     record(path, lambda _: httpx2.Response(200, json={"ok": True}), call)
 
     assert revealed(path.parent, secret) == []
+
+
+COMPOUND = {
+    "words": ("host=db password={} sslmode=require", "sslmode=require"),
+    "address": ("otpauth://totp/A:jo?secret={}&issuer=Acme", "issuer=Acme"),
+    "list": ("Server=tcp:db.example,1433;Password={};Encrypt=True;", ";Encrypt=True;"),
+    "jdbc": ("jdbc:postgresql://db.example:5432/shop?user=app&password={}", "user=app"),
+}
+
+
+@pytest.mark.parametrize(("value", "kept"), COMPOUND.values(), ids=COMPOUND)
+def test_within_a_parameter_only_the_credential_goes(path: Path, value: str, kept: str) -> None:
+    """Requests that differ in what stands behind it are different, and each is found again."""
+    secret = "Qx7LmP2vRt9KdW3nZa"
+    call: dict[str, Any] = {"params": {"dsn": value.format(secret)}}
+
+    record(path, lambda _: httpx2.Response(200, json={"ok": True}), call)
+
+    [line] = [line for line in path.read_text("utf-8").splitlines() if "uri:" in line]
+    assert secret not in line
+    assert kept in urllib.parse.unquote(line)
+    address = public_address(f"{URL}?dsn={urllib.parse.quote(value.format(secret))}")
+    assert urllib.parse.unquote(address) == f"{URL}?dsn={value.format(f'[{ASSIGNED}]')}"
 
 
 def packed(name: str, data: bytes) -> bytes:
