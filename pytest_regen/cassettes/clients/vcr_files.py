@@ -291,14 +291,15 @@ def _scrub_cassette(cassette: Mapping[str, Any]) -> dict[str, Any]:
     """Return what vcrpy is about to write, without credentials."""
     return {
         **cassette,
-        "requests": [_scrub_request(request) for request in cassette["requests"]],
+        "requests": [scrub_request(request) for request in cassette["requests"]],
         "responses": [
             _scrub_response(_scrub_status(response)) for response in cassette["responses"]
         ],
     }
 
 
-def _scrub_request(request: Any) -> Any:
+def scrub_request(request: Any) -> Any:
+    """Return a request of vcrpy as a cassette holds it."""
     body = _request_body(request)
     if isinstance(body, bytes):
         plain = unpack(body)

@@ -169,7 +169,8 @@ def note_changed(item: pytest.Item, path: Path, values: Sequence["ChangedValue"]
     names = sorted(p.removeprefix(_QUERY) for p in replaced if p.startswith(_QUERY))
     if names and item.get_closest_marker("vcr") is not None:
         mending.append(
-            f"vcrpy compares the query: vcr_config needs filter_query_parameters={names}"
+            "vcrpy compares the query: for runs with another key, vcr_config needs "
+            f"filter_query_parameters={names}"
         )
     if lines:
         places = tuple(dict.fromkeys(value.place for value in values))
