@@ -17,7 +17,13 @@ from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields
 from pytest_regen.cassettes.json_bodies import at_any_index, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
+from pytest_regen.cassettes.scrubbing import (
+    is_private_parameter,
+    scrub_lines,
+    scrub_path,
+    scrub_query,
+    scrub_value,
+)
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.network import host_of, is_loopback
@@ -483,6 +489,11 @@ def miss(
         )
         unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
         hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
+        query = parse_qsl(urlsplit(asked.uri).query) if "query" in compared else []
+        private = [name for name, value in query if is_private_parameter(name, value)]
+        if private and not nearest.lines and not unseen:
+            hidden = f"query.{private[0]}: a credential, and another one than was recorded"
+            hint = f"return filter_query_parameters={private} from the fixture vcr_config"
         line = f" at {path.name}:{stored.line}" if stored.line else ""
         lines = nearest.lines or [f"    {hidden}"]
         why = "\n".join([f"nearest is interaction {number}{line} ({place})", *lines])

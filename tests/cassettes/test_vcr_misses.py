@@ -39,7 +39,9 @@ def test_a_credential_that_differs_is_not_shown(tmp_path: Path) -> None:
 
     other = why(tmp_path, "none", url, config, params={"api_key": "no key"})
 
-    assert "a credential or binary data differs" in other
+    assert "query.api_key: a credential, and another one than was recorded" in other
+    filtered = {**config, "filter_query_parameters": ["api_key"]}
+    assert not why(tmp_path, "none", url, filtered, params={"api_key": "no key"})
     assert "0123456789" not in other
 
 
