@@ -401,14 +401,16 @@ def test_progress_is_told_beside_the_findings(
     """On stderr, in a line from time to time; stdout has the JSON alone."""
     monkeypatch.setattr(progress, "_PLAIN_SECONDS", 0.0)
     monkeypatch.setattr(progress, "_LEAST_SECONDS", 0.01)
-    for number in range(60):
-        with_headers(folder / f"{number}.yaml", {"openai-organization": ["user-4711"]})
+    # It takes many times what passes between two lines.
+    words = json.dumps([f"{number:x} of {number * number}" for number in range(20_000)])
+    for name in "ab":
+        with_headers(folder / f"{name}.yaml", {"openai-organization": ["user-4711"]}, words)
 
     assert run("check", ".", "--json") == 0
 
     told = capsys.readouterr()
-    assert json.loads(told.out)["checked"] == 60
-    assert re.search(r"^  checked \d+ of 60 files, \d+ findings?$", told.err, re.MULTILINE)
+    assert json.loads(told.out)["checked"] == 2
+    assert re.search(r"^  checked \d of 2 files, \d findings?$", told.err, re.MULTILINE)
 
 
 def test_a_terminal_has_a_bar(folder: Path) -> None:
