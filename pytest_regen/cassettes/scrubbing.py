@@ -309,7 +309,6 @@ def scrub_query(query: str, literal: tuple[str, ...] = ()) -> str:
     pairs = []
     for name, value in parse_qsl(query, keep_blank_values=True):
         is_private = is_private_parameter(name, value)
-        clean = quote(scrub_literal(value, literal), safe=_SAFE)
-        scrubbed = quote("[scrubbed]") if is_private else clean
-        pairs.append(f"{quote(scrub_literal(name, literal))}={scrubbed}")
+        clean = "[scrubbed]" if is_private else scrub_literal(value, literal)
+        pairs.append(f"{quote(scrub_literal(name, literal))}={quote(clean, safe=_SAFE)}")
     return "&".join(pairs)
