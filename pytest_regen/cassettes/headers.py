@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pytest_regen.cassettes.interactions import Headers, by_lower_name
 from pytest_regen.cassettes.scrubbing import (
     is_emulated,
     is_private_parameter,
+    quoted,
     scrub_literal,
     scrub_path,
     stable_origin,
@@ -249,7 +250,7 @@ def _without_credential(pair: re.Match[str]) -> str:
         is_private_name(name) or looks_random(value) or name.lower().endswith(("sig", "signature"))
     )
     clean = "[scrubbed]" if is_one else scrub_text(value)
-    return pair[0] if clean == value else f"{pair[1]}={quote(clean, safe='/[]')}"
+    return pair[0] if clean == value else f"{pair[1]}={quoted(clean)}"
 
 
 def _without_secret_path(address: str) -> str:

@@ -42,8 +42,6 @@ _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.M
 """An event of a stream, or a line of JSON."""
 _PASSWORD_FIELDS: Final = frozenset({"pass", "pw"})
 """Fields of a login form; elsewhere these words say how a test ended."""
-_SAFE = "/[]"
-"""Brackets stay in addresses, so that what stands for a credential ends where its value did."""
 _FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
@@ -283,9 +281,17 @@ def scrub_path(path: str, literal: tuple[str, ...] = ()) -> str:
     plain = unquote(path)
     clean = scrub_literal(plain, literal)
     if clean != plain:
-        return quote(clean, safe=_SAFE)
+        return quoted(clean)
     # A client that follows an address from a cassette may encode the placeholder.
     return _ENCODED_KIND.sub(r"[\1]", path) if "%5" in path else path
+
+
+def quoted(clean: str) -> str:
+    """Return a scrubbed text as a part of an address.
+
+    Brackets stay, so that what stands for a credential ends where its value did.
+    """
+    return quote(clean, safe="/[]")
 
 
 def is_private_parameter(name: str, value: str) -> bool:
@@ -310,5 +316,5 @@ def scrub_query(query: str, literal: tuple[str, ...] = ()) -> str:
     for name, value in parse_qsl(query, keep_blank_values=True):
         is_private = is_private_parameter(name, value)
         clean = "[scrubbed]" if is_private else scrub_literal(value, literal)
-        pairs.append(f"{quote(scrub_literal(name, literal))}={quote(clean, safe=_SAFE)}")
+        pairs.append(f"{quote(scrub_literal(name, literal))}={quoted(clean)}")
     return "&".join(pairs)
