@@ -660,6 +660,6 @@ def _result_with_store(place: _PlannedStore, results: Sequence[HealResult]) -> G
 def _note(plan: StorePlan) -> str:
     """Return what the user should know beside what was asked."""
     names = ", ".join(plan.joined)
-    notes = [f"both versions of {names} were joined; history/ keeps the rest"] if names else []
+    notes = [f"our version of {names} was taken; history/ keeps theirs"] if names else []
     notes += filter(None, [format_note(plan.previous) if plan.previous else ""])
     return "; ".join(notes)

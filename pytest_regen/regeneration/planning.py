@@ -34,11 +34,10 @@ from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.render import is_shared as prompts_are_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.stores import (
     RegenStore,
-    Resolution,
     StoredPage,
-    resolve_conflicts,
     safe_file_name,
 )
 from pytest_regen.text import join_names, plural
@@ -63,7 +62,7 @@ class StorePlan:
     profile: str
     source_file: str
     joined: tuple[str, ...] = ()
-    """Artifacts that git could not merge and whose two versions were joined."""
+    """Artifacts that git could not merge, and of which our version was taken."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Schemas with names that are no types by themselves, and what they are."""
 
@@ -108,16 +107,15 @@ class StorePlan:
     def is_current(self) -> bool:
         """Whether the store is what the document asks for.
 
-        What only this release reads or words in another way does not count: the document is as it
-        was.
+        What only this release reads or words in another way does not count.
         """
         old = self.previous
         if old is None or old.missing_pages or any(map(old.is_stale, old.type_names)):
             return False
         if (old.ir.endpoint, old.envelope.profile) != (self.ir.endpoint, self.profile):
             return False
-        if _same_files(old.ir.document, self.ir.document):
-            return True
+        if old.ir.format != self.ir.format:
+            return not (self.added or self.removed)  # Of the others a note says it.
         return not (self.asked or self.added or self.changed or self.removed)
 
     @property
@@ -161,7 +159,7 @@ def plan_store(
         force: ask every page, whatever is stored.
         allow_defects: plan what can be read where the document is broken; the store reports what
             is lost as REVIEW.
-        resolve: first join the versions of a store that git could not merge.
+        resolve: first take our version of a store that git could not merge.
         is_shared: whether a new store of an operation has prompts that others may have, too; those
             of a store that is there stay as they are.
 
@@ -176,7 +174,7 @@ def plan_store(
     target = find_language(language or default_language)
     endpoint = endpoint_of(part, document)
     path = Path(out) / endpoint.folder
-    resolved = _resolve(path) if resolve else None
+    joined = _resolve(path) if resolve else ()
     previous = _previous(path, language)
     if previous is not None:
         target = find_language(previous.envelope.language)
@@ -210,7 +208,7 @@ def plan_store(
         namespace=namespace,
         profile=profile,
         source_file=_source_file(ir, target),
-        joined=resolved.files if resolved else (),
+        joined=joined,
         skipped=build.skipped,
     )
 
@@ -252,15 +250,15 @@ def _refuse_defects(part: Part, defects: Sequence[Defect]) -> None:
         )
 
 
-def _resolve(path: Path) -> Resolution | None:
-    """Join the versions of a store that cannot be read because git could not merge it."""
+def _resolve(path: Path) -> tuple[str, ...]:
+    """Take our version of a store that cannot be read because git could not merge it."""
     try:
         _ = RegenStore.open(path).ir
     except StoreMissingError:
-        return None
+        return ()
     except StoreCorruptError:
-        return resolve_conflicts(path)
-    return None
+        return rebuild_source(path).joined
+    return ()
 
 
 def _previous(path: Path, language: str | None) -> RegenStore | None:
@@ -278,20 +276,7 @@ def _previous(path: Path, language: str | None) -> RegenStore | None:
 
 def _document_ref(document: Document, path: Path) -> DocumentRef:
     relative = os.path.relpath(document.path, path)
-    return DocumentRef(
-        path=relative.replace(os.sep, "/"),
-        sha256=document.sha256,
-        files=dict(sorted(document.references.files.items())),
-    )
-
-
-def _same_files(old: DocumentRef | None, new: DocumentRef | None) -> bool:
-    if old is None or new is None:
-        return False
-    # Another operation of the same run may have read more of the document's files.
-    return old.sha256 == new.sha256 and all(
-        new.files.get(name) == hash_ for name, hash_ in old.files.items()
-    )
+    return DocumentRef(path=relative.replace(os.sep, "/"))
 
 
 def _namespace(previous: RegenStore | None, endpoint: Endpoint, language: Language) -> str:

@@ -20,9 +20,10 @@ from pytest_regen.stores import (
     StoreUpdate,
     history,
     history_entry,
-    resolve_conflicts,
 )
+from pytest_regen.stores.conflicts import take_ours
 from pytest_regen.stores.formats import HAND
+from pytest_regen.stores.snapshot import refuse_no_store
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
 from pytest_regen.validation.pieces import split
@@ -96,7 +97,7 @@ class RebuildResult:
     diff: str
     """Unified diff of the source file; empty where two versions were joined."""
     joined: tuple[str, ...] = ()
-    """Artifacts that were two versions of themselves, with conflict markers of git between."""
+    """Artifacts that were two versions of themselves, and are ours now."""
 
 
 def rebuild_source(
@@ -108,8 +109,8 @@ def rebuild_source(
     the boundary lines are gone: then the source is written anew, header and all. An output that was
     edited in ``pages.json`` alone is put back as the source has it.
 
-    Where artifacts hold conflict markers of git, their two versions are joined, and that is all:
-    see ``stores.resolve_conflicts``.
+    Where artifacts hold conflict markers of git, our version becomes the store, theirs goes to the
+    history, and only types that the two had different outputs for are written again.
 
     Args:
         path: the store's folder.
@@ -122,11 +123,13 @@ def rebuild_source(
             holds what was stored.
         StoreError: the folder cannot be read or written.
     """
-    resolved = resolve_conflicts(path)
-    if resolved is not None:
+    refuse_no_store(Path(path))
+    if resolved := take_ours(Path(path)):
         differing = {key.type_name for key in resolved.pages}
-        rebuilt = tuple(name for name in RegenStore.open(path).type_names if name in differing)
-        return RebuildResult(rebuilt, resolved.history, "", resolved.files)
+        rebuilt = [name for name in RegenStore.open(path).type_names if name in differing]
+        after = rebuild_source(path, rebuilt)
+        history = (*resolved.history, *after.history)
+        return RebuildResult(tuple(rebuilt), history, after.diff, resolved.files)
     with RegenStore.update(path) as tx:
         store = tx.store
         named = store.type_names if type_names is None else type_names

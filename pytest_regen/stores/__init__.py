@@ -2,7 +2,6 @@
 
 from pytest_regen.files import safe_file_name, store_slug
 from pytest_regen.store_folders import FoundStores, find_stores, is_store
-from pytest_regen.stores.conflicts import Resolution, resolve_conflicts
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, check_staleness
 from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
 from pytest_regen.stores.store import RegenStore
@@ -14,7 +13,6 @@ __all__ = [
     "HistoryReason",
     "PagesEnvelope",
     "RegenStore",
-    "Resolution",
     "StoreUpdate",
     "StoredPage",
     "check_staleness",
@@ -23,7 +21,6 @@ __all__ = [
     "history_entry",
     "is_store",
     "refuse_unwritable",
-    "resolve_conflicts",
     "safe_file_name",
     "store_slug",
 ]

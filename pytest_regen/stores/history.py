@@ -11,7 +11,7 @@ from pytest_regen.errors import UsageError
 from pytest_regen.files import lock_file, safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
-from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
+from pytest_regen.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
 
 HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted", "dropped"]

@@ -15,6 +15,7 @@ from pytest_regen.documents.ir import IR, TypeIR, ir_hash, type_hash
 from pytest_regen.errors import StoreCorruptError, StoreMissingError, UnknownTypeError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
+from pytest_regen.stores.conflicts import read_artifact, with_worked_out
 from pytest_regen.stores.formats import (
     PagesEnvelope,
     StoredPage,
@@ -24,8 +25,8 @@ from pytest_regen.stores.formats import (
     read_prompts,
 )
 from pytest_regen.stores.history import store_files
-from pytest_regen.stores.strict_json import as_json, corrupt, parse_json, without_collection
 from pytest_regen.stores.trials import take_out
+from pytest_regen.strict_json import as_json, corrupt, parse_json
 
 _SHARED = (
     "ir",
@@ -59,6 +60,8 @@ class Snapshot:
     """``prompts.json`` as it is in the folder."""
     pages_data: bytes = field(repr=False, default=b"")
     """``pages.json`` as it is in the folder; empty for a state that is not stored."""
+    settled: tuple[str, ...] = ()
+    """Artifacts that git left in conflict in lines that are worked out here."""
     memo: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
     """What others worked out about this store, and check before they use it for another state."""
 
@@ -80,8 +83,7 @@ class Snapshot:
         known = _open.get(key)
         read = partial(cls._read, known=known if isinstance(known, cls) else None)
         try:
-            with without_collection():
-                store = store_files(path).read(read, take_out)
+            store = store_files(path).read(read, take_out)
         except OSError as error:
             raise _unreadable(path, error) from error
         _open[key] = store
@@ -90,10 +92,10 @@ class Snapshot:
     @classmethod
     def _read(cls, view: View, *, known: Self | None) -> Self:
         path = view.root
-        data = _read_artifact(view, PAGES_FILE)
+        read = {name: read_artifact(view, name) for name in (PAGES_FILE, PROMPTS_FILE, IR_FILE)}
+        data, prompts_data = read[PAGES_FILE][0], read[PROMPTS_FILE][0]
         envelope = _same_pages(known, data) or read_pages(data, path / PAGES_FILE)
         source = view.read(envelope.source_file)
-        prompts_data = _read_artifact(view, PROMPTS_FILE)
         is_same_plan = known is not None and known.prompts_data == prompts_data
         store = cls(
             path=path,
@@ -103,26 +105,20 @@ class Snapshot:
             else read_prompts(prompts_data, path / PROMPTS_FILE),
             source=_decode(source or b"", path / envelope.source_file),
             has_source=source is not None,
-            ir_data=_read_artifact(view, IR_FILE),
+            ir_data=read[IR_FILE][0],
             prompts_data=prompts_data,
             pages_data=data,
+            settled=tuple(name for name, (_, is_settled) in read.items() if is_settled),
         )
+        if store.settled:
+            worked_out = with_worked_out(envelope, store.ir, store.prompts)
+            store = replace(store, envelope=worked_out)
         if known == store:
             return known
         if known and is_same_plan and known.ir_data == store.ir_data:
             _share(known, store)
-        store._refuse_extra_pages()
+        _refuse_extra_pages(store)
         return store
-
-    def _refuse_extra_pages(self) -> None:
-        known = {entry.key for entry in self.prompts}
-        for number, page in enumerate(self.envelope.pages):
-            if page.key not in known:
-                raise corrupt(
-                    self.path / PAGES_FILE,
-                    f"$.pages[{number}]",
-                    f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}",
-                )
 
     def with_content(self, pages: Iterable[StoredPage], source: str) -> Self:
         """Return the store as it would be with these pages and this source; nothing is written.
@@ -139,7 +135,7 @@ class Snapshot:
         ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
         changed = replace(
             self,
-            envelope=self.envelope.with_pages(ordered),
+            envelope=self.envelope.with_pages(ordered, self.prompts),
             pages_data=b"",
             memo=dict(self.memo),
             source=source,
@@ -168,7 +164,7 @@ class Snapshot:
         """
         return replace(
             self,
-            envelope=envelope.with_pages(pages),
+            envelope=envelope.with_pages(pages, prompts),
             prompts=tuple(prompts),
             source=source,
             has_source=self.has_source or bool(source),
@@ -187,8 +183,7 @@ class Snapshot:
         """
         file = self.path / IR_FILE
         try:
-            with without_collection():
-                return IR.of(parse_json(self.ir_data, file))
+            return IR.of(parse_json(self.ir_data, file))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
@@ -392,6 +387,17 @@ class Snapshot:
         return stitch(outputs, name=name, is_enum=is_enum, language=language).text
 
 
+def _refuse_extra_pages(store: Snapshot) -> None:
+    planned = {entry.key for entry in store.prompts}
+    for number, page in enumerate(store.envelope.pages):
+        if page.key not in planned:
+            raise corrupt(
+                store.path / PAGES_FILE,
+                f"$.pages[{number}]",
+                f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}",
+            )
+
+
 def _same_pages(known: Snapshot | None, data: bytes) -> PagesEnvelope | None:
     """Return the pages of a known snapshot, if they were read from the same bytes."""
     return known.envelope if known is not None and known.pages_data == data else None
@@ -432,13 +438,6 @@ def _unreadable(path: Path, error: OSError) -> StoreCorruptError:
     return corrupt(
         path / Path(error.filename or ""), "", "it cannot be read", why=error.strerror or str(error)
     )
-
-
-def _read_artifact(view: View, name: str) -> bytes:
-    data = view.read(name)
-    if data is None:
-        raise corrupt(view.root / name, "", "the file is missing")
-    return data
 
 
 def _decode(data: bytes, file: Path) -> str:

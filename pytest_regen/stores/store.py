@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 from pytest_regen import commit
 from pytest_regen.commit import LOCK_TIMEOUT, Contents, View
-from pytest_regen.documents.ir import IR, ir_hash
+from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.store_folders import PAGES_FILE
@@ -21,7 +21,6 @@ from pytest_regen.stores.formats import (
 )
 from pytest_regen.stores.history import store_files
 from pytest_regen.stores.snapshot import Snapshot
-from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.transaction import (
     PageChange,
     StoreT,
@@ -37,6 +36,7 @@ from pytest_regen.stores.trials import (
     splice,
     take_out,
 )
+from pytest_regen.strict_json import as_json
 from pytest_regen.validation.issues import Issue
 
 
@@ -197,7 +197,7 @@ class RegenStore(Snapshot):
     ) -> "RegenStore":
         """Return a store as it would be, before anything of it is written; see ``create``."""
         envelope = _first_envelope(ir, source_file, namespace=namespace, profile=profile)
-        return cls._planned(Path(path), envelope.with_pages(pages), ir, prompts, source)
+        return cls._planned(Path(path), envelope.with_pages(pages, prompts), ir, prompts, source)
 
     @classmethod
     def _planned(
@@ -307,7 +307,7 @@ def _first_envelope(
         namespace=namespace,
         profile=profile,
         boundary_tag=tag,
-        ir_hash=ir_hash(ir),
+        ir_hash=None if ir.endpoint.status == SCHEMAS else ir_hash(ir),
         generated_at=now(),
         model=model,
         source_file=source_file,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pytest_regen.commit import LOCK_TIMEOUT
-from pytest_regen.documents.ir import IR, ir_hash
+from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
 from pytest_regen.errors import UnknownPageError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -22,8 +22,8 @@ from pytest_regen.stores.formats import (
 )
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
 from pytest_regen.stores.snapshot import Snapshot, refuse_no_store, remember
-from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.trials import take_out
+from pytest_regen.strict_json import as_json
 
 StoreT = TypeVar("StoreT", bound=Snapshot)
 
@@ -173,8 +173,9 @@ class PageChange:
         given: tuple[HistoryEntry, ...],
     ) -> None:
         self.written = written
-        self.plan = plan
-        order = [entry.key for entry in (store.prompts if plan is None else plan)]
+        self.is_planned = plan is not None
+        self.plan = store.prompts if plan is None else plan
+        order = [entry.key for entry in self.plan]
         new = dict(store.pages) | {page.key: page for page in written}
         _refuse_pages_without_prompt(written, set(order), store.path)
         self.pages = [new[key] for key in order if key in new]
@@ -213,7 +214,7 @@ def pages_and_source(
         generated_at=old.generated_at,
         model=old.model,
     )
-    if change.plan is not None:
+    if change.is_planned:
         # The prompts were made from this IR; an IR without prompts leaves the store stale.
         new = replace(new, ir_hash=ir_hash(ir or store.ir))
     answered = [page for page in change.written if page.model != HAND]
@@ -227,7 +228,9 @@ def pages_and_source(
         contents.setdefault(new.source_file, kept)
         contents[old.source_file] = None
         contents |= history_files(store.path, (), _kept_source(store))
-    contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
+    if store.ir.endpoint.status == SCHEMAS:
+        new = replace(new, ir_hash=None)  # Older releases wrote it.
+    contents[PAGES_FILE] = as_json(new.with_pages(change.pages, change.plan).to_json())
     return contents
 
 

@@ -14,7 +14,7 @@ from pytest_regen.prompts.values import PageKey
 from pytest_regen.store_folders import PAGES_FILE
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, read_pages
 from pytest_regen.stores.history import HISTORY, HistoryEntry, history_files
-from pytest_regen.stores.strict_json import Node, as_json
+from pytest_regen.strict_json import Node, as_json
 from pytest_regen.validation.issues import Issue
 
 
@@ -95,7 +95,7 @@ class TrialRecord:
             for page in envelope.pages
         ]
         put_back = splice(source, self.before.text, sorted(own))
-        envelope = envelope.with_pages(page for page in pages if page is not None)
+        envelope = replace(envelope, pages=tuple(page for page in pages if page is not None))
         return Content(
             as_json(envelope.to_json()), None if now.source is None else put_back.encode()
         )

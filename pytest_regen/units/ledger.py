@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
-from pytest_regen.stores.strict_json import Node
+from pytest_regen.strict_json import Node
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.units.naming import decode_name, encode_name
 from pytest_regen.units.texts import sides
