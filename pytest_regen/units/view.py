@@ -16,7 +16,7 @@ from pytest_regen.regeneration.values import Answer, Mark, Score
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
-from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
+from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now, short_hash
 from pytest_regen.units.naming import (
     adopt_command,
     command,
@@ -321,7 +321,10 @@ class FileUnits:
             ]
             return f"{join_names(own, 'or')} has changed since a person wrote it"
         inputs = self.inputs(name)
-        if inputs.inputs_sha256 == entry.inputs_sha256:
+        # By their values: a release that names an input otherwise makes nothing stale.
+        if inputs.inputs_sha256 == entry.inputs_sha256 or (
+            sorted(entry.inputs.values()) == sorted(inputs.named.values())
+        ):
             return ""
         changed = [key for key, value in inputs.named.items() if entry.inputs.get(key) != value]
         changed += [key for key in entry.inputs if key not in inputs.named]
@@ -823,17 +826,39 @@ class FileUnits:
         assert isinstance(asked, Asked)  # `asked` made the request
         return Entry(
             answer.ask.name,
-            asked.prompt,
-            asked.inputs.system_sha256,
-            asked.inputs.inputs_sha256,
             answer.output,
             answer.model,
             answer.provider,
             old.attempt + 1 if old else 1,
             now(),
             answer.usage,
-            inputs=asked.inputs.named,
+            asked.prompt,
+            short_hash(asked.prompt),
+            asked.inputs.system_sha256,
+            asked.inputs.named,
         )
+
+    def to_store(self, entry: Entry) -> Entry:
+        """Return an entry without a prompt that the working tree says again at this moment."""
+        if not entry.prompt:
+            return entry
+        with suppress(KindError):
+            if self.prompt(entry.name) == entry.prompt:
+                return replace(entry, prompt="", prompt_sha256=entry.asked_sha256)
+        return entry
+
+    @cached_property
+    def reworded(self) -> tuple[str, ...]:
+        """The units that would be asked for in other words, though made from the same."""
+        names = []
+        for name in self.names:
+            entry = self.entry(name)
+            with suppress(KindError):
+                if entry is None or entry.is_by_hand or self.what_changed(name):
+                    continue
+                if not entry.answers(self.prompt(name)):
+                    names.append(name)
+        return tuple(names)
 
     def _with_texts(
         self,

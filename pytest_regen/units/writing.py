@@ -4,11 +4,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_regen.canonical import text_hash
 from pytest_regen.commit import AtomicFiles, new_id
 from pytest_regen.errors import RegionError, SourceError, StoreWriteError
 from pytest_regen.units.ledger import (
-    HAND,
     Entry,
     PastReason,
     PastText,
@@ -40,8 +38,8 @@ def hand_entry(units: FileUnits, name: str) -> Entry:
     old = units.entry(name)
     after = old.after if old else None
     if old is not None and not old.is_by_hand:
-        after = {"model": old.model, "prompt_sha256": text_hash(old.prompt)}
-    return Entry.by_hand(name, (units.own_hash(name),), after)
+        after = {"model": old.model, "prompt_sha256": old.asked_sha256}
+    return Entry(name, own_inputs=(units.own_hash(name),), after=after)
 
 
 def renewed_entry(units: FileUnits, old: Entry) -> Entry:
@@ -51,12 +49,7 @@ def renewed_entry(units: FileUnits, old: Entry) -> Entry:
         KindError: the kind cannot say what the unit is made from.
     """
     inputs = units.inputs(old.name)
-    return replace(
-        old,
-        system_sha256=inputs.system_sha256,
-        inputs_sha256=inputs.inputs_sha256,
-        inputs=inputs.named,
-    )
+    return replace(old, system_sha256=inputs.system_sha256, inputs=inputs.named)
 
 
 @dataclass
@@ -101,7 +94,7 @@ class UnitWrite:
         if old is None or old.output != text:
             # Not what the ledger recorded: count it as written by hand.
             attempt = old.attempt if old else 1
-            old = Entry(name, "", "", "", text, HAND, None, attempt, now())
+            old = Entry(name, text, attempt=attempt, generated_at=now())
         return self.keep_entry(old, reason, issues)
 
     def keep_entry(self, entry: Entry, reason: PastReason, issues: Iterable[Issue] = ()) -> str:
@@ -161,8 +154,9 @@ class UnitWrite:
         contents |= self._moves()
         contents |= dict.fromkeys(self._dropped_files, None)
         for name, entry in self._entries.items():
-            data = None if entry is None or entry.is_line else as_bytes(entry.to_json())
-            contents[entry_name(place, name)] = data
+            is_file = entry is not None and not entry.is_line
+            stored = as_bytes(units.to_store(entry).to_json()) if entry and is_file else None
+            contents[entry_name(place, name)] = stored
         contents |= self._by_hand()
         recorded = [entry for entry in self._entries.values() if entry is not None]
         if any(entry.system_sha256 == units.system_sha256 for entry in recorded):
