@@ -147,7 +147,7 @@ def rebuild_source(
 
 
 def _rebuild_blocks(
-    tx: StoreUpdate[RegenStore], edited: Sequence[Edit], blocks: Mapping[str, str]
+    tx: StoreUpdate, edited: Sequence[Edit], blocks: Mapping[str, str]
 ) -> RebuildResult:
     """Write the blocks of edited types as their pages make them."""
     store = tx.store
@@ -181,7 +181,7 @@ def _rebuild_blocks(
     )
 
 
-def _write_anew(tx: StoreUpdate[RegenStore]) -> RebuildResult:
+def _write_anew(tx: StoreUpdate) -> RebuildResult:
     """Write the whole source; what the file held is kept as it is."""
     store = tx.store
     source = store.assembly()

@@ -328,7 +328,7 @@ class LockedStore:
     def __init__(
         self,
         place: StorePlace,
-        transaction: StoreUpdate[RegenStore],
+        transaction: StoreUpdate,
         planned: RegenStore | None = None,
         plan: Mapping[str, Any] | None = None,
     ) -> None:

@@ -140,7 +140,6 @@ def _write(path: Path, ir: IR, outputs: Mapping[tuple[str, int], str]) -> None:
         source_file="ProjectDataObject.cs",
         schema="# ProjectDataObject\n",
         namespace="Projects",
-        model="claude-sonnet-5-5",
     )
     pages = [_page(ir, entry, outputs[entry.type_name, entry.page]) for entry in prompts]
     with RegenStore.update(path) as tx:
@@ -154,7 +153,6 @@ def _page(ir: IR, prompt: PromptEntry, output: str) -> StoredPage:
     return StoredPage.of(
         prompt,
         output,
-        model="claude-sonnet-5-5",
         type_hash=type_hash(type_),
         usage=Usage(100, 20),
         generated_at="2026-01-02T03:04:05Z",
