@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
+from pytest_regen.stores.history import read_reason
 from pytest_regen.strict_json import Node, as_json, conflict_line, strict_loads
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.units.naming import decode_name, encode_name
@@ -394,11 +395,5 @@ def read_history(view: "View", place: str) -> Iterator[PastText]:
     for name in sorted(view.names(f"{history_folder(place)}/", ".json")):
         file = view.root / name
         node = _node(view.read(name) or b"", file)
-        reason = node.text("reason")
-        if reason not in get_args(PastReason):
-            raise node.error("reason", f"unknown reason {reason!r}")
-        try:
-            issues = tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
-        except (AttributeError, KeyError, TypeError):
-            raise node.error("issues", "no list of issues") from None
-        yield PastText(file.name.removesuffix(".json"), reason, Entry.from_node(node), issues)  # type: ignore[arg-type]  # checked against the literal above
+        reason, issues = read_reason(node, get_args(PastReason))
+        yield PastText(file.name.removesuffix(".json"), reason, Entry.from_node(node), issues)

@@ -12,9 +12,9 @@ from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
 from pytest_regen.units.naming import adopt_command, command, rebuild_command
 from pytest_regen.units.place import UnitFile
-from pytest_regen.units.texts import call_region, same_text, sides, texts_or_none
+from pytest_regen.units.texts import call_region, put_texts, same_text, sides, texts_or_none
 from pytest_regen.units.view import FileUnits
-from pytest_regen.units.writing import hand_entry, put_texts, renewed_entry
+from pytest_regen.units.writing import hand_entry, renewed_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
             texts[name] = entries[name].output
             if stands is not None:
                 history.append(write.keep_text(name, stands.text, "dropped"))
-        write.text = put_texts(units, base, texts)
+        write.text = put_texts(file.kind, base, texts, units.names, file.place)
         write.commit()
         diff = source_diff(units.text, write.text, file.place)
         return UnitChanges(tuple(texts), tuple(history), diff, by_hand=len(by_hand))

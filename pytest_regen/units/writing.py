@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_regen.commit import AtomicFiles, new_id
-from pytest_regen.errors import RegionError, SourceError, StoreWriteError
+from pytest_regen.errors import StoreWriteError
 from pytest_regen.units.ledger import (
     Entry,
     PastReason,
@@ -19,7 +19,7 @@ from pytest_regen.units.ledger import (
     slug,
     system_name,
 )
-from pytest_regen.units.texts import call_region, find_texts
+from pytest_regen.units.texts import call_region, put_texts
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
@@ -116,7 +116,8 @@ class UnitWrite:
         Raises:
             SourceError: one of them cannot stand there.
         """
-        self.text = put_texts(self.units, self.text_now, texts)
+        units = self.units
+        self.text = put_texts(units.kind, self.text_now, texts, units.names, units.place)
 
     def remove(self, names: Sequence[str]) -> bool:
         """Take units out of the file; return whether the region can."""
@@ -238,41 +239,3 @@ class UnitWrite:
         name = ".regen/.gitignore"
         # Written in text mode, so with CRLF on Windows.
         return {name: None} if (self.units.files.read(name) or b"").strip() == _IGNORED else {}
-
-
-def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str:
-    """Return a file's text with other texts for some units; those that are not there are added.
-
-    Raises:
-        SourceError: one of them cannot stand there.
-        KindError: the region, where it is the user's own, raised.
-    """
-    kind, region, place = units.kind, units.kind.region, units.place
-    known = find_texts(kind, file_text, place)
-    there = {name: text for name, text in texts.items() if name in known}
-    added = {name: text for name, text in texts.items() if name not in known}
-    made = file_text
-    if there:
-        made = call_region(kind, "replace", lambda: str(region.replace(file_text, there)), place)
-    if added:
-        insert = getattr(region, "insert", None)
-        if insert is None:
-            name = next(iter(added))
-            describe = getattr(region, "describe", None)
-            raise RegionError(
-                f"{units.place} has no place for {name!r:.80}",
-                why="units of this region are not added by themselves",
-                hint=str(describe(name)) if describe else "write its place into the file",
-            )
-        order = dict.fromkeys((*units.names, *added))
-        start = made
-        made = call_region(kind, "insert", lambda: str(insert(start, added, tuple(order))), place)
-    after = find_texts(kind, made, place)
-    for name in texts:
-        if name not in after:
-            raise SourceError(
-                f"{name!r:.80} does not come back from {units.place}",
-                why="its text looks like the end of its place in the file",
-                hint="correct the text",
-            )
-    return made

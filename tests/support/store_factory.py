@@ -153,6 +153,7 @@ def _page(ir: IR, prompt: PromptEntry, output: str) -> StoredPage:
     return StoredPage.of(
         prompt,
         output,
+        model="claude-sonnet-5-5",
         type_hash=type_hash(type_),
         usage=Usage(100, 20),
         generated_at="2026-01-02T03:04:05Z",
