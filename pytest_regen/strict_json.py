@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,27 @@ class Node:
     def node(self, key: str) -> "Node":
         """Return the object at ``key``."""
         return Node(self._data.get(key), self._file, f"{self._where}.{key}")
+
+    def values(self, cls: type, defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the values of a dataclass's fields that are texts, counts, flags, or null.
+
+        Args:
+            cls: the dataclass.
+            defaults: values of keys that may be absent, beside those that the class has itself.
+        """
+        readers: dict[object, Callable[[str], Any]] = {
+            str: self.text,
+            int: self.count,
+            bool: self.flag,
+            str | None: self.optional_text,
+            int | None: self.optional_count,
+        }
+        values = dict(defaults or {})
+        for field in fields(cls):
+            is_needed = field.name not in values and field.default is MISSING
+            if field.type in readers and (field.name in self or is_needed):
+                values[field.name] = readers[field.type](field.name)
+        return values
 
     def error(self, key: str, what: str) -> StoreCorruptError:
         """Return the error for the value at ``key``."""

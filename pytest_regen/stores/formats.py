@@ -198,29 +198,9 @@ class StoredPage:
                 value.
         """
         node = Node(data, file, where)
-        output = node.text("output")
-        page = cls(
-            index=node.count("index", 0),
-            type_name=node.text("type_name"),
-            is_root=node.flag("is_root"),
-            page=node.count("page", least=1),
-            total_pages=node.count("total_pages", least=1),
-            model=node.text("model"),
-            generated_at=node.text("generated_at"),
-            input_tokens=node.optional_count("input_tokens"),
-            output_tokens=node.optional_count("output_tokens"),
-            cache_read_input_tokens=node.optional_count("cache_read_input_tokens"),
-            cache_creation_input_tokens=node.optional_count("cache_creation_input_tokens"),
-            stop_reason=node.optional_text("stop_reason"),
-            attempt=node.count("attempt", 1, least=1),
-            prompt_hash=node.optional_text("prompt_hash"),
-            type_hash=node.optional_text("type_hash"),
-            output_hash=node.optional_text("output_hash") or text_hash(output),
-            output=output,
-            provider=node.optional_text("provider"),
-            shared_from=node.optional_text("shared_from"),
-        )
-        if page.page > page.total_pages:
+        defaults = {"index": 0, "attempt": 1, "output_hash": text_hash(node.text("output"))}
+        page = cls(**node.values(cls, defaults))
+        if not 1 <= page.page <= page.total_pages:
             raise node.error("page", f"page {page.page} of {page.total_pages} cannot be")
         return page
 
@@ -297,21 +277,12 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
     if version != _VERSION:
         raise node.error("version", f"version {version} was written by a newer pytest-regen")
     endpoint = node.node("endpoint")
-    source_file = node.text("source_file")
-    if why := source_file_fault(source_file):
+    if why := source_file_fault(node.text("source_file")):
         raise node.error("source_file", why)
     return PagesEnvelope(
-        version=version,
         endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},
-        language=node.text("language"),
-        namespace=node.optional_text("namespace"),
-        profile=node.text("profile", "default"),
-        boundary_tag=node.text("boundary_tag", "REGEN"),
-        ir_hash=node.optional_text("ir_hash"),
-        generated_at=node.text("generated_at"),
-        model=node.text("model"),
-        source_file=source_file,
         pages=_read_entries(node.list("pages"), file),
+        **node.values(PagesEnvelope, {"profile": "default", "boundary_tag": "REGEN"}),
     )
 
 
@@ -358,19 +329,9 @@ def _read_prompt(node: Node) -> PromptEntry:
     for unit in units:
         if type(unit) not in (str, int):
             raise node.error("fields", f"expected JSON names or enum values, found {unit!r}")
-    system, user = node.text("system"), node.text("user")
-    return PromptEntry(
-        node.text("type_name"),
-        node.flag("is_root"),
-        node.count("page", least=1),
-        node.count("total_pages", least=1),
-        system,
-        user,
-        tuple(units),
-        node.optional_text("prompt_hash") or canonical_hash({"system": system, "user": user}),
-        node.optional_text("type_hash"),
-        node.optional_text("entry_hash"),
-    )
+    asked = {"system": node.text("system"), "user": node.text("user")}
+    defaults = {"fields": tuple(units), "prompt_hash": canonical_hash(asked)}
+    return PromptEntry(**node.values(PromptEntry, defaults))
 
 
 def _refuse_gaps(entries: Sequence[PromptEntry], file: Path) -> None:

@@ -155,20 +155,5 @@ def _read_entry(view: View, entry_id: str) -> HistoryEntry:
     file = view.root / name
     node = Node(parse_json(view.read(name) or b"", file), file)
     reason, issues = read_reason(node, get_args(HistoryReason))
-    return HistoryEntry(
-        node.text("type_name"),
-        node.count("page", least=1),
-        node.count("total_pages", least=1),
-        node.text("model"),
-        node.count("attempt", least=1),
-        node.text("generated_at"),
-        reason,
-        issues,
-        node.text("output"),
-        node.optional_text("stop_reason"),
-        node.optional_text("prompt_hash"),
-        node.optional_text("type_hash"),
-        node.optional_text("provider"),
-        node.optional_text("shared_from"),
-        entry_id,
-    )
+    defaults = {"id": entry_id, "reason": reason, "issues": issues}
+    return HistoryEntry(**node.values(HistoryEntry, defaults))

@@ -129,29 +129,20 @@ class Entry:
     @classmethod
     def from_node(cls, node: Node) -> Self:
         """Return the entry that ``to_json`` wrote; raises StoreCorruptError."""
-        name, format_ = node.text("name"), node.count("format", FORMAT, least=1)
+        values = node.values(cls)
         if "by" in node:
             after = node.node("after")
-            author = {key: after.text(key) for key in ("model", "prompt_sha256")}
-            own = tuple(map(str, node.list("own_inputs", ())))
-            return cls(name, own_inputs=own, after=author, format=format_)
-        tokens = node.node("tokens") if "tokens" in node else None
-        inputs = node.node("inputs") if "inputs" in node else ()
-        return cls(
-            name,
-            node.text("output"),
-            node.text("model"),
-            node.optional_text("provider"),
-            node.count("attempt", least=1),
-            node.text("generated_at", ""),
-            Usage(*(tokens.count(key, 0) for key in TOKENS)) if tokens else Usage(),
-            node.text("prompt", ""),
-            node.text("prompt_sha256", ""),
-            node.text("system_sha256", ""),
-            {key: inputs.text(key) for key in inputs} if inputs else {},
-            node.text("inputs_sha256", ""),
-            format=format_,
-        )
+            values["after"] = {key: after.text(key) for key in ("model", "prompt_sha256")}
+            values["own_inputs"] = tuple(map(str, node.list("own_inputs", ())))
+            return cls(**values)
+        values |= {key: node.text(key) for key in ("output", "model")}
+        if "tokens" in node:
+            tokens = node.node("tokens")
+            values["usage"] = Usage(*(tokens.count(key, 0) for key in TOKENS))
+        if "inputs" in node:
+            inputs = node.node("inputs")
+            values["inputs"] = {key: inputs.text(key) for key in inputs}
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
