@@ -73,7 +73,7 @@ class Entry:
     prompt_sha256: str = ""
     """The short hash of it."""
     system_sha256: str = ""
-    """Of the system prompt, which lies in ``.regen/systems/``."""
+    """Of the system prompt: how the name of its file in ``.regen/systems/`` begins."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """The short hash of each input, by its name; another one makes the unit stale."""
     inputs_sha256: str = ""
@@ -114,12 +114,12 @@ class Entry:
             **head,
             "prompt": self.prompt,
             "prompt_sha256": "" if self.prompt else self.prompt_sha256,
-            "system_sha256": self.system_sha256,
+            "system_sha256": self.system_sha256.removeprefix("sha256:")[:16],
             "inputs_sha256": "" if self.inputs else self.inputs_sha256,
             "output": self.output,
             "model": self.model,
             "provider": self.provider,
-            "attempt": self.attempt,
+            "attempt": self.attempt if self.attempt > 1 else None,
             "generated_at": self.generated_at,
             "tokens": {key: count for key, count in self.usage.counts.items() if count},
             "inputs": dict(self.inputs),
