@@ -14,9 +14,10 @@ from pytest_regen.errors import RegenError
 from pytest_regen.files import replace_file
 from pytest_regen.github import annotation_lines, append_summary, summary_file, wants_annotations
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError, findings_json
-from pytest_regen.pytest_plugin.names import node_command, repair_command
+from pytest_regen.pytest_plugin.items import UnitItem, description_of, findings_json
+from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.options import usage_error
+from pytest_regen.pytest_plugin.places import look_at_store
 from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
 from pytest_regen.pytest_plugin.report import (
     Json,
@@ -26,7 +27,6 @@ from pytest_regen.pytest_plugin.report import (
 )
 from pytest_regen.pytest_plugin.selection import from_rootdir, store_path
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS, scrubber_of
-from pytest_regen.pytest_plugin.stores import check_of
 from pytest_regen.pytest_plugin.summary import record_on
 from pytest_regen.testing import FeedbackError
 from pytest_regen.text import visible
@@ -45,19 +45,10 @@ _OTHER_ANNOTATOR = "pytest_github_actions_annotate_failures"
 def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
     """Put the kind of one of our items on its report, and what is wrong with it."""
     kind, group, issues, command = "test", "tests", None, ""
-    if isinstance(item, TypeItem):
-        group = "types"
-        kind = "store" if item.name == DAMAGED else "type"
-        if report.when == "call" and kind == "type":
-            issues = _issues_of(item)
-            if isinstance(error, UnitError):
-                command = repair_command(error.check, item.name, error.issues)
-    elif hasattr(item, "unit"):
-        from pytest_regen.pytest_plugin.units import describe_unit, kind_name
-
-        kind, group = "unit", kind_name(item)
+    if isinstance(item, UnitItem):
+        kind, group = item.look.kind_of(item.unit)
         if report.when == "call":
-            issues, command = describe_unit(item)
+            issues, command = description_of(item, error)
     elif isinstance(error, FeedbackError):
         issues = _issues_from_test(item, error)
     if SESSION_MAKERS in item.stash:
@@ -86,19 +77,11 @@ def description_on(report: pytest.TestReport) -> dict[str, Any] | None:
     return report.__dict__.get(_KEY)
 
 
-def _issues_of(item: TypeItem) -> list[dict[str, Any]]:
-    try:
-        return findings_json(item.check.result(item.name).issues, item.check)
-    except RegenError:
-        # The store broke while it was tested; the failure itself says how.
-        return []
-
-
 def _issues_from_test(item: pytest.Item, error: FeedbackError) -> list[dict[str, Any]]:
     """Return the issues that a test failed with; with their file, if its store is known."""
     issues = [note for note in error.feedback if isinstance(note, Issue)]
     try:
-        return findings_json(issues, check_of(item.config, store_path(item)))
+        return findings_json(issues, look_at_store(item.config, store_path(item)))
     except (RegenError, pytest.UsageError):
         return findings_json(issues)
 
