@@ -113,6 +113,11 @@ def refuse_unknown(texts: Iterable[str], found: Iterable[str]) -> None:
             )
 
 
+def defect(line: int, problem: str, hint: str, why: str = "") -> RegionError:
+    """Return the error that something is wrong on a line of a file."""
+    return RegionError(f"line {line}: {problem}", line=line, why=why, hint=hint)
+
+
 def line_at(text: str, index: int) -> int:
     """Return the line of ``text``, counted from 1, on which the character at ``index`` stands."""
     return text.count("\n", 0, index) + 1

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import ModuleSource, Place
+from pytest_regen.kinds.functions.source import ModuleSource
 from pytest_regen.sandbox import (
     ExampleFailure,
     ExamplesResult,
@@ -80,8 +80,8 @@ class Verdicts:
         self._cache.put(_SECTION, key, sure)
 
 
-def _from_json(kept: object) -> Iterator[tuple[str, Issues]]:
-    for name, issues in kept.items() if isinstance(kept, dict) else ():
+def _from_json(stored: object) -> Iterator[tuple[str, Issues]]:
+    for name, issues in stored.items() if isinstance(stored, dict) else ():
         try:
             yield name, tuple(Issue.from_json(issue) for issue in issues)
         except (KeyError, TypeError, AttributeError):
@@ -113,7 +113,7 @@ class Examples:
         seconds: float,
     ) -> None:
         self.path = path
-        self.found: dict[str, Issues] = {}
+        self.issues: dict[str, Issues] = {}
         """What is wrong, by unit."""
         self.unsure: set[str] = set()
         """Units whose verdict may be due to the machine, such as a limit of time."""
@@ -143,7 +143,7 @@ class Examples:
     def give_up(self, what: str, why: str = "") -> None:
         """Note that nothing can be run here."""
         self.unsure |= self._waiting.keys()
-        self.found |= dict.fromkeys(self._waiting, (_issue("IMPORT_FAILED", what, why),))
+        self.issues |= dict.fromkeys(self._waiting, (_issue("IMPORT_FAILED", what, why),))
         self._waiting.clear()
 
     def take(self, result: ExamplesResult) -> None:
@@ -161,29 +161,25 @@ class Examples:
                 self.give_up(f"{self._name} cannot be imported in the sandbox", words)
                 return
             if guilty in waiting:
-                self.found[guilty] = (self._broken_import(guilty, result),)
+                self.issues[guilty] = (self._broken_import(guilty, result),)
                 del waiting[guilty]
             self._bodies.remove(guilty)
             return
         reached = result.reached[0] if result.reached else len(asked)
         for number, name in enumerate(asked[: reached + 1]):
-            self.found[name] = tuple(self._issues(name, number, waiting.pop(name), result))
+            self.issues[name] = tuple(self._issues(name, number, waiting.pop(name), result))
 
     def _unit_at(self, raised: Raised | None) -> str | None:
         """Return the unit whose code raised while the module was imported."""
         line = raised.line if raised else None
         return next(
-            (
-                name
-                for name, marks in self._module.marks.items()
-                if line is not None and marks.holds(line)
-            ),
+            (name for name, marks in self._module.marks.items() if marks.line_inside(line)),
             None,
         )
 
     def _broken_import(self, name: str, result: ExamplesResult) -> Issue:
         assert result.raised is not None  # its line is how the unit was found
-        line = self._own_line(self._module.places[name], result.raised.line)
+        line = self._module.marks[name].line_inside(result.raised.line)
         message = f"{self._name} cannot be imported, as it calls this function"
         return replace(_issue("DOCTEST", message, _clip(result.raised.words)), line=line)
 
@@ -206,7 +202,7 @@ class Examples:
         example, raised = failure.example, failure.raised
         wanted = _clip(example.exc_msg or example.want)
         lines = [f"expected: {wanted or 'nothing'}", f"got:      {_clip(failure.got) or 'nothing'}"]
-        line = self._own_line(self._module.places[name], raised.line if raised else None)
+        line = self._module.marks[name].line_inside(raised.line if raised else None)
         message = f"the example {_source(example)} {_where(failure)}"
         message += " raises" if raised is not None else " shows something else"
         return replace(_issue("DOCTEST", message, "\n".join(lines)), line=line)
@@ -217,9 +213,6 @@ class Examples:
             words = f"ends the process: {result.why}"
         message = f"the example {_source(failure.example)} {_where(failure)} {words}"
         return _issue("DOCTEST", message)
-
-    def _own_line(self, place: Place, line: int | None) -> int | None:
-        return line - place.marks.begin if line and place.marks.holds(line) else None
 
 
 def run_all(all_examples: Sequence[Examples], project: Project, *, seconds: float) -> None:

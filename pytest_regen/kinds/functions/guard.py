@@ -86,7 +86,7 @@ def compare_code(
 def weakness_issue(found: Weakness, place: Place) -> Issue:
     """Return what is told of a weakness; lines count from the first of the code."""
     # A line of the file becomes one of the code; the special cases and comments have that already.
-    line = found.line - place.marks.begin if found.line and place.marks.holds(found.line) else None
+    line = place.marks.line_inside(found.line)
     return Issue.of(WEAKENED, found.message, detail=found.detail, type_name=place.name, line=line)
 
 

@@ -248,7 +248,7 @@ class _Lifter(ast.NodeTransformer):
         value = node.value
         if not isinstance(value, _Constant) or isinstance(value, bool):
             return node
-        if not self._marks.holds(node.lineno):
+        if not self._marks.line_inside(node.lineno):
             return node
         self.constants.append((value, node.lineno))
         owner = ast.Name(_OBJECT, ast.Load())

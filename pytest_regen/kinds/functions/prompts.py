@@ -119,9 +119,7 @@ def _marked(module: ModuleSource, place: Place) -> str:
     marks = module.lines[begin - 1].rstrip(), f"{place.indent}# your code", module.lines[end - 1]
     lines[begin - 1] = "\n".join(marks).rstrip()
     text = [
-        _join(lines[first_line(one) - 1 : first_line(one.body[0]) - 1])
-        for one in place.parents
-        if isinstance(one, _SCOPES)
+        _join(lines[first_line(one) - 1 : first_line(one.body[0]) - 1]) for one in place.parents
     ]
     last = max(end, place.node.end_lineno or end)
     return "\n".join((*text, _join(lines[first_line(place.node) - 1 : last])))

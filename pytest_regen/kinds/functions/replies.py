@@ -172,8 +172,7 @@ def _without_docstring(text: str, place: Place) -> str:
     first = tree.body[0]
     if not is_text(first):
         return text
-    said = first.value.value  # type: ignore[attr-defined]  # a constant, as is_text found
-    if inspect.cleandoc(said) != inspect.cleandoc(place.docstring):
+    if inspect.cleandoc(str(first.value.value)) != inspect.cleandoc(place.docstring):
         return text
     return "\n".join(text.split("\n")[first.end_lineno or 0 :])
 
