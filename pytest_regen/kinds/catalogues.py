@@ -122,7 +122,7 @@ class Catalogues(Kind):
             yield "PLACEHOLDER", problem
         if problem := messages.tag_problem(source, unit.text, is_branched=is_icu):
             yield "TAGS", problem
-        elif problem := messages.tag_doubt(source, unit.text, is_branched=is_icu):
+        elif not is_icu and (problem := messages.tag_doubt(source, unit.text)):
             yield _doubt("TAGS", problem, unit)
         if here.partition("-")[0] != there.partition("-")[0]:
             yield from self._check_translated(source, unit)
