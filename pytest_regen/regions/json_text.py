@@ -558,29 +558,30 @@ class _Writer:
             return self._region.write_value(*value.unit, self._style, indent)
         if value.end and not value.is_changed:
             return self._text[value.start : value.end]
-        inner = indent + self._style.indent
         present = [member for member in value.members if member.value.end]
-        lead = present[0].lead if present else self._style.line_end + inner
+        lead = present[0].lead if present else f"{self._style.line_end}{indent}{self._style.indent}"
+        inner, gap = indent, self._style.colon.partition(":")[2]
         if "\n" in lead:
             inner = lead.rpartition("\n")[2]
             gap = self._style.line_end + inner
-        else:  # All stands on one line.
-            gap = present[1].lead if len(present) > 1 else self._style.colon.partition(":")[2]
+        elif len(present) > 1:
+            gap = present[1].lead
         if len(present) < len(value.members):
-            if not present:
-                value.tail = self._style.line_end + indent
-            for member in value.members:
-                if not member.value.end:
-                    member.lead = gap
-                    if value.opens == "{":
-                        member.name = self._style.string(str(member.key)) + self._style.colon
             value.members = self._ordered(value, present)
-            if present:
-                present[0].lead = gap
+            # Who was the first may now stand behind what is new.
+            new = [member for member in value.members if not member.value.end]
+            for member in (*present[:1], *new):
+                member.lead = gap
             value.members[0].lead = lead
-        parts = [m.lead + m.name + self._write(m.value, inner) for m in value.members]
-        tail = value.tail if parts else ""
-        return value.opens + ",".join(parts) + tail + _CLOSERS[value.opens]
+        tail = value.tail if present else self._style.line_end + indent
+        parts = [self._write_member(member, inner) for member in value.members]
+        return value.opens + ",".join(parts) + tail * bool(parts) + _CLOSERS[value.opens]
+
+    def _write_member(self, member: _Member, indent: str) -> str:
+        name = member.name
+        if not member.value.end and isinstance(member.key, str):
+            name = self._style.string(member.key) + self._style.colon
+        return member.lead + name + self._write(member.value, indent)
 
     def _ordered(self, value: _Value, present: Sequence[_Member]) -> list[_Member]:
         """Return the members of a container, each new one behind its nearest predecessor."""
