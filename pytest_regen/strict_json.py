@@ -67,7 +67,7 @@ def strict_loads(
         unique_keys: whether a key given twice in one object is refused.
         constants: whether ``NaN``, ``Infinity`` and ``-Infinity`` are let through.
         large_numbers: whether numbers like ``1e999``, infinite to Python, are let through.
-        half_characters: whether strings with lone surrogates are let through.
+        half_characters: whether strings with escaped lone surrogates are let through.
         decimals: whether fractions are read as ``Decimal``, which loses no digits.
 
     Raises:
@@ -79,14 +79,14 @@ def strict_loads(
     if unique_keys:
         options["object_pairs_hook"] = _unique_members
     if not constants:
-        options["parse_constant"] = _refuse_constant
+        options["parse_constant"] = _finite_number
+    if not large_numbers:
+        options["parse_float"] = _finite_number
     if decimals:
         options["parse_float"] = Decimal  # None of them is infinite.
-    elif not large_numbers:
-        options["parse_float"] = _finite_number
     try:
         value = json.loads(data, **options)
-        if not half_characters and _may_hold_halves(data):
+        if not half_characters and _ESCAPED_HALF.search(str(data)):
             # Only what is written as such again shows whether each half has its other one.
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -123,29 +123,8 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ConstantError(name)
-
-
 def _finite_number(digits: str) -> float:
     number = float(digits)
-    if math.isinf(number):
+    if not math.isfinite(number):
         raise ConstantError(digits)
     return number
-
-
-def _may_hold_halves(data: str | bytes) -> bool:
-    if isinstance(data, bytes):
-        # Beyond ASCII, or in two bytes for each character: the written value tells.
-        if not data.isascii() or b"\0" in data:
-            return True
-        if b"\\u" not in data:  # Much faster than the search.
-            return False
-        data = data.decode("ascii")
-    if "\\u" in data and _ESCAPED_HALF.search(data):
-        return True
-    try:
-        data.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
