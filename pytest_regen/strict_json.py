@@ -22,6 +22,9 @@ _SHOWN = 80
 
 _MISSING = object()
 
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half a character, escaped; two of them may be one whole character."""
+
 _CONFLICT = re.compile(rb"^<{7}(?= |\r?$)", re.MULTILINE)
 """What begins a place that git could not merge; no string of JSON has line ends."""
 
@@ -65,7 +68,7 @@ def strict_loads(
         unique_keys: whether a key given twice in one object is refused.
         constants: whether ``NaN``, ``Infinity`` and ``-Infinity`` are let through.
         large_numbers: whether numbers like ``1e999``, infinite to Python, are let through.
-        half_characters: whether strings with lone surrogates are let through.
+        half_characters: whether strings with escaped lone surrogates are let through.
         decimals: whether fractions are read as ``Decimal``, which loses no digits.
 
     Raises:
@@ -77,14 +80,14 @@ def strict_loads(
     if unique_keys:
         options["object_pairs_hook"] = _unique_members
     if not constants:
-        options["parse_constant"] = _refuse_constant
+        options["parse_constant"] = _finite_number
+    if not large_numbers:
+        options["parse_float"] = _finite_number
     if decimals:
         options["parse_float"] = Decimal  # None of them is infinite.
-    elif not large_numbers:
-        options["parse_float"] = _finite_number
     try:
         value = json.loads(data, **options)
-        if not half_characters:
+        if not half_characters and _ESCAPED_HALF.search(str(data)):
             # Only what is written as such again shows whether each half has its other one.
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -136,14 +139,10 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _refuse_constant(name: str) -> Any:
-    raise JsonDefectError(f"{name} is no JSON value")
-
-
 def _finite_number(digits: str) -> float:
     number = float(digits)
-    if math.isinf(number):
-        _refuse_constant(digits)
+    if not math.isfinite(number):
+        raise JsonDefectError(f"{digits} is no JSON value")
     return number
 
 

@@ -52,13 +52,9 @@ def test_a_caller_says_what_it_lets_through() -> None:
         strict_loads("[1e999]", large_numbers=False)
 
 
-@pytest.mark.parametrize(
-    "data", [r'"\ud83d"', r'["a", {"\uDE00": 1}]', b'"\xed\xa0\xbd"', "\ud83d"]
-)
+@pytest.mark.parametrize("data", [r'"\ud83d"', r'["a", {"\uDE00": 1}]', rb'["\ud83d"]'])
 def test_half_a_character_is_refused_where_the_value_is_written_again(data: str | bytes) -> None:
-    """Escaped or not, in names and in texts."""
-    data = f'"{data}"' if data == "\ud83d" else data
-
+    """In names and in texts."""
     assert strict_loads(data)
     with pytest.raises(HalfCharacterError):
         strict_loads(data, half_characters=False)
