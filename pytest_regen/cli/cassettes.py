@@ -17,11 +17,11 @@ from pytest_regen.cassettes.files.reader import read_cassette
 from pytest_regen.cassettes.upkeep import check as checking
 from pytest_regen.cassettes.upkeep import convert as conversions
 from pytest_regen.cassettes.upkeep.show import conversation
-from pytest_regen.cli.github import tell_findings
 from pytest_regen.cli.output import AsJson, emit_json, emit_text, next_step, say
 from pytest_regen.cli.progress import progress_line_of
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, UsageError
+from pytest_regen.github import Finding, tell
 from pytest_regen.regeneration.values import RunState
 from pytest_regen.text import plural
 
@@ -74,6 +74,8 @@ def check(
         say(f"{accepted.path}: {plural(accepted.write(files), 'finding')}")
     errors = [finding for finding in findings if finding.severity == "error"]
     following = _following(findings)
+    warnings = plural(len(findings) - len(errors), "warning")
+    counts = f"{plural(len(errors), 'error')}, {warnings}"
     if as_json:
         emit_json(
             {
@@ -88,11 +90,25 @@ def check(
             say(str(finding))
         if skipped:
             say(f"skipped, because they hold no interactions: {_and_more(map(str, skipped))}")
-        warnings = plural(len(findings) - len(errors), "warning")
-        say(f"{len(files)} checked, {plural(len(errors), 'error')}, {warnings}")
+        say(f"{len(files)} checked, {counts}")
         if following:
             next_step(*following)
-    tell_findings(project, len(files), findings, following[0] if following else "")
+    tell(
+        project,
+        f"pytest-regen cassettes check: {plural(len(files), 'cassette')}, {counts}",
+        (
+            Finding(
+                "error" if finding.severity == "error" else "warning",
+                finding.path.as_posix(),
+                finding.code,
+                finding.message,
+                finding.path,
+                finding.line,
+            )
+            for finding in findings
+        ),
+        following[0] if following else "",
+    )
     is_unreadable = any(finding.code == "UNREADABLE" for finding in findings)
     raise typer.Exit(2 if is_unreadable else int(bool(errors)))
 
