@@ -111,8 +111,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
         from pytest_regen import __version__
 
         print(f"pytest-regen {__version__}")  # what was asked for

@@ -56,16 +56,16 @@ def check(
     project = Project.here()
     files, skipped = checking.cassettes_in(paths)
     accepted = _baseline(project, baseline, update=update)
-    counts = [0, 0]
+    numbers = [0, 0]
 
     def words() -> str:
-        checked, findings = counts
+        checked, findings = numbers
         return f"checked {checked:,} of {plural(len(files), 'file')}, {plural(findings, 'finding')}"
 
     with progress_line_of("checking", words=words, as_json=as_json, is_free=True) as progress:
 
-        def step(*numbers: int) -> None:
-            counts[:] = numbers
+        def step(*counts: int) -> None:
+            numbers[:] = counts
             progress.watch(RunState(pages_done=counts[0], pages_known=len(files)))
 
         limits = checking.Limits(max_age, max_size)
@@ -98,7 +98,7 @@ def check(
         f"pytest-regen cassettes check: {plural(len(files), 'cassette')}, {counts}",
         (
             Finding(
-                "error" if finding.severity == "error" else "warning",
+                finding.severity,
                 finding.path.as_posix(),
                 finding.code,
                 finding.message,
@@ -133,6 +133,7 @@ def _baseline(project: Project, path: Path | None, *, update: bool) -> checking.
 def _following(findings: tuple[checking.Finding, ...]) -> tuple[str, str] | None:
     """Return what to run or do about findings, with a note; ``None`` where there is nothing."""
     leaking = list(dict.fromkeys(f.path for f in findings if f.code in {"SECRET", "HEADER"}))
+    # Few, because each is read whole to learn whether what remains can still be found by vcrpy.
     for path in leaking[:_MOST_TRIED]:
         if conversions.is_cleanable(path):
             command = f"pytest-regen cassettes convert {shlex.quote(str(path))}"
@@ -142,6 +143,7 @@ def _following(findings: tuple[checking.Finding, ...]) -> tuple[str, str] | None
 
 def _last_drifted(project: Project) -> frozenset[str]:
     """Return the cassettes that drifted in the last test run, from the working folder."""
+    # In the root, because pytest keeps its cache there, wherever it is started.
     try:
         data = json.loads((project.root / _DRIFTED).read_text("utf-8"))
     except (OSError, ValueError):
@@ -151,8 +153,8 @@ def _last_drifted(project: Project) -> frozenset[str]:
 
 
 def _and_more(paths: Iterable[str]) -> str:
-    first, *others = paths
-    return f"{first} and {len(others)} more" if others else first
+    first, *more = paths
+    return f"{first} and {len(more)} more" if more else first
 
 
 @cassettes.command()
@@ -235,6 +237,7 @@ def convert(
                 conversions.convert(plan, backup)
             rows.append(_row(plan, backup, is_written=is_written))
         except (CassetteError, UsageError) as error:
+            # Of many files the others are converted all the same, because each stands alone.
             if len(files) == 1:
                 raise
             status = "unreadable" if isinstance(error, CassetteUnreadableError) else "refused"
@@ -255,6 +258,7 @@ def _backup_path(path: Path, folder: Path | None) -> Path:
     name = Path(os.path.relpath(path))
     place = path if folder is None else folder / (name.name if name.parts[:1] == ("..",) else name)
     backup = place.with_name(f"{place.name}.orig")
+    # A new name, because the oldest backup may be the only file with what was sent.
     numbers = count(2)
     while backup.exists():
         backup = place.with_name(f"{place.name}.orig.{next(numbers)}")

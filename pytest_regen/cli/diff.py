@@ -137,6 +137,7 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
         UnknownOperationError: neither has an operation that is named.
     """
     keys = dict.fromkeys((*old.parts, *new.parts))
+    # An operation without a store is no change, because nobody has asked for its types.
     if (old.document is None) != (new.document is None):
         keys = dict.fromkeys(old.parts if old.document is None else new.parts)
     if names:
@@ -198,7 +199,7 @@ def _compare_types(name: str, old: IR | None, new: IR | None) -> _Compared:
     return _Compared(name, "changed" if changes else "same", changes, direction_of(types))
 
 
-# What is shown
+# What is listed
 
 
 def changes_json(changes: Sequence[Change], direction: Direction) -> list[dict[str, Any]]:
@@ -219,16 +220,17 @@ def changes_json(changes: Sequence[Change], direction: Direction) -> list[dict[s
 
 def show_changes(changes: Sequence[Change], direction: Direction) -> None:
     """Print a line per change, those that break first; other descriptions are counted."""
-    shown = [change for change in changes if change.kind != "description"]
-    for change in sorted(shown, key=lambda change: not change.breaks(direction)):
+    listed = [change for change in changes if change.kind != "description"]
+    for change in sorted(listed, key=lambda change: not change.breaks(direction)):
         where = change.type_name if change.field is None else f"{change.type_name}.{change.field}"
         word, style = ("breaking", "red") if change.breaks(direction) else ("safe", "")
         say(f"  {word:<8}  {where}: {change.message}", style)
-    if described := len(changes) - len(shown):
+    if described := len(changes) - len(listed):
         say(f"  {'safe':<8}  {plural(described, 'description')} changed")
 
 
 def _show(compared: Sequence[_Compared]) -> None:
+    # The same ones are only counted, because a description may have hundreds of operations.
     changed = [entry for entry in compared if entry.state != "same"]
     for entry in changed:
         words = {"removed": ": was removed (breaking)", "added": ": was added"}

@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -80,31 +79,35 @@ def init(
     options = StoreOptions(operation, language, out and Path(os.path.normpath(out)), provider)
     chooser = choose if asks else lambda _question, _choices: 0
     start = starts.find_start(project, source, options, units or (), chooser)
-    plan = _Plan.of(project, start, ci)
+    project, edits, notes = _plan(project, start, ci)
+    is_done = start.is_made and not edits
+    # Taken now, because it tells of the files as they are before anything is written.
+    report = _describe(start, edits, notes)
+    if not as_json:
+        _show(start, edits, notes)
     words: dict[str, Any] = {"--operation": operation, "--language": language, "--out": out}
     words |= {"--ci": ci, "--provider": None if provider == TEMPLATE else provider}
     again = ["pytest-regen", "init", source]
     again += [word for option, value in words.items() if value for word in (option, str(value))]
     again += [word for name in units or () for word in ("--unit", name)]
-    report = plan.report  # As it is before anything is written.
-    if not as_json:
-        plan.show()
-    code, following = 0, shlex.join([*again, "--yes"])
-    is_wanted = yes or (asks and not plan.is_done and output.confirm("Do this?", default=True))
-    if plan.is_done:
+    code, following, is_written = 0, shlex.join([*again, "--yes"]), False
+    if is_done:
         following = start.following()
-    elif is_wanted and not dry_run:
-        code = plan.carry_out()
-        following = start.following() if code < 2 else ""
-    elif not asks and not dry_run:
+    elif not dry_run and (yes or (asks and output.confirm("Do this?", default=True))):
+        # Settings last, because a glob of stores that are not there stops pytest: a run that is
+        # killed leaves a project that works, and the same command goes on.
+        code = start.make(project)
+        for edit in edits if code < 2 else ():
+            edit.write()
+        following, is_written = start.following() if code < 2 else "", True
+    elif not (asks or dry_run):
         code = 2
         if not as_json:
             why = "init asks before it writes, and there is no terminal"
             output.fail("nothing was written", why=why)
     if as_json:
-        is_written = is_wanted and not (dry_run or plan.is_done)
-        report |= {"written": is_written, "ok": code == 0, "next": following or None}
-        output.emit_json(report)
+        sums = {"written": is_written, "ok": code == 0, "next": following or None}
+        output.emit_json({**report, **sums})
     elif following:
         output.next_step(following)
     raise typer.Exit(code)
@@ -116,8 +119,8 @@ def _project_here() -> Project:
     Raises:
         UsageError: pytest takes its settings from beyond it.
     """
-    project, here = Project.here(), Path.cwd()
-    border = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
+    project, folder = Project.here(), Path.cwd()
+    border = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), None)
     if border is None or project.root not in border.parents:
         return project
     if project.pytest_settings is not None:
@@ -131,88 +134,53 @@ def _project_here() -> Project:
     return Project(border)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be written, and shown before."""
+def _plan(
+    project: Project, start: Start, ci: CiChoice | None
+) -> tuple[Project, Sequence[Edit], Sequence[str]]:
+    """Return the project as it is to be, the edits that it lacks, and what is said beside them.
 
-    start: Start
-    project: Project
-    """As it is once the edits are made."""
-    edits: Sequence[Edit]
-    notes: Sequence[str]
+    Raises:
+        UsageError: a file must not be written, or cannot be edited, or the settings could not be
+            read afterwards.
+    """
+    stores = project.lacking(start.stores)
+    table = project.edit_table({**({"stores": stores} if stores else {}), **start.settings})
+    planned = project.after(table)
+    _ = planned.kinds.files
+    attributes = project.root / ".gitattributes"
+    workflow, notes = _ci(project, ci)
+    edits = [table, Edit(project.root, attributes, add_lines(*start.attributes)), *workflow]
+    for edit in edits:
+        edit.refuse()
+    return planned, [edit for edit in edits if edit.is_needed], notes
 
-    @classmethod
-    def of(cls, project: Project, start: Start, ci: CiChoice | None) -> "_Plan":
-        """Return the plan of a project.
 
-        Raises:
-            UsageError: a file must not be written, or cannot be edited, or the settings could not
-                be read afterwards.
-        """
-        stores = project.lacking(start.stores)
-        table = project.edit_table({**({"stores": stores} if stores else {}), **start.settings})
-        planned = project.after(table)
-        _ = planned.kinds.files
-        attributes = Edit(
-            project.root, project.root / ".gitattributes", add_lines(*start.attributes)
-        )
-        workflow, notes = _ci(project, ci)
-        edits = [table, attributes, *workflow]
-        for edit in edits:
-            edit.refuse()
-        return cls(start, planned, [edit for edit in edits if edit.is_needed], notes)
+def _describe(start: Start, edits: Sequence[Edit], notes: Sequence[str]) -> dict[str, Any]:
+    """Return the plan as JSON."""
+    paths = [short_path(edit.path).as_posix() for edit in edits]
+    return {
+        "begins_with": start.title,
+        "is_made": start.is_made,
+        "stores": [short_path(path).as_posix() for path in start.stores],
+        "files": [
+            {"path": path, "is_new": edit.is_new, "lines": [*edit.lines]}
+            for path, edit in zip(paths, edits, strict=True)
+        ],
+        "notes": list(notes),
+    }
 
-    @property
-    def is_done(self) -> bool:
-        """Whether there is nothing to do."""
-        return self.start.is_made and not self.edits
 
-    @property
-    def report(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "begins_with": self.start.title,
-            "is_made": self.start.is_made,
-            "stores": [short_path(path).as_posix() for path in self.start.stores],
-            "files": [
-                {
-                    "path": short_path(edit.path).as_posix(),
-                    "is_new": edit.is_new,
-                    "lines": [*edit.lines],
-                }
-                for edit in self.edits
-            ],
-            "notes": list(self.notes),
-        }
-
-    def show(self) -> None:
-        """Show each line that is going to be written."""
-        say(self.start.title)
-        for edit in self.edits:
-            say(f"{short_path(edit.path)}{' (new)' if edit.is_new else ''}")
-            output.show_edit(edit.lines)
-        if self.is_done:
-            say("nothing to do: all of it is there", "green")
-            return
-        for note in self.notes:
-            say(note)
-
-    def carry_out(self) -> int:
-        """Make it, and write the files; return the exit code."""
-        # Stores are named once they are there, so that a run that is killed leaves settings that
-        # hold: a glob that matches nothing stops pytest.
-        first = self.project.edit_table(self.start.settings)
-        before = None if first.is_new else first.text()
-        first.write()
-        code = 2
-        try:
-            code = self.start.make(self.project)
-        finally:
-            if code > 1:
-                first.undo(before)
-        for edit in self.edits if code < 2 else ():
-            edit.write()
-        return code
+def _show(start: Start, edits: Sequence[Edit], notes: Sequence[str]) -> None:
+    """Show each line that is going to be written."""
+    say(start.title)
+    for edit in edits:
+        say(f"{short_path(edit.path)}{' (new)' if edit.is_new else ''}")
+        output.show_edit(edit.lines)
+    if start.is_made and not edits:
+        say("nothing to do: all of it is there", "green")
+        return
+    for note in notes:
+        say(note)
 
 
 # CI
@@ -339,10 +307,10 @@ def _sources(project: Project, files: Sequence[Path]) -> Iterator[str]:
     yield from (path.as_posix() for path in free if _functions_of(path)[0])
     for path in [path for path in free if path.suffix == ".po"][:1]:
         yield starts.targets_of(path.as_posix())
-    known = {path.resolve() for path in starts.translated(project)}
+    translated = {path.resolve() for path in starts.translated(project)}
     for path in files:
         is_english = (language_of(path) or "").partition("-")[0] == "en"
-        if path.suffix == ".json" and is_english and path.resolve() not in known:
+        if path.suffix == ".json" and is_english and path.resolve() not in translated:
             catalogues = [other for other in path.parent.glob("*.json") if language_of(other)]
             if len(catalogues) > 1 or path.parent.name in {"locales", "i18n", "translations"}:
                 yield path.as_posix()

@@ -99,9 +99,10 @@ class StoreWork:
         numbers = {str(part): number for number, part in enumerate(parts, 1)}
         outcomes: dict[int, GenerateResult | Skipped | _Failure] = {}
         reports: dict[int, dict[str, Any]] = {}
-        with InOrder() as told:
+        with InOrder() as teller:
             for name, result in self._generate(options, goes_on=goes_on):
                 number = numbers[name]
+                # Held back, because stores are finished in any order and told of in theirs.
                 with hold_back() as lines:
                     if isinstance(result, GenerateResult):
                         outcomes[number] = result
@@ -113,7 +114,7 @@ class StoreWork:
                         raise result
                     else:
                         outcomes[number] = _failure(parts[number - 1], result)
-                told.tell(number, lines)
+                teller.tell(number, lines)
         done = []
         for _, outcome in sorted(outcomes.items()):
             match outcome:
@@ -189,6 +190,7 @@ def _failure(part: Part, error: errors.RegenError) -> _Failure | Skipped:
             return Skipped(str(part), kind, error.what)
         case errors.DocumentDefectError() | errors.StoreError():
             where = "" if str(part) in error.what else f"{part}: "
+            # Told at once, because what is generated after it may take an hour.
             fail(f"{where}{error.what}", why=error.why, hint=error.hint)
             return str(part), error
         case _:
@@ -199,14 +201,15 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> Non
     """Tell what came of many operations, where that is not on the screen any more."""
     shared = sum(len(result.shared) for result in results.done)
     if shared or dry_run:
-        asked = sum(len(result.asked) for result in results.done)
+        pages = sum(len(result.asked) for result in results.done)
         estimate = results.estimate(turns)
         tokens = estimate.input_tokens
         about = f", about {tokens:,} tokens of input" if dry_run and tokens else ""
         by_stores = f"; {plural(shared, 'page')} shared by stores" if shared else ""
-        fact("pages", f"{asked:,} {'to ask' if dry_run else 'asked'}{about}{by_stores}")
+        fact("pages", f"{pages:,} {'to ask' if dry_run else 'asked'}{about}{by_stores}")
         turns.show_cost(estimate)
     counts = Counter(t.name for result in results.done for t in result.ir.types)
+    # By name, because one that stands in two stores is edited, asked for and reviewed twice.
     repeated = [name for name, count in counts.items() if count > 1]
     if repeated and results.has_schemas:
         names = f"{plural(len(repeated), 'type')} in more than one store: {shorten(repeated)}"

@@ -1,6 +1,6 @@
 """Where commands speak: what they were asked for on stdout, the rest for people on stderr.
 
-Text from documents and models is shown as it is: never read as markup, and control characters,
+Text from documents and models is rich_text as it is: never read as markup, and control characters,
 which could play tricks with a terminal, are spelled out.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _DIFF_LINES = 200
-"""Lines of a diff shown; the file itself has the rest."""
+"""Lines of a diff rich_text; the file itself has the rest."""
 
 _NEXT = "  next: "
 
@@ -66,11 +66,11 @@ def say(text: str = "", style: str = "") -> None:
 
     from pytest_regen.links import code_link, codes_in, shows_links
 
-    shown = Text(text, style)
+    rich_text = Text(text, style)
     for start, end, code in codes_in(text) if shows_links(sys.stderr) else ():
         if address := code_link(code, docs_url=_docs_url()):
-            shown.stylize(f"link {address}", start, end)
-    console(stderr=not _answers[0]).print(shown, soft_wrap=True, highlight=False)
+            rich_text.stylize(f"link {address}", start, end)
+    console(stderr=not _answers[0]).print(rich_text, soft_wrap=True, highlight=False)
 
 
 @cache

@@ -91,8 +91,8 @@ class RunProgress:
         state = self.state
         if state.places_total and state.places_total > 1:
             return min(state.places_done / state.places_total, 1.0)
-        done = state.pages_done + state.pages_failed
-        return min(done / state.pages_known, 1.0) if state.pages_known else 0.0
+        pages = state.pages_done + state.pages_failed
+        return min(pages / state.pages_known, 1.0) if state.pages_known else 0.0
 
     def tell_lines(self, is_over: threading.Event) -> None:
         """Tell in plain lines how far the run is, until it is over."""

@@ -43,9 +43,10 @@ class Project:
         Raises:
             UsageError: a table between it and the root of the project is read by nobody.
         """
-        here = Path.cwd()
-        root = settings_files.find_root(here)
-        folders = list(takewhile(lambda folder: folder != root, (here, *here.parents)))
+        start = Path.cwd()
+        root = settings_files.find_root(start)
+        folders = list(takewhile(lambda folder: folder != root, (start, *start.parents)))
+        # Pytest started above it would take another root, and read the table that stands there.
         if not settings_files.is_anchored(root):
             folders += root.parents
         settings_files.refuse_unread(root, folders)
@@ -120,6 +121,7 @@ class Project:
         globs: dict[str, None] = {}
         for store in stores:
             place = Path(os.path.relpath(store.absolute(), self.root)).as_posix()
+            # Matched as text, because the store need not be there yet.
             is_covered = any(fits_glob(place, pattern) for pattern in patterns)
             if not is_covered and store.resolve() not in collected:
                 folder = glob.escape(Path(place).parent.as_posix())
@@ -153,6 +155,7 @@ class Project:
             read_pytest_lists,
         )
 
+        # Not loaded, because that imports the kinds' modules and what they need.
         if not has_kinds(self.settings):
             test_files = read_pytest_lists(self.root)["python_files"]
             return ProjectKinds(self.root, (), tuple(test_files))
@@ -182,29 +185,29 @@ class Project:
 
         Nothing else could be meant by it: it is no store, and no API description.
         """
-        shown = short_path(path).as_posix()
+        name = short_path(path).as_posix()
         if self.is_lost(path):
             raise UsageError(
-                f"no kind claims {shown}, and the ledger has units of it",
+                f"no kind claims {name}, and the ledger has units of it",
                 why="they are not tested any more",
-                hint=f"pytest-regen validate {shlex.quote(shown)}",
+                hint=f"pytest-regen validate {shlex.quote(name)}",
             )
         if self.kinds and path.is_file() and self.kinds.kind_to_enclose(path) is not None:
             raise UsageError(
-                f"no function of {shown} has markers yet",
+                f"no function of {name} has markers yet",
                 why="only what stands between a [REGEN:BEGIN name] and its END is a unit",
-                hint=f"pytest-regen init {shlex.quote(shown)}",
+                hint=f"pytest-regen init {shlex.quote(name)}",
             )
 
     def _refuse_absent(self, path: Path) -> None:
         """Raise a UsageError for a path that is not there, where a near one is."""
         if path.exists() or self.kinds.kind_of(path) is not None:
             return
-        shown = short_path(path).as_posix()
+        name = short_path(path).as_posix()
         beside = path.parent.iterdir() if path.parent.is_dir() else ()
         names = dict.fromkeys(short_path(p).as_posix() for p in (*beside, *self.kinds.files))
-        if near := get_close_matches(shown, names, n=3, cutoff=0.8):
-            raise UsageError(f"{shown} is not there", hint=f"name {join_names(near, 'or')}")
+        if near := get_close_matches(name, names, n=3, cutoff=0.8):
+            raise UsageError(f"{name} is not there", hint=f"name {join_names(near, 'or')}")
 
     def unit_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
         """Return the files with units that are named, or lie in folders named; by default all."""

@@ -67,8 +67,8 @@ def select_parts(
     """
     options = {"--all": every, "--tag": tag, "--exclude": exclude, "--status": status}
     options["--request"] = request
-    others = options if schemas else ("--status",) if request else ()
-    for other in filter(options.get, others):
+    excluded = options if schemas else ("--status",) if request else ()
+    for other in filter(options.get, excluded):
         option = "--schemas" if schemas else "--request"
         raise UsageError(f"{option} and {other} contradict each other", hint="give one of them")
     if schemas:
@@ -127,6 +127,7 @@ def select_operations(
         if operation in left_out:
             excluded.append(operation)
         elif request and (operation.request is not None or operation.broken_request is not None):
+            # Broken ones as well, because generating it says what is wrong with the document.
             chosen.append(Request(operation))
         elif not request and _is_answered(operation, status):
             chosen.append(operation)

@@ -237,23 +237,23 @@ def functions_in(path: Path) -> tuple[list[str], list[str]]:
     return [*with_examples], [*names]
 
 
-def _refuse_module(project: Project, path: Path, shown: str, place: str) -> None:
+def _refuse_module(project: Project, path: Path, name: str, place: str) -> None:
     """Raise a UsageError for a module whose functions no kind could claim."""
     if place.startswith("../"):
         raise errors.UsageError(
-            f"{shown} is not in the project",
+            f"{name} is not in the project",
             why=f"its root is {project.root}",
             hint="name a file below it, or run the command in the project of that file",
         )
     if project.kinds.is_collected(PurePosixPath(place)):
         raise errors.UsageError(
-            f"{shown} is a test module",
+            f"{name} is a test module",
             why="what is imported by a run of pytest is not judged by it",
             hint="pytest-regen init FILE, with the module that it tests",
         )
     if project.kinds.kind_of(path) is not None and project.kinds.kind_to_enclose(path) is None:
         raise errors.UsageError(
-            f"{shown} has units of another kind",
+            f"{name} has units of another kind",
             why='one of the "kinds" in [tool.pytest-regen] claims it',
             hint="narrow the globs of that kind, or name another file",
         )
@@ -265,9 +265,9 @@ def _find_functions(project: Project, path: Path, units: Sequence[str], choose: 
     Raises:
         RegenError: the module cannot be read, has no such function, or does not say which one.
     """
-    shown = short_path(path).as_posix()
+    name = short_path(path).as_posix()
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-    _refuse_module(project, path, shown, place)
+    _refuse_module(project, path, name, place)
     with_examples, every = functions_in(path)
     region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     names = list(units) or with_examples or every
@@ -276,9 +276,9 @@ def _find_functions(project: Project, path: Path, units: Sequence[str], choose: 
         names = names[number - 1 : number] if number else names
     elif not units and not with_examples and len(every) != 1:
         raise errors.UsageError(
-            f"{shown} has no function{' with examples in its docstring' if every else ''}",
+            f"{name} has no function{' with examples in its docstring' if every else ''}",
             why=f"it has {shorten(every)}: name those that have a test" if every else "",
-            hint=command("init", shown, None, "--unit", every[0]) if every else "name another file",
+            hint=command("init", name, None, "--unit", every[0]) if every else "name another file",
         )
     enclosed = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in enclosed]:
@@ -286,7 +286,7 @@ def _find_functions(project: Project, path: Path, units: Sequence[str], choose: 
             region.enclose_all(text, new)  # Refused before anything is written.
         except errors.RegenError as error:
             raise errors.UsageError(
-                f"{shown}: {error.what}", why=error.why, hint=error.hint
+                f"{name}: {error.what}", why=error.why, hint=error.hint
             ) from None
     settings = {}
     units_of_file = None
@@ -301,7 +301,7 @@ def _find_functions(project: Project, path: Path, units: Sequence[str], choose: 
     title = f"marker lines around the code of {join_names(names, 'and')}, recorded"
     if is_made:
         title = f"{shorten(names)}: recorded already"
-    return Start(f"{shown}: {title}", settings, is_made, partial(_make_functions, path, names))
+    return Start(f"{name}: {title}", settings, is_made, partial(_make_functions, path, names))
 
 
 def _make_functions(path: Path, names: Sequence[str], project: Project) -> int:
@@ -367,15 +367,15 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Start:
     Raises:
         UsageError: there is none beside it.
     """
-    shown = short_path(path).as_posix()
+    name = short_path(path).as_posix()
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
     kind = project.kinds.kind_of(path)
     is_gettext = path.suffix == ".po"
     if not is_gettext and isinstance(kind, Translation) and kind.source.resolve() != path.resolve():
         raise errors.UsageError(
-            f"{shown} is a target of {short_path(kind.source)} already",
+            f"{name} is a target of {short_path(kind.source)} already",
             why="a catalogue that is translated is not translated from",
-            hint=command("generate", shown),
+            hint=command("generate", name),
         )
     _refuse_target(path, target)
     if target is not None:
@@ -391,9 +391,9 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Start:
     if not files:
         example = Path(targets.replace("*", "de")).as_posix()
         raise errors.UsageError(
-            f"no other catalogue stands beside {shown}",
+            f"no other catalogue stands beside {name}",
             why=f"{targets} matches none with a language in its name",
-            hint=NEW_CATALOGUE if is_gettext else command("init", shown, None, "--out", example),
+            hint=NEW_CATALOGUE if is_gettext else command("init", name, None, "--out", example),
         )
     if is_gettext:
         is_made = bool(project.kinds) and all(map(project.kinds.kind_of, files))

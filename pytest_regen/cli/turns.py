@@ -95,8 +95,8 @@ class TurnOptions:
             sizes: of the requests.
             of: the sum that they are a part of.
         """
-        asked = () if self.by_template else map(self.size, sizes)
-        return Estimate(self.price_of, asked, of=of)
+        requests = () if self.by_template else map(self.size, sizes)
+        return Estimate(self.price_of, requests, of=of)
 
     def show_cost(self, estimate: Estimate) -> None:
         """Tell about what requests take, where there are any."""
