@@ -64,7 +64,7 @@ class Start:
     """What it adds to ``[tool.pytest-regen]``, beside the globs of its stores."""
     is_made: bool
     make: Callable[[Project], int]
-    """Makes it in the project whose settings are written; returns the exit code."""
+    """Makes it in the project as it is to be; returns the exit code."""
     following: Callable[[], str] = lambda: "pytest"
     """Returns the command to run once it is there."""
     attributes: Sequence[str] = (".regen/** linguist-generated", ".regen/hand/** merge=union")
