@@ -60,6 +60,13 @@ class Edit:
             if after != before:
                 replace_file(target, after)
 
+    def undo(self, before: str | None) -> None:
+        """Put back what the file held; ``None``: there was none."""
+        if before is None:
+            self.path.unlink(missing_ok=True)
+        else:
+            replace_file(self._target(), before)
+
     def refuse(self) -> None:
         """Raise what ``write`` would raise for what stands in its way now."""
         self._target()

@@ -94,11 +94,7 @@ def init(
     if is_done:
         following = start.following()
     elif not dry_run and (yes or (asks and output.confirm("Do this?", default=True))):
-        # Settings last, because a glob of stores that are not there stops pytest: a run that is
-        # killed leaves a project that works, and the same command goes on.
-        code = start.make(project)
-        for edit in edits if code < 2 else ():
-            edit.write()
+        code = _carry_out(project, start, edits)
         following, is_written = start.following() if code < 2 else "", True
     elif not (asks or dry_run):
         code = 2
@@ -111,6 +107,24 @@ def init(
     elif following:
         output.next_step(following)
     raise typer.Exit(code)
+
+
+def _carry_out(project: Project, start: Start, edits: Sequence[Edit]) -> int:
+    """Make what there is to begin with, and write the files; return the exit code."""
+    # Settings first, because locks lie below the root that they make; but for the globs of stores,
+    # because one that matches nothing stops pytest: a killed run leaves a project that works.
+    first = project.edit_table(start.settings)
+    before = None if first.is_new else first.text()
+    first.write()
+    code = 2
+    try:
+        code = start.make(project)
+    finally:
+        if code > 1:
+            first.undo(before)
+    for edit in edits if code < 2 else ():
+        edit.write()
+    return code
 
 
 def _project_here() -> Project:

@@ -206,7 +206,7 @@ def test_types_in_several_stores_are_told() -> None:
     """``generate --all`` names the option that makes one store of them."""
     ran = command("generate", "api.yaml", "--all", "--provider", "template")
 
-    assert "1 type in more than one store: KiteColour; --schemas makes one store" in ran.told
+    assert "2 types in more than one store: KiteDataObject, KiteColour; --schemas makes" in ran.told
 
 
 def test_an_operation_is_named() -> None:
