@@ -153,6 +153,7 @@ class Translation(Catalogues):
             UsageError: it is missing, or no JSON.
         """
         try:
+            # Read again only when it changed: each of 5,000 units asks for it.
             stat = self.source.stat()
             stamp = stat.st_mtime_ns, stat.st_size
             if self._read is None or self._read[0] != stamp:
@@ -212,6 +213,7 @@ def _kind(table: Table, root: Path) -> Catalogues:
     keep = table.texts("keep", 'a list of names such as ["Berthly"]')
     source = table.entry.get("source")
     are_gettext = {target.endswith(".po") for target in targets}
+    # What the globs end in decides, because a .po file has its source texts in itself.
     if are_gettext == {True}:
         if source is not None and not (isinstance(source, str) and is_tag(source)):
             form = 'of .po files the language of the msgids, such as "en"'

@@ -114,6 +114,8 @@ class _Json(ABC):
         units = self._units(_read(text))
         base.refuse_unknown(texts, units)
         style = _Style.of(text)
+        # Ranges of the text are replaced, not the document written anew: a value that is as it was
+        # keeps its escapes and its layout.
         edits = []
         for name, new in texts.items():
             _, value = units[name]
@@ -138,6 +140,7 @@ class _Json(ABC):
         root = _read(text)
         units = self._units(root)
         ranks = {name: number for number, name in enumerate(order)}
+        # A group of keys stands where its first unit does.
         for name, (path, _) in units.items():
             container = root
             for key in path:
@@ -161,6 +164,7 @@ class _Json(ABC):
         units = self._units(root)
         base.refuse_unknown(names, units)
         gone = {units[name][0] for name in names}
+        # By container, because the commas of its members belong together.
         for path in {path[:-1] for path in gone}:
             for container in _walk(root, path):
                 container.is_changed = True
@@ -176,6 +180,7 @@ class _Json(ABC):
                     hint="edit the list by hand, then run `pytest-regen adopt` on the file",
                 )
             for member in container.members[:1]:
+                # It stands where the old first member did: on the line of the bracket, or below.
                 member.lead = first.lead
         return _Writer(text, self).document(root)
 
@@ -185,6 +190,7 @@ class _Json(ABC):
         above = list(_walk(root, path))
         if len(above) <= len(path) or above[-1].opens not in _CLOSERS:
             return {}
+        # All names are made at once, because one may be ambiguous through another.
         values = {(*path, *below): value for below, value in self._select(above[-1])}
         return dict(zip(self._names(tuple(values)), values.items(), strict=True))
 
@@ -200,6 +206,7 @@ class _Json(ABC):
     def _path(self, root: _Value, name: str) -> _Path:
         """Return the path on which a unit that is not there is to stand."""
         start = _path(root, self.at) if self.at else ()
+        # Units are named from the root, so that `at` may change without renaming them.
         below = name.removeprefix(".".join(map(str, start)) + ".") if start else name
         if below.startswith("/"):
             return _path(root, below)
@@ -264,6 +271,7 @@ class JsonValues(_Json):
             yield (member.key,), member.value
 
     def _text(self, text: str, value: _Value) -> str:
+        # Its lines begin at the first column, so that moving a value deeper is no drift.
         source = text[value.start : value.end].replace("\r\n", "\n")
         indent = _indent_at(text, value.start)
         first, *lines = source.split("\n")
@@ -278,6 +286,7 @@ class JsonValues(_Json):
             RegionError: it is no JSON.
         """
         new = base.unix_line_ends(new).strip("\ufeff \t\n")
+        # Read before it is put in, because a broken reply would break the file around it.
         try:
             _Reader(new).document()
         except RegionError as error:
@@ -313,6 +322,7 @@ class _Style:
 
     def string(self, text: str) -> str:
         """Return a string as JSON; lone surrogates are escaped, as no file can hold them."""
+        # Files that Java's tools wrote are ASCII throughout, and stay so.
         written = json.dumps(text, ensure_ascii=self.ascii_only)
         return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", written)
 
@@ -346,6 +356,7 @@ class _Reader:
         """Return the value that begins here."""
         start, opens = self.at, self.text[self.at : self.at + 1]
         if opens in _CLOSERS:
+            # This function calls itself: the limit keeps a hostile file from exhausting the stack.
             if depth == _MAX_DEPTH:
                 raise self.defect(f"nests values deeper than {_MAX_DEPTH} levels")
             return self._container(_Value(opens, start), depth + 1)
@@ -366,6 +377,7 @@ class _Reader:
             key = len(value.members) if closer == "]" else self._key()
             lead, name = self.text[behind:start], self.text[start : self.at]
             member = _Member(key, self.value(depth), lead, name)
+            # Programs read the last of two, people the first: neither can be the unit.
             first = value.by_key.setdefault(key, member)
             if first is not member:
                 line = base.line_at(self.text, first.value.start)
@@ -480,6 +492,7 @@ def _keys_in_one(value: _Value, keys: Sequence[str], *, flat: bool | None) -> in
         member = value.by_key.get(".".join(keys[:count]))
         if member is not None and (count == len(keys) or member.value.opens in _CLOSERS):
             return count
+    # i18next and ARB keep dots in keys; most other catalogues nest.
     is_flat = flat is None and any("." in str(member.key) for member in value.members)
     return len(keys) if is_flat or keys[0] in value.by_key else 1
 
@@ -552,6 +565,7 @@ class _Writer:
             value: of the document, or new.
             indent: of the line on which the value begins, where it is new.
         """
+        # What the file has is indented as it is there; only what is new follows its parent.
         if value.end:
             indent = _indent_at(self._text, value.start)
         if value.unit is not None:
@@ -600,6 +614,7 @@ class _Writer:
         new = [member for member in value.members if not member.value.end]
         for member in sorted(new, key=lambda member: member.rank):
             ranks = [(m.rank, number) for number, m in enumerate(present) if m.rank < member.rank]
+            # Not at the end, because two branches that add keys would then change the same line.
             number = max(ranks, default=(0, -1))[1]
             if member.rank == math.inf:
                 number = len(present) - 1

@@ -118,6 +118,7 @@ class Code:
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """The calls by the name of what is called, but for those that make an error."""
+        # `raise Error(text)` is a call, too, but makes no check.
         errors = {id(node.exc) for node in self.nodes if isinstance(node, ast.Raise)}
         calls: defaultdict[str, list[ast.Call]] = defaultdict(list)
         for node in self.nodes:
@@ -250,6 +251,7 @@ def _stands_for(check: _Check, gone: _Check, old: Code, new: Code, failures: Seq
 
 def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
     """Return whether a function is called, as the old code did not, that may check the same."""
+    # A check may move into a helper, which then gets what the check looked at.
     looked_at = old.made_from(gone.tests[-1:]) or old.parameters
     is_parsed = gone.raised == "ValueError" and not _compares_order(gone.test)
     harmless = _HARMLESS - _PARSERS if is_parsed else _HARMLESS
@@ -265,6 +267,7 @@ def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
 
 def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
     """Return whether new code raises the same error by itself, as ``table[key]`` does."""
+    # With a `try`, what Python raises may be caught at once.
     if any(isinstance(node, ast.Try) for node in new.nodes):
         return False
     names = _names_in(gone.test) or old.parameters

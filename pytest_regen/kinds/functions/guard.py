@@ -51,6 +51,7 @@ def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
         nodes: all nodes of the code.
         place: where it stands.
     """
+    # What cannot be read is let pass: a false alarm costs a repair, and lint says the rest.
     with suppress(*_UNREADABLE):
         weaknesses = (*find_special_cases(nodes, place), *_alone(nodes))
         yield from [weakness_issue(weakness, place) for weakness in weaknesses]
@@ -70,6 +71,7 @@ def compare_code(
     """
     with suppress(SyntaxError, *_UNREADABLE):
         ours = _Code(*new)
+        # Old code that is not legal has nothing that could be lost.
         before: tuple[Weakness, ...] = ()
         dropped: list[Weakness] = []
         with suppress(SyntaxError):
@@ -212,6 +214,7 @@ def _evades(node: ast.AST, line: int | None) -> Iterator[Weakness]:
     match node:
         case ast.Call(func=func, args=args):
             name, codes = ast.unparse(func), [ast.unparse(argument) for argument in args[:1]]
+            # An exit with another code fails the run, as it should.
             is_well = name in _EXITS and codes in ([], ["0"], ["None"])
             if is_well or name in {"os._exit", "atexit.register"}:
                 message = "ends the process as if all were well"

@@ -93,6 +93,7 @@ def find_answers(
     place = new.places[unit.name]
     source, constants = _lifted(new, place.marks)
     values = [value for value, _ in constants]
+    # One run of the sandbox for all inputs and constants, because its start takes most of the time.
     outcomes = _outcomes(project, (old, new), unit, source, values)
     examples = [outcome for outcome in outcomes if outcome.is_example]
     near = [outcome for outcome in outcomes if not outcome.is_example]
@@ -101,6 +102,7 @@ def find_answers(
     users = Counter(at for outcome in near for at in outcome.decisive)
     usual = plain.union(*(outcome.decisive for outcome in examples))
     usual |= {at for at, count in users.items() if count > len(examples)}
+    # What the old code knew, the answer did not take from an example.
     before = {value for value, _ in _lifted(old, old.places[unit.name].marks)[1]}
     old_ones = plain | {at for at, value in enumerate(values) if value in before}
     shared = old_ones.union(*(_shared(outcome, values) for outcome in near))
