@@ -586,16 +586,12 @@ class _Writer:
             new = [member for member in value.members if not member.value.end]
             for member in (*present[:1], *new):
                 member.lead = gap
+            for member in new if value.opens == "{" else ():
+                member.name = self._style.string(str(member.key)) + self._style.colon
             value.members[0].lead = lead
         tail = value.tail if present else self._style.line_end + indent
-        parts = [self._write_member(member, inner) for member in value.members]
+        parts = [m.lead + m.name + self._write(m.value, inner) for m in value.members]
         return value.opens + ",".join(parts) + tail * bool(parts) + _CLOSERS[value.opens]
-
-    def _write_member(self, member: _Member, indent: str) -> str:
-        name = member.name
-        if not member.value.end and isinstance(member.key, str):
-            name = self._style.string(member.key) + self._style.colon
-        return member.lead + name + self._write(member.value, indent)
 
     def _ordered(self, value: _Value, present: Sequence[_Member]) -> list[_Member]:
         """Return the members of a container, each new one behind its nearest predecessor."""

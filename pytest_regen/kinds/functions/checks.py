@@ -143,7 +143,11 @@ class Code:
         """Yield the checks in statements, below conditions and with errors that are ignored."""
         for node in body:
             raised = _raised(node)
-            if raised and not _is_caught(raised, caught):
+            # What is no class of Python's own is an error of the project, or a variable.
+            kind, *parents = (getattr(builtins, name, None) for name in (raised, *caught))
+            kind = kind if isinstance(kind, type) else Exception
+            is_caught = issubclass(kind, tuple(p for p in parents if isinstance(p, type)))
+            if raised and raised not in caught and not is_caught:
                 last = (node.test,) if isinstance(node, ast.Assert) else ()
                 yield _Check(raised, (*tests, *last), is_assert=bool(last))
             for inner, condition, idle in self._blocks(node):
@@ -163,7 +167,13 @@ class Code:
             case ast.Match(subject=subject, cases=cases):
                 yield from ((case.body, (subject,), set()) for case in cases)
             case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
-                idle = [h.type for h in handlers if not any(map(_is_raise, ast.walk(h)))]
+                # A handler without a `raise` lets the error of a check pass.
+                kinds = ([type(part) for part in ast.walk(handler)] for handler in handlers)
+                idle = [
+                    h.type
+                    for h, parts in zip(handlers, kinds, strict=True)
+                    if ast.Raise not in parts
+                ]
                 names = [_names_in(kind) if kind else {"BaseException"} for kind in idle]
                 yield body, (), set().union(*names)
                 for block in (*(handler.body for handler in handlers), otherwise, last):
@@ -178,10 +188,6 @@ class Code:
                 pass
             case _:
                 yield inner, (), set()
-
-
-def _is_raise(node: ast.AST) -> bool:
-    return isinstance(node, ast.Raise)
 
 
 def _raised(node: ast.stmt) -> str:
@@ -329,11 +335,6 @@ def _has_failed(gone: _Check, failures: Sequence[str]) -> bool:
     trace = f"assert {ast.unparse(gone.test)}" if gone.is_assert else gone.raised
     outputs = (words.rpartition("got:")[2] for words in failures if "DID NOT RAISE" not in words)
     return any(trace in words for words in outputs)
-
-
-def _is_caught(raised: str, caught: frozenset[str]) -> bool:
-    kind = getattr(builtins, raised, Exception)
-    return any(name == raised or issubclass(kind, getattr(builtins, name, ())) for name in caught)
 
 
 def _truth(test: ast.expr) -> bool | None:
