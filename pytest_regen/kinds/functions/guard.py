@@ -39,6 +39,11 @@ _FRAMES: Final = frozenset(
 )
 _TRACERS: Final = frozenset({"setprofile", "settrace", "settrace_all_threads"})
 _EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
+_MODULES: Final = re.compile(r"^sys\.(modules|argv)$|^from sys import .*\b(modules|argv)\b")
+_MOCKS: Final = re.compile(
+    r"^import (.*, )?(unittest\.)?mock\b"
+    r"|^from (unittest\.)?mock import|^from unittest import .*\bmock\b"
+)
 _TEST_FILE: Final = re.compile(r"(^|/)(test_[^/]*|[^/]+_test)\.py$")
 _UNREADABLE: Final = (ArithmeticError, RecursionError, ValueError)
 """What code raises here that is nested too deeply, or has numbers too long to be shown."""
@@ -145,8 +150,9 @@ def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
 
 def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
     looks_at_modules = any(
-        isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.modules", "sys.argv"}
+        _MODULES.search(ast.unparse(node))
         for node in nodes
+        if isinstance(node, ast.Attribute | ast.ImportFrom)
     )
     for node in nodes:
         line = getattr(node, "lineno", None)
@@ -159,10 +165,7 @@ def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
                 if all(isinstance(text, ast.Expr) for text in texts):
                     message = "makes an object that equals everything"
                     yield Weakness(("equal",), message, line, "return the value itself")
-            case (
-                ast.alias(name="unittest.mock" | "mock")
-                | ast.ImportFrom(module="unittest.mock" | "mock")
-            ):
+            case ast.Import() | ast.ImportFrom() if _MOCKS.search(ast.unparse(node)):
                 message = "imports mock objects, which pass for anything"
                 yield Weakness(("mock",), message, line, "return the value itself")
 

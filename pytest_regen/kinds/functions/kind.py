@@ -241,7 +241,7 @@ def function_kinds(
         table = Table("[[tool.pytest-regen.functions]]", _HINT, entry)
         table.check_keys(("files", "allow", "style", "path", "timeout"))
         timeout = entry.get("timeout", _TIMEOUT)
-        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or timeout <= 0:
+        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
             raise table.wrong("timeout", timeout, "a number of seconds, such as 10")
         files = 'a glob such as "src/acme/*.py", or a list of them'
         kind = Function(

@@ -221,7 +221,8 @@ def _check_names(code: _Code, module: ModuleSource, place: Place) -> Iterator[Is
 
 def _binds_unlisted(node: ast.AST) -> bool:
     """Return whether a statement binds names that cannot be listed."""
-    is_candidate = isinstance(node, ast.ImportFrom | ast.Call | ast.Subscript)
+    is_set = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    is_candidate = is_set or isinstance(node, ast.ImportFrom | ast.Call)
     return is_candidate and _UNLISTED.match(ast.unparse(node)) is not None
 
 
@@ -305,9 +306,9 @@ class _Uses:
                 return ""
             case ast.Attribute(attr="__doc__", value=ast.Name(id=name)) if name in parameters:
                 return ""  # As decorators do: the docstring of a function that is passed.
+            case ast.Name(id=name, ctx=ast.Load()) if name in _CALLS and name not in self.allow:
+                return f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
             case ast.Name(id=name) | ast.Attribute(attr=name) if name not in self.allow:
-                if name in _CALLS and isinstance(node, ast.Name):
-                    return f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
                 if name in {"__doc__", "__file__"}:
                     return f"reads {name}, where the expected output of its examples stands"
         return ""
