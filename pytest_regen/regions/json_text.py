@@ -147,10 +147,12 @@ class _Json(ABC):
                 member = container.by_key[key]
                 member.rank = min(member.rank, ranks.get(name, math.inf))
                 container = member.value
+        # All paths are found first, because what is added would change how later names are read.
+        paths = {name: self._path(root, name) for name in texts}
         for name, new in texts.items():
             if name in units:
                 raise _obstacle(text, units[name][1], name)
-            _add(text, root, self._path(root, name), (name, new), ranks.get(name, math.inf))
+            _add(text, root, paths[name], (name, new), ranks.get(name, math.inf))
         return _Writer(text, self).document(root)
 
     def remove(self, text: str, names: Iterable[str]) -> str:
