@@ -62,8 +62,8 @@ class _Member:
     """The blanks before it."""
     name: str = ""
     """The key and the colon, as they are written."""
-    rank: float = math.inf
-    """Where in the order of all units its first unit stands."""
+    ranks: list[float] = field(default_factory=list)
+    """Where in the order of all units its own units stand."""
 
 
 class _Json(ABC):
@@ -140,12 +140,12 @@ class _Json(ABC):
         root = _read(text)
         units = self._units(root)
         ranks = {name: number for number, name in enumerate(order)}
-        # A group of keys stands where its first unit does.
+        # A group of keys is a predecessor wherever one of its units is.
         for name, (path, _) in units.items():
             container = root
             for key in path:
                 member = container.by_key[key]
-                member.rank = min(member.rank, ranks.get(name, math.inf))
+                member.ranks.append(ranks.get(name, math.inf))
                 container = member.value
         # All paths are found first, because what is added would change how later names are read.
         paths = {name: self._path(root, name) for name in texts}
@@ -528,7 +528,7 @@ def _add(text: str, root: _Value, path: _Path, unit: tuple[str, str], rank: floa
         if key not in value.by_key:
             below = path[depth + 1 : depth + 2]
             opens = "[" if below and isinstance(below[0], int) else "{"
-            value.by_key[key] = _Member(key, _Value(opens), rank=rank)
+            value.by_key[key] = _Member(key, _Value(opens), ranks=[rank])
             value.members.append(value.by_key[key])
         value = value.by_key[key].value
     # What stands there may be null, which tools write for a text that is missing.
@@ -610,11 +610,12 @@ class _Writer:
             return members
         behind: defaultdict[int, list[_Member]] = defaultdict(list)
         new = [member for member in value.members if not member.value.end]
-        for member in sorted(new, key=lambda member: member.rank):
-            ranks = [(m.rank, number) for number, m in enumerate(present) if m.rank < member.rank]
+        placed = [(rank, number) for number, m in enumerate(present) for rank in m.ranks]
+        for member in sorted(new, key=lambda member: member.ranks[0]):
+            ranks = [place for place in placed if place[0] < member.ranks[0]]
             # Not at the end, because two branches that add keys would then change the same line.
             number = max(ranks, default=(0, -1))[1]
-            if member.rank == math.inf:
+            if member.ranks == [math.inf]:
                 number = len(present) - 1
             behind[number].append(member)
         members = behind[-1]
