@@ -45,7 +45,8 @@ class UnitError(AssertionError):
             # dropped with all its pages.
             lines = list(look.origin(name, page))
             if page == pages[-1] or not is_edited:
-                lines += look.commands(name, self.issues, page, self.next)
+                commands = look.commands(name, self.issues, page, self.next)
+                lines += [f"  {word + ':':<15}{command}" for word, command in commands]
             parts[-1] = "\n".join((parts[-1], *lines))
         if len(self.issues) > _SHOWN_ISSUES:
             parts.append(f"… and {len(self.issues) - _SHOWN_ISSUES} more")

@@ -10,14 +10,21 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_regen.errors import RegenError
-from pytest_regen.pytest_plugin.options import has_kinds, plain_usage_error, usage_error
+from pytest_regen.pytest_plugin.options import (
+    has_kinds,
+    other_places,
+    plain_usage_error,
+    usage_error,
+)
+from pytest_regen.pytest_plugin.project import RunProject
 from pytest_regen.pytest_plugin.selection import (
     from_here,
     from_rootdir,
@@ -29,7 +36,6 @@ from pytest_regen.pytest_plugin.selection import (
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.looks import Look
-    from pytest_regen.units.loading import ProjectKinds
 
 _SHOWN = 30
 """Names that a message lists before it counts the rest."""
@@ -51,6 +57,13 @@ def look_at_units(config: pytest.Config, path: Path) -> "Look":
     from pytest_regen.pytest_plugin.units import UnitLook
 
     return UnitLook.of(config, path)
+
+
+def look_at_place(config: pytest.Config, path: Path) -> "Look":
+    """Return the look at a place of any other kind."""
+    from pytest_regen.pytest_plugin.looks import Look
+
+    return Look.of(config, path)
 
 
 @dataclass(slots=True)
@@ -93,17 +106,16 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
             selection.add(store, look_at_store)
     if selection.names and not _leaves_reading(config):
         _require_readers(selection.names)
-    if has_kinds(config):
-        from pytest_regen.pytest_plugin.units import kinds_of
-        from pytest_regen.units.inventory import lost_files
-
+    kinds = [("pytest_regen.units.opening", look_at_units)] if has_kinds(config) else []
+    kinds += [(module, look_at_place) for module in other_places()]
+    for module, opener in kinds:
+        kind = import_module(module)
         try:
-            kinds = kinds_of(config)
             if is_typed:
-                args = [arg for arg in args if not _take_units(arg, config, kinds, selection)]
+                args = [arg for arg in args if not _take(arg, config, kind, opener, selection)]
             else:
-                for path in (*kinds.files, *lost_files(kinds)):
-                    selection.add(path, look_at_units)
+                for path in kind.below(RunProject(config), None):
+                    selection.add(path, opener)
         except RegenError as error:
             raise plain_usage_error(str(error)) from None
     return selection, args
@@ -160,23 +172,16 @@ def _take_store(
     return False
 
 
-def _take_units(
-    arg: str, config: pytest.Config, kinds: "ProjectKinds", selection: Selection
-) -> bool:
+def _take(arg: str, config: pytest.Config, kind: Any, opener: Opener, selection: Selection) -> bool:
     """Add the units that an argument asks for; return whether pytest must not see it."""
-    from pytest_regen.units.inventory import is_lost
-
     typed, separator, text = arg.partition("::")
-    path = Path(os.path.normpath(config.invocation_params.dir / typed))
-    if path.is_dir():
-        for below in () if separator else kinds.below(path):
-            selection.add(below, look_at_units)
-        return False
-    if kinds.kind_of(path) is None and not is_lost(kinds, path):
-        return False
-    name = look_at_units(config, path).known_name(text) if separator else None
-    selection.add(path, look_at_units, name)
-    return True
+    path, project = Path(os.path.normpath(config.invocation_params.dir / typed)), RunProject(config)
+    if kind.at(project, path) is not None:
+        selection.add(path, opener, opener(config, path).known_name(text) if separator else None)
+        return True
+    for below in kind.below(project, path) if path.is_dir() and not separator else ():
+        selection.add(below, opener)
+    return False
 
 
 def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.Config) -> None:

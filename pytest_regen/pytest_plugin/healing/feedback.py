@@ -14,6 +14,7 @@ from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
 from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import cassette_of_test
+from pytest_regen.pytest_plugin.places import look_at_store
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing import FeedbackError
@@ -53,7 +54,7 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
         from pytest_regen.pytest_plugin.units import marked_units
 
         units = marked_units(item)
-        if not (is_feedback(failure) or any(look.is_imported for look, _ in units)):
+        if not (is_feedback(failure) or any(look.home.is_imported for look, _ in units)):
             return []
         feedback = feedback_of(item, failure)
         # A failure that names units of the mark is about those.
@@ -72,11 +73,9 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
 def _types_of(
     item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]
 ) -> list[tuple[Look, str]]:
-    from pytest_regen.pytest_plugin.stores import StoreLook
-
-    look = StoreLook.of(item.config, store_path(item))
+    look = look_at_store(item.config, store_path(item))
     is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
-    resolve = look.store.resolve_type
+    resolve = look.view.resolve
     marked = [resolve(name) for name in mark.types]
     names = dict.fromkeys([*map(resolve, _named_in(feedback)), *(marked if is_loose else [])])
     if not names:

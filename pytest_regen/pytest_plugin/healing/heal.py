@@ -22,7 +22,7 @@ from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import heal_command
 from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal
-from pytest_regen.regeneration.flow import Check, stages, work_steps
+from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
 from pytest_regen.regeneration.policies import Heal, Policy, Regenerate, fixable_issues
 from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.values import TurnSettings
@@ -48,7 +48,7 @@ def _begin_ahead(item: UnitItem) -> None:
     """
     config, jobs = item.config, choices_of(item.config).jobs
     may_end = config.getvalue("maxfail") or getattr(config.option, "stepwise", False)
-    if may_end or (jobs == 1 and not item.look.has_users):
+    if may_end or (jobs == 1 and not item.look.home.has_users):
         return
     ahead = config.stash.get(AHEAD, None)
     if ahead is not None:
@@ -72,7 +72,7 @@ def _waves_of(items: Sequence[UnitItem]) -> Sequence[Sequence[pytest.Item]]:
     waves: dict[int, list[pytest.Item]] = {}
     by_place: dict[Look, dict[str, pytest.Item]] = {}
     for item in items:
-        if item.look.has_users:
+        if item.look.home.has_users:
             by_place.setdefault(item.look, {})[item.unit] = item
         else:
             waves.setdefault(0, []).append(item)
@@ -160,7 +160,7 @@ class _Healing:
             self._skip(target, why, command)
         elif self._choices.dry_run:
             self._record(self._plan(target))
-        elif isinstance(item, UnitItem) or not look.is_imported:
+        elif isinstance(item, UnitItem) or not look.home.is_imported:
             self._ask(target, calls)
         else:
             self._ask_apart(target)
@@ -172,7 +172,9 @@ class _Healing:
             self._skip(target, obstacle)
             return
         look = target.look
-        calls = FreshCalls(self._item, target.name, look.path, self._failure, look.trial_seconds)
+        calls = FreshCalls(
+            self._item, target.name, look.path, self._failure, look.home.trial_seconds
+        )
         is_old = bool(loaded_modules(self._config).changed())
         if not (is_old or providers.may_get_answer(self._item, target.cassette)):
             # Nothing is tried for nothing: the first turn tells what is missing.
@@ -217,15 +219,8 @@ class _Healing:
             by_template=look.by_template(name, target.feedback),
             jobs=self._jobs,
         ) as turns:
-            flow = work_steps(
-                look.home,
-                policy,
-                turns.settings,
-                names=[name],
-                rounds=self._rounds,
-                feedback=target.feedback,
-                check=check,
-            )
+            job = Job(policy, [name], self._rounds, target.feedback, check)
+            flow = work_steps(look.home, job, turns.settings)
             work = yield from asked_by(flow, turns.settings.provider)
             (result,) = work.results
             result = replace(result, emulated=result.emulated or turns.is_emulated)

@@ -160,7 +160,7 @@ def _next_after(target: Target, result: HealResult) -> str:
             return recording_command(config, item, cassette, "--regen-attempts", more)
         case "no_progress":
             page = next((issue.page for issue in result.issues_after if issue.page), None)
-            return look.correcting(target.name, page)
+            return look.regenerating(target.name, page, "--correction", "what is wrong")
         case "refused":
             return other_model_command(config, item, cassette)
         case None | "clean" | "unfixable":
