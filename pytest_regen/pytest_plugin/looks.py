@@ -4,6 +4,7 @@ A look is asked by test items, healing and reports, which do not know what kind 
 What is said here holds for any place of the main flow; ``StoreLook`` and ``UnitLook`` say the rest.
 """
 
+import gc
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,18 +46,6 @@ class Target:
     """Of the item."""
     cassette: Path
     """Where asking for it is recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What asking for a unit would be."""
-
-    pages: Sequence[int] = ()
-    estimate: int = 0
-    """Tokens that would be sent."""
-    next: str = ""
-    """The command to run in the place of healing; empty where healing is next."""
-    by_template: bool = False
 
 
 class Look:
@@ -117,19 +106,36 @@ class Look:
         """What the place holds."""
         return self.home.open()
 
-    @property
+    @cached_property
     def names(self) -> Collection[str]:
-        """The units that are asked for."""
-        names: Collection[str] = self.view.names
+        """The units that are asked for; none where nobody can say which there are."""
+        try:
+            names = dict.fromkeys(self.view.names)
+        except RegenError:
+            return ()  # The one item of the place fails with it.
+        # They stay until the end of the run; searching them for garbage at each step costs more
+        # than making them.
+        gc.freeze()
         return names
 
-    @property
-    def item_names(self) -> Sequence[str]:
-        """The names that have an item: one where nobody can say what the place holds."""
+    @cached_property
+    def lost(self) -> Mapping[str, Issue]:
+        """What fails of the units that are remembered and nobody asks for, by name."""
         try:
-            return tuple(self.names) or (self.DAMAGED,)
+            orphans = self.view.orphans
         except RegenError:
-            return (self.DAMAGED,)
+            return {}
+        return {one.type_name or "": one for one in orphans if one.severity == "error"}
+
+    @cached_property
+    def item_names(self) -> Sequence[str]:
+        """The units that have an item, those lost too, and one more where the place is wrong."""
+        names = (*self.names, *self.lost)
+        try:
+            is_wrong = not names or (self.DAMAGED not in names and self.view.file_issues)
+        except RegenError:
+            is_wrong = True
+        return (*names, self.DAMAGED) if is_wrong else names
 
     def known_name(self, text: str) -> str:
         """Return the name of an item that somebody typed, as its id or as it is.
@@ -137,14 +143,15 @@ class Look:
         Raises:
             pytest.UsageError: the place has no such unit.
         """
-        for name in (decode_name(text), text):
-            if name in self.item_names:
-                return name
-        known = self.item_names
-        shown = ", ".join(known[:_SHOWN_NAMES]) + ("" if len(known) <= _SHOWN_NAMES else ", …")
+        names, name = self.item_names, decode_name(text)
+        if text in names:
+            return text
+        if name in names or names == (self.DAMAGED,):  # whose one item says what is wrong
+            return name
+        shown = ", ".join(names[:_SHOWN_NAMES]) + ("" if len(names) <= _SHOWN_NAMES else ", …")
         raise usage_error(
             f"not found: {self.here}::{text}",
-            why=f"the file has no unit {decode_name(text)!r}; it has {shown or 'none'}",
+            why=f"the {self.DAMAGED} has no {self.home.noun} {name!r}; it has {shown}",
             hint=f"pytest --collect-only {shlex.quote(self.here)}",
         )
 
@@ -168,12 +175,20 @@ class Look:
 
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with what an item stands for; raises RegenError."""
-        issues: tuple[Issue, ...] = self.view.issues(name)
-        return issues
+        issues = [self.lost[name]] if name in self.lost else []
+        if name in self.names:
+            issues += self.view.issues(name)
+        if name == self.DAMAGED:
+            issues += self.view.file_issues
+        return tuple(issues)
 
     def gate(self, name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
         """Return the issues that fail an item, and those that only warn, as the project wants."""
-        return choices_of(self.config).gate(ValidationResult(self.issues(name)))
+        issues = self.issues(name)
+        if name == self.item_names[0]:
+            # What nobody misses has no item.
+            issues += tuple(one for one in self.view.orphans if one.severity == "warning")
+        return choices_of(self.config).gate(ValidationResult(issues))
 
     def user_errors(self, _name: str) -> tuple[Issue, ...]:
         """Return what fails a unit because a hook of the user's says so."""
@@ -216,13 +231,16 @@ class Look:
 
     def repairs(self, name: str, issues: Sequence[Issue]) -> list[tuple[str, str]]:
         """Return the commands about a unit that call for no healing, each after a word for it."""
+        if name in self.lost:
+            return []  # The issue says what to do.
         advice = self.view.repairs(name, issues, asking_options(self.config))
         # The view knows the path that it was opened by.
         return [(one.note, one.command.replace(str(self.path), self.here)) for one in advice]
 
     def may_heal(self, name: str, issues: Sequence[Issue]) -> bool:
         """Return whether another reply could correct what is wrong with a unit."""
-        return bool(fixable_issues(issues)) and not self.view.obstacle(name)
+        is_fixable = name in self.names and bool(fixable_issues(issues))
+        return is_fixable and not self.view.obstacle(name)
 
     def commands(
         self, name: str, issues: Sequence[Issue], page: int | None, following: str
@@ -285,14 +303,17 @@ class Look:
         """Return whether the template writes a unit."""
         return False
 
-    def plan(self, target: Target) -> Plan:
-        """Return what asking for a unit would be, if nothing stands in the way."""
-        sizes = list(self.home.sizes(self.view, [target.name], None))
-        return Plan([page for _, page, _ in sizes], sum(size.input_tokens for *_, size in sizes))
+    def plan(self, target: Target) -> tuple[list[int], int, str]:
+        """Return the pages that would be asked for, about how many tokens that takes, what to run.
 
-    def mending(self, target: Target, _result: HealResult) -> tuple[str, bool]:
-        """Return what to run where no answer can help, and whether it stands for all else."""
-        return self.command(target.name, self.issues(target.name)), False
+        The last one is empty where healing is next.
+        """
+        sizes = list(self.home.sizes(self.view, [target.name], None))
+        return [page for _, page, _ in sizes], sum(size.input_tokens for *_, size in sizes), ""
+
+    def instead(self, _target: Target, _result: HealResult) -> str:
+        """Return what to do where asking once more is no help, whatever the unit fails with."""
+        return ""
 
     def cassette_of(self, name: str) -> Path:
         """Return the file in which asking for a unit because of its own item is recorded."""

@@ -6,7 +6,6 @@ argument that names a place is taken out of pytest's hands before it looks.
 
 import fnmatch
 import os
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,12 +25,9 @@ from pytest_regen.pytest_plugin.options import (
 )
 from pytest_regen.pytest_plugin.project import RunProject
 from pytest_regen.pytest_plugin.selection import (
-    from_here,
-    from_rootdir,
     id_from_here,
     is_store,
     stores_in_config,
-    type_names_of,
 )
 
 if TYPE_CHECKING:
@@ -80,11 +76,6 @@ class Selection:
         self.names[path] = None if name is None or names is None else {*names, name}
         self.openers[path] = opener
 
-    @property
-    def stores(self) -> list[Path]:
-        """The stores."""
-        return [path for path, opener in self.openers.items() if opener is look_at_store]
-
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     """Return the places of this run and the arguments that remain for pytest.
@@ -104,7 +95,9 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     else:
         for store in stores:
             selection.add(store, look_at_store)
-    if selection.names and not _leaves_reading(config):
+    is_spread = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
+    # Where workers read the stores, and can, nobody else need load what reads.
+    if selection.names and not (is_spread and find_spec("tree_sitter")):
         _require_readers(selection.names)
     kinds = [("pytest_regen.units.opening", look_at_units)] if has_kinds(config) else []
     kinds += [(module, look_at_place) for module in other_places()]
@@ -119,12 +112,6 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
         except RegenError as error:
             raise plain_usage_error(str(error)) from None
     return selection, args
-
-
-def _leaves_reading(config: pytest.Config) -> bool:
-    """Return whether workers read the stores, and can: then nobody else need load what reads."""
-    is_spread = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
-    return is_spread and find_spec("tree_sitter") is not None
 
 
 def _require_readers(stores: Iterable[Path]) -> None:
@@ -154,16 +141,8 @@ def _take_store(
     if store is None and is_store(folder):
         store = folder
     if store is not None:
-        names = type_names_of(store) if separator else ()
-        # A damaged store has no names to offer; its one item says what is wrong with it.
-        if names and type_name not in names:
-            place = from_here(store, config)
-            raise usage_error(
-                f"not found: {place}::{type_name}",
-                why=f"the store has no type {type_name!r}; it has {', '.join(names)}",
-                hint=f"pytest --collect-only {shlex.quote(place)}",
-            )
-        selection.add(store, look_at_store, type_name if separator else None)
+        name = look_at_store(config, store).known_name(type_name) if separator else None
+        selection.add(store, look_at_store, name)
         return True
     real = folder.resolve()
     for below in configured:
@@ -192,16 +171,9 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     """
     if not only:
         return
-    stores = dict.fromkeys([*selection.stores, *stores_in_config(config)])
-    units = [
-        f"{from_rootdir(store, config.rootpath)}::{name}"
-        for store in stores
-        for name in type_names_of(store)
-    ]
-    for path, opener in selection.openers.items():
-        if path not in stores:
-            look = opener(config, path)
-            units += map(look.id_of, look.names)
+    openers = {**selection.openers, **dict.fromkeys(stores_in_config(config), look_at_store)}
+    looks = [opener(config, path) for path, opener in openers.items()]
+    units = [look.id_of(name) for look in looks for name in look.names]
     # A unit is named as in a report, or as the terminal prints it below the rootdir.
     known = [*units, *(id_from_here(unit, config) for unit in units)]
     for pattern in only:

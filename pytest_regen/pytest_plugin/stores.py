@@ -13,7 +13,7 @@ from pytest_regen.documents.ir import TypeIR
 from pytest_regen.errors import MissingBlockError, RegenError, StoreError
 from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.looks import Look, Plan, Target
+from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
@@ -89,14 +89,23 @@ class StoreLook(Look):
     def _facts(self) -> store_cache.StoreFacts:
         return self._cache.facts(self.path, lambda: self.store)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """The types, in the order of their prompts.
+        """The types, in the order of their prompts; none where the store cannot be opened."""
+        try:
+            return self._facts.type_names
+        except StoreError:
+            return ()
 
-        Raises:
-            StoreError: an artifact is missing or unreadable, or they contradict one another.
-        """
-        return self._facts.type_names
+    @property
+    def item_names(self) -> Sequence[str]:
+        """The types; one name where the store cannot be opened."""
+        return self.names or (self.DAMAGED,)
+
+    @property
+    def lost(self) -> Mapping[str, Issue]:
+        """Nothing: what stands beside the types fails the first of them."""
+        return {}
 
     def id_of(self, name: str) -> str:
         """Return the id of the item of a type."""
@@ -142,11 +151,15 @@ class StoreLook(Look):
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what was found in a type, by validation and by validators of the user's."""
         issues = self._results.get(name, ValidationResult()).issues
-        if name == self.names[0]:
+        if name == self._facts.type_names[0]:
             # Blocks that no type asked for have no item; their errors must fail one all the same.
             strays = [stray for stray in self._results if stray not in self.names]
             issues += tuple(issue for stray in strays for issue in self._results[stray].issues)
         return (*issues, *self._issues_of_hook(name))
+
+    def gate(self, name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
+        """Return the issues that fail a type, and those that only warn."""
+        return choices_of(self.config).gate(ValidationResult(self.issues(name)))
 
     def _issues_of_hook(self, name: str) -> tuple[Issue, ...]:
         hook = self.config.hook.pytest_regen_validators
@@ -276,36 +289,35 @@ class StoreLook(Look):
         wrote = not is_told and is_by_template(self.store, name)
         return choices_of(self.config).writes_types or (wrote and words.keeps_template(self.config))
 
-    def plan(self, target: Target) -> Plan:
-        """Return the pages that would be asked for, and about how many tokens that takes."""
+    def plan(self, target: Target) -> tuple[list[int], int, str]:
+        """Return the pages that would be asked for, about how many tokens that takes, what to run.
+
+        The last one is empty where healing is next.
+        """
         name, issues = target.name, self.issues(target.name)
-        by_template = self.by_template(name, target.feedback)
+        errors = fixable_issues(issues)
         if _has((one for one in issues if one.severity == "error"), "DRIFT"):
             # As without the dry run: an edit is kept or dropped, not regenerated.
-            return Plan(next=self.command(name, issues), by_template=by_template)
+            return [], 0, self.command(name, issues)
+        correctable = self.view.correctable(name)
+        findings = (*correctable, *target.feedback)
         prompts = self.store.prompts_of(name)
-        errors = self.view.correctable(name)
-        findings = (*errors, *target.feedback)
         pages = pages_at_fault(findings, len(prompts)) if findings else {}
         if not pages:
-            ordered = len(errors) < len(fixable_issues(issues))
             repair = self.command(name, issues) or _BAD_DOCUMENT
-            following = SPELLING_ADVICE if ordered else repair
-            return Plan(next=following, by_template=by_template)
+            return [], 0, SPELLING_ADVICE if len(correctable) < len(errors) else repair
         sent = [prompt.system + prompt.user for prompt in prompts if prompt.page in pages]
-        estimate = 0 if by_template else sum(map(estimate_tokens, sent))
-        return Plan(list(pages), estimate, by_template=by_template)
+        by_template = self.by_template(name, target.feedback)
+        return list(pages), 0 if by_template else sum(map(estimate_tokens, sent)), ""
 
-    def mending(self, target: Target, result: HealResult) -> tuple[str, bool]:
-        """Return what to run or do where no answer can help, and whether it stands for all else."""
+    def instead(self, target: Target, result: HealResult) -> str:
+        """Return what to do where asking once more is no help, whatever the type fails with."""
         is_unfixable = result.stop_reason == "unfixable"
         if result.ordered and is_unfixable:
-            return SPELLING_ADVICE, True
+            return SPELLING_ADVICE
         if result.by_template and result.stop_reason not in {None, "clean"}:
-            config, cassette = self.config, target.cassette
-            return words.other_model_command(config, target.nodeid, cassette), True
-        repair = self.command(target.name, result.issues_after)
-        return _BAD_DOCUMENT if is_unfixable else repair, False
+            return words.other_model_command(self.config, target.nodeid, target.cassette)
+        return _BAD_DOCUMENT if is_unfixable else ""
 
 
 def _has(issues: "Iterator[Issue] | Sequence[Issue]", *codes: str) -> bool:

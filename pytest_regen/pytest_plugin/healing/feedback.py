@@ -1,12 +1,14 @@
 """What a failing test says to the model, and about which types it says it."""
 
 import ast
+import inspect
 import os
 import re
 import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,19 +171,15 @@ def feedback_of_test(item: pytest.Item, failure: BaseException) -> tuple[Feedbac
     if isinstance(failure, BaseExceptionGroup):
         first, *others = failure.exceptions
         notes += [f"and {type(other).__name__}: {other}" for other in others]
-        return feedback_of_test(item, _with_notes(first, notes))
+        for note in notes:
+            first.add_note(note)
+        return feedback_of_test(item, first)
     words = "\n".join((_words(item, failure), *_raised_at(item, failure), *notes))
     return (FailedTest(f"[TEST] {item.name} fails: {words}", _source_of(item)),)
 
 
 _REPRODUCTION = ("You can reproduce this example", "@reproduce_failure", "Explanation:")
 """What hypothesis says to people, which differs from release to release."""
-
-
-def _with_notes(failure: BaseException, notes: Iterable[str]) -> BaseException:
-    for note in notes:
-        failure.add_note(note)
-    return failure
 
 
 def _raised_at(item: pytest.Item, failure: BaseException) -> Iterable[str]:
@@ -198,21 +196,11 @@ def _raised_at(item: pytest.Item, failure: BaseException) -> Iterable[str]:
 
 def _source_of(item: pytest.Item) -> str:
     """Return the test as it stands in its file, without what it is indented by."""
-    name = getattr(item, "originalname", None) or item.name.partition("[")[0]
-    holder = getattr(item, "cls", None)
+    function: Any = getattr(item, "function", None)
     try:
-        text = item.path.read_text("utf-8")
-        scope: list[ast.stmt] = ast.parse(text).body
-    except (OSError, ValueError, SyntaxError):
+        return textwrap.dedent(inspect.getsource(function)).rstrip()
+    except (OSError, TypeError):
         return ""
-    for part in holder.__qualname__.split(".") if holder else ():
-        inner = [node for node in scope if isinstance(node, ast.ClassDef) and node.name == part]
-        scope = inner[-1].body if inner else []
-    for node in scope:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            return textwrap.dedent("\n".join(text.splitlines()[first - 1 : node.end_lineno]))
-    return ""
 
 
 def _stable(text: str, item: pytest.Item) -> str:

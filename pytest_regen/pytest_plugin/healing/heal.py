@@ -25,9 +25,6 @@ from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
 from pytest_regen.regeneration.policies import Heal, Policy, Regenerate, fixable_issues
 from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.regeneration.values import TurnSettings
-from pytest_regen.turns.providers import TemplateProvider
-from pytest_regen.turns.values import Provider
 
 
 def heal_units(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -90,10 +87,8 @@ def _flow_of(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
     """
     healing = _Healing(item, failure)
     target = healing.next_target()
-    # What the template writes is there at once, in the item's own turn.
-    if target is None or target.look.obstacle(target)[0] or healing.is_by_template(target):
-        return None
-    return healing.steps(target)
+    is_asked = target is not None and not target.look.obstacle(target)[0]
+    return healing.steps(target) if target is not None and is_asked else None
 
 
 class _Healing:
@@ -135,11 +130,6 @@ class _Healing:
             if outcomes.is_chosen(new[0].look.id_of(new[0].name), self._config):
                 return new[0]
         return None
-
-    def is_by_template(self, target: Target) -> bool:
-        """Return whether the template writes the unit, and no model is asked."""
-        provider = self._provider(target)
-        return isinstance(provider, TemplateProvider)
 
     def _heal(self, target: Target) -> None:
         item, look = self._item, target.look
@@ -193,7 +183,10 @@ class _Healing:
 
     def _ask(self, target: Target, calls: outcomes.ItemCalls | FreshCalls) -> None:
         """Ask for a unit in the item's turn: the queue has this work alone."""
-        settings = self._settings(target)
+        look, of_types = target.look, target.look.has_pages
+        by_template = look.by_template(target.name, target.feedback)
+        provider = providers.provider_of(self._item, of_types=of_types, by_template=by_template)
+        settings = providers.settings_of_run(self._config, provider, self._jobs)
         self._conclude(target, calls, drive_flow(self.steps(target, calls), settings).with_diff)
 
     def steps(
@@ -235,14 +228,6 @@ class _Healing:
         # A test of the user's own is called about one candidate at a time.
         return self._choices.jobs if isinstance(self._item, UnitItem) else 1
 
-    def _provider(self, target: Target) -> Provider:
-        look = target.look
-        by_template = look.by_template(target.name, target.feedback)
-        return providers.provider_of(self._item, of_types=look.has_pages, by_template=by_template)
-
-    def _settings(self, target: Target) -> TurnSettings:
-        return providers.settings_of_run(self._config, self._provider(target), self._jobs)
-
     def _conclude(
         self, target: Target, calls: outcomes.ItemCalls | FreshCalls, asked: Asked
     ) -> None:
@@ -271,17 +256,18 @@ class _Healing:
     def _plan(self, target: Target) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
         look = target.look
-        plan = look.plan(target)
+        pages, estimate, following = look.plan(target)
+        by_template = look.by_template(target.name, target.feedback)
+        if not following:
+            config, nodeid, cassette = self._config, target.nodeid, target.cassette
+            following = heal_command(config, nodeid, cassette, by_template=by_template)
         return HealReport(
             look.id_of(target.name),
             "planned",
-            pages=list(plan.pages),
-            estimate=plan.estimate,
-            next=plan.next
-            or heal_command(
-                self._config, target.nodeid, target.cassette, by_template=plan.by_template
-            ),
-            by_template=plan.by_template,
+            pages=pages,
+            estimate=estimate,
+            next=following,
+            by_template=by_template,
             has_pages=look.has_pages,
         )
 

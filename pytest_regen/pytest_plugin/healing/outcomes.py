@@ -151,9 +151,8 @@ def _why(result: HealResult, following: str, where: str) -> str:
 def _next_after(target: Target, result: HealResult) -> str:
     """Return what to run or do; never what would end where this run did."""
     look, config, item, cassette = target.look, target.look.config, target.nodeid, target.cassette
-    mend, is_all = look.mending(target, result)
-    if is_all:
-        return mend
+    if instead := look.instead(target, result):
+        return instead
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
@@ -164,6 +163,7 @@ def _next_after(target: Target, result: HealResult) -> str:
         case "refused":
             return other_model_command(config, item, cassette)
         case None | "clean" | "unfixable":
+            mend = look.command(target.name, result.issues_after)
             return mend or node_command(config, item)
     failure = result.failure
     if isinstance(failure, CassetteMissError) and failure.recorded_with:
