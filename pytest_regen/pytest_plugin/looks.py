@@ -47,6 +47,11 @@ class Target:
     cassette: Path
     """Where asking for it is recorded."""
 
+    @property
+    def id(self) -> str:
+        """Of the unit, as its own item has it."""
+        return self.look.id_of(self.name)
+
 
 class Look:
     """A place as it stood when it was first looked at.
@@ -125,7 +130,7 @@ class Look:
             orphans = self.view.orphans
         except RegenError:
             return {}
-        return {one.type_name or "": one for one in orphans if one.severity == "error"}
+        return {issue.type_name or "": issue for issue in orphans if issue.severity == "error"}
 
     @cached_property
     def item_names(self) -> Sequence[str]:
@@ -148,10 +153,10 @@ class Look:
             return text
         if name in names or names == (self.DAMAGED,):  # whose one item says what is wrong
             return name
-        shown = ", ".join(names[:_SHOWN_NAMES]) + ("" if len(names) <= _SHOWN_NAMES else ", …")
+        listed = ", ".join(names[:_SHOWN_NAMES]) + ("" if len(names) <= _SHOWN_NAMES else ", …")
         raise usage_error(
             f"not found: {self.here}::{text}",
-            why=f"the {self.DAMAGED} has no {self.home.noun} {name!r}; it has {shown}",
+            why=f"the {self.DAMAGED} has no {self.home.noun} {name!r}; it has {listed}",
             hint=f"pytest --collect-only {shlex.quote(self.here)}",
         )
 
@@ -187,7 +192,7 @@ class Look:
         issues = self.issues(name)
         if name == self.item_names[0]:
             # What nobody misses has no item.
-            issues += tuple(one for one in self.view.orphans if one.severity == "warning")
+            issues += tuple(issue for issue in self.view.orphans if issue.severity == "warning")
         return choices_of(self.config).gate(ValidationResult(issues))
 
     def user_errors(self, _name: str) -> tuple[Issue, ...]:
@@ -235,7 +240,7 @@ class Look:
             return []  # The issue says what to do.
         advice = self.view.repairs(name, issues, asking_options(self.config))
         # The view knows the path that it was opened by.
-        return [(one.note, one.command.replace(str(self.path), self.here)) for one in advice]
+        return [(step.note, step.command.replace(str(self.path), self.here)) for step in advice]
 
     def may_heal(self, name: str, issues: Sequence[Issue]) -> bool:
         """Return whether another reply could correct what is wrong with a unit."""

@@ -175,9 +175,9 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     looks = [opener(config, path) for path, opener in openers.items()]
     units = [look.id_of(name) for look in looks for name in look.names]
     # A unit is named as in a report, or as the terminal prints it below the rootdir.
-    known = [*units, *(id_from_here(unit, config) for unit in units)]
+    ids = [*units, *(id_from_here(unit, config) for unit in units)]
     for pattern in only:
-        if pattern not in known and not fnmatch.filter(known, pattern):
+        if pattern not in ids and not fnmatch.filter(ids, pattern):
             raise usage_error(
                 f"--regen-only {pattern!r} matches nothing",
                 why=f"there is {', '.join(units[:_SHOWN]) or 'no store'}"

@@ -172,7 +172,7 @@ class StoreLook(Look):
 
     def user_errors(self, name: str) -> tuple[Issue, ...]:
         """Return what fails a type because a hook of the user's says so."""
-        return tuple(one for one in self._issues_of_hook(name) if one.severity == "error")
+        return tuple(issue for issue in self._issues_of_hook(name) if issue.severity == "error")
 
     # Where it stands
 
@@ -193,8 +193,8 @@ class StoreLook(Look):
 
     @cached_property
     def _lines(self) -> Mapping[str, int]:
-        known = self._known_findings
-        return store_cache.lines_of(self.store) if known is None else known.lines
+        findings = self._known_findings
+        return store_cache.lines_of(self.store) if findings is None else findings.lines
 
     def location_of(self, issue: Issue) -> tuple[str, int | None]:
         """Return the file that an issue is about, and the line in it."""
@@ -222,13 +222,13 @@ class StoreLook(Look):
     def origin(self, name: str, page: int | None) -> Iterator[str]:
         """Yield from which stored prompts a page, or the type, was written."""
         prompts = self.store.prompts_of(name)
-        asked = [prompt for prompt in prompts if page is None or prompt.page == page]
-        if asked:
-            numbers = [self.store.prompts.index(prompt) + 1 for prompt in asked]
+        sources = [prompt for prompt in prompts if page is None or prompt.page == page]
+        if sources:
+            numbers = [self.store.prompts.index(prompt) + 1 for prompt in sources]
             entries = f"entry {numbers[0]}"
-            pages = f"page {asked[0].page} of {asked[0].total_pages}"
-            if len(asked) > 1:
-                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(asked)} pages"
+            pages = f"page {sources[0].page} of {sources[0].total_pages}"
+            if len(sources) > 1:
+                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(sources)} pages"
             yield f"  stored prompt: {self.here}/prompts.json, {entries} ({pages})"
 
     def may_heal(self, _name: str, issues: Sequence[Issue]) -> bool:
@@ -285,7 +285,7 @@ class StoreLook(Look):
 
         What a test says in words it does not read.
         """
-        is_told = any(isinstance(one, str) for one in feedback)
+        is_told = any(isinstance(note, str) for note in feedback)
         wrote = not is_told and is_by_template(self.store, name)
         return choices_of(self.config).writes_types or (wrote and words.keeps_template(self.config))
 
@@ -296,7 +296,7 @@ class StoreLook(Look):
         """
         name, issues = target.name, self.issues(target.name)
         errors = fixable_issues(issues)
-        if _has((one for one in issues if one.severity == "error"), "DRIFT"):
+        if _has((note for note in issues if note.severity == "error"), "DRIFT"):
             # As without the dry run: an edit is kept or dropped, not regenerated.
             return [], 0, self.command(name, issues)
         correctable = self.view.correctable(name)

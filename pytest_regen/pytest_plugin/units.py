@@ -58,7 +58,7 @@ class UnitLook(Look):
         self.config.stash[_PREPARED] = True
         loading.prepare_kinds(
             kinds_of(self.config),
-            [one.path for one in items if isinstance(getattr(one, "look", None), UnitLook)],
+            [item.path for item in items if isinstance(getattr(item, "look", None), UnitLook)],
         )
 
     def is_only_read(self, name: str) -> bool:

@@ -60,8 +60,8 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
             return []
         feedback = feedback_of(item, failure)
         # A failure that names units of the mark is about those.
-        named = _named_in(feedback)
-        units = [unit for unit in units if unit[1] in named] or units
+        names = _named_in(feedback)
+        units = [unit for unit in units if unit[1] in names] or units
     else:
         feedback = feedback_of(item, failure) if is_feedback(failure) else ()
         units = _types_of(item, mark, feedback) if feedback else []
@@ -169,8 +169,8 @@ def feedback_of_test(item: pytest.Item, failure: BaseException) -> tuple[Feedbac
         if line.strip() and not line.startswith(_REPRODUCTION)
     ]
     if isinstance(failure, BaseExceptionGroup):
-        first, *others = failure.exceptions
-        notes += [f"and {type(other).__name__}: {other}" for other in others]
+        first, *more = failure.exceptions
+        notes += [f"and {type(other).__name__}: {other}" for other in more]
         for note in notes:
             first.add_note(note)
         return feedback_of_test(item, first)
@@ -220,7 +220,7 @@ def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:
     ]
     try:
         text = item.path.read_text("utf-8")
-        found = [
+        asserts = [
             ast.get_source_segment(text, node)
             for node in ast.walk(ast.parse(text))
             if isinstance(node, ast.Assert)
@@ -229,4 +229,4 @@ def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:
         ]
     except (OSError, ValueError, SyntaxError):
         return ""
-    return f"\nThe test asserts: {found[0]}" if found else ""
+    return f"\nThe test asserts: {asserts[0]}" if asserts else ""

@@ -103,7 +103,7 @@ class _Healing:
         """What the item fails with, with candidates that wait for review in place."""
         self._stored_failure: BaseException | None = None
         """What it fails with without them, where there are some."""
-        self._tried: set[tuple[object, str]] = set()
+        self._tried: set[str] = set()
 
     def run(self) -> BaseException | None:
         """Heal one unit after the other, until the item passes or nothing is left to try."""
@@ -123,7 +123,9 @@ class _Healing:
             except (NoTargetError, RegenError, pytest.UsageError) as error:
                 self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
                 return None
-            new = [each for each in targets if (each.look.path, each.name) not in self._tried]
+            new = [
+                target for target in targets if (target.look.path, target.name) not in self._tried
+            ]
             if not new:
                 return None
             self._tried.add((new[0].look.path, new[0].name))
@@ -134,16 +136,16 @@ class _Healing:
     def _heal(self, target: Target) -> None:
         item, look = self._item, target.look
         ahead = self._config.stash.get(AHEAD, None)
-        asked = ahead.take(item) if isinstance(ahead, Ahead) else None
+        outcome = ahead.take(item) if isinstance(ahead, Ahead) else None
         calls = outcomes.ItemCalls(item, target, self._failure)
-        if asked is None and look.again() is not look:
+        if outcome is None and look.again() is not look:
             # Something that it uses was healed meanwhile: it may be right.
             calls()
             self._failure, target = calls.failure, replace(target, look=look.again())
             if self._failure is None:
                 return
-        if asked is not None:
-            self._conclude(replace(target, feedback=asked.feedback), calls, asked)
+        if outcome is not None:
+            self._conclude(replace(target, feedback=outcome.feedback), calls, outcome)
             return
         why, command = target.look.obstacle(target)
         if why:
@@ -202,8 +204,8 @@ class _Healing:
         issues = self._failure.issues if isinstance(self._failure, UnitError) else ()
         if look.asks_stale and any(issue.code == "STALE" for issue in issues):
             # Any text that is no worse replaces one that was made for something else.
-            wanted = (*fixable_issues(look.view.issues(name)), *target.feedback)
-            policy = Regenerate({name: {1: wanted}})
+            findings = (*fixable_issues(look.view.issues(name)), *target.feedback)
+            policy = Regenerate({name: {1: findings}})
         with providers.turn_settings(
             item,
             target.cassette,
@@ -229,10 +231,10 @@ class _Healing:
         return self._choices.jobs if isinstance(self._item, UnitItem) else 1
 
     def _conclude(
-        self, target: Target, calls: outcomes.ItemCalls | FreshCalls, asked: Asked
+        self, target: Target, calls: outcomes.ItemCalls | FreshCalls, outcome: Asked
     ) -> None:
         """Note what came of asking; the item is called again where validation alone decided."""
-        item, result = self._item, asked.result
+        item, result = self._item, outcome.result
         target.look.forget()
         if result.pending:
             self._stored_failure = self._stored_failure or self._failure
@@ -244,14 +246,14 @@ class _Healing:
         self._config.hook.pytest_regen_after_heal(item=item, result=result)
         target = replace(target, look=target.look.again())
         passed = self._failure is None
-        self._record(outcomes.heal_report(target, result, passed=passed, is_live=asked.is_live))
+        self._record(outcomes.heal_report(target, result, passed=passed, is_live=outcome.is_live))
 
     def _skip(self, target: Target, why: str, command: str | None = None) -> None:
         look, name = target.look, target.name
         if command is None:
             command = look.command(name, look.issues(name))
-        unit, has_pages = look.id_of(name), look.has_pages
-        self._record(HealReport(unit, "skipped", why=why, next=command, has_pages=has_pages))
+        has_pages = look.has_pages
+        self._record(HealReport(target.id, "skipped", why=why, next=command, has_pages=has_pages))
 
     def _plan(self, target: Target) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
@@ -262,7 +264,7 @@ class _Healing:
             config, nodeid, cassette = self._config, target.nodeid, target.cassette
             following = heal_command(config, nodeid, cassette, by_template=by_template)
         return HealReport(
-            look.id_of(target.name),
+            target.id,
             "planned",
             pages=pages,
             estimate=estimate,

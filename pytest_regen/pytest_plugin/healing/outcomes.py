@@ -76,7 +76,7 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
     usage = result.usage
     cost = usage.cost if is_live and not result.emulated else None
     return HealReport(
-        unit=look.id_of(target.name),
+        unit=target.id,
         outcome=outcome,
         stop_reason=result.stop_reason or "",
         attempts=1 + result.attempts,

@@ -35,10 +35,10 @@ def project_frames(item: pytest.Item, traceback: TracebackType | None) -> Traceb
         traceback = traceback.tb_next
     while steps and not _is_own(Path(steps[-1].tb_frame.f_code.co_filename), item):
         steps.pop()
-    shown = None
+    lines = None
     for step in reversed(steps):
-        shown = TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
-    return shown
+        lines = TracebackType(lines, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return lines
 
 
 def _is_own(file: Path, item: pytest.Item) -> bool:
