@@ -87,8 +87,9 @@ def _flow_of(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
     """
     healing = _Healing(item, failure)
     target = healing.next_target()
-    is_asked = target is not None and not target.look.obstacle(target)[0]
-    return healing.steps(target) if target is not None and is_asked else None
+    if target is None or target.look.obstacle(target)[0]:
+        return None
+    return healing.steps(target)
 
 
 class _Healing:
@@ -123,14 +124,12 @@ class _Healing:
             except (NoTargetError, RegenError, pytest.UsageError) as error:
                 self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
                 return None
-            new = [
-                target for target in targets if (target.look.path, target.name) not in self._tried
-            ]
-            if not new:
+            target = next((target for target in targets if target.id not in self._tried), None)
+            if target is None:
                 return None
-            self._tried.add((new[0].look.path, new[0].name))
-            if outcomes.is_chosen(new[0].look.id_of(new[0].name), self._config):
-                return new[0]
+            self._tried.add(target.id)
+            if outcomes.is_chosen(target.id, self._config):
+                return target
         return None
 
     def _heal(self, target: Target) -> None:
