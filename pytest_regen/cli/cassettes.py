@@ -69,7 +69,7 @@ def check(
             progress.watch(RunState(pages_done=counts[0], pages_known=len(files)))
 
         limits = checking.Limits(max_age, max_size)
-        findings = checking.check_cassettes(files, limits, _last_drifted(project), accepted, step)
+        findings = checking.check_cassettes(files, limits, _last_drifted(), accepted, step)
     if accepted and update:
         say(f"{accepted.path}: {plural(accepted.write(files), 'finding')}")
     errors = [finding for finding in findings if finding.severity == "error"]
@@ -141,15 +141,18 @@ def _following(findings: tuple[checking.Finding, ...]) -> tuple[str, str] | None
     return (f"revoke what is in {leaking[0]}, and record it again without", "") if leaking else None
 
 
-def _last_drifted(project: Project) -> frozenset[str]:
+def _last_drifted() -> frozenset[str]:
     """Return the cassettes that drifted in the last test run, from the working folder."""
-    # In the root, because pytest keeps its cache there, wherever it is started.
+    folder = Path.cwd()
+    # Looked for above, because pytest keeps its cache in the root, which -c or an argument may set.
+    parents = (folder, *folder.parents)
+    root = next((f for f in parents if (f / _DRIFTED).is_file()), folder)
     try:
-        data = json.loads((project.root / _DRIFTED).read_text("utf-8"))
+        data = json.loads((root / _DRIFTED).read_text("utf-8"))
     except (OSError, ValueError):
         return frozenset()
     names = data if isinstance(data, list) else []
-    return frozenset(os.path.relpath(project.root / str(name)) for name in names)
+    return frozenset(os.path.relpath(root / str(name)) for name in names)
 
 
 def _and_more(paths: Iterable[str]) -> str:
