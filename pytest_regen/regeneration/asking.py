@@ -6,7 +6,7 @@ continuation whose pieces are joined into the same output.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pytest_regen.errors import (
     BudgetError,
@@ -20,7 +20,14 @@ from pytest_regen.regeneration.values import Answer, Ask, StopReason, TurnSettin
 from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
 from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.steps import adrive
-from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
+from pytest_regen.turns.values import (
+    DEFAULT_MODEL,
+    Provider,
+    Reply,
+    TurnRequest,
+    Usage,
+    provider_reference,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.turns.replies import ReplyJournal
@@ -28,8 +35,43 @@ if TYPE_CHECKING:
 FIRST_LIMIT: Final = 8_192
 """Tokens a page may take at first; several times what the planner aims at."""
 
+_NO_MODELS: Final = frozenset({"", "hand", "dry-run"})
+
 LARGER_LIMIT: Final = 32_000
 """Tokens allowed when the first limit cut the reply."""
+
+
+class Output(Protocol):
+    """What is known of who wrote a text."""
+
+    @property
+    def model(self) -> str:
+        """The model, as its provider says."""
+        ...
+
+    @property
+    def provider(self) -> str | None:
+        """Who was asked; ``None`` where that was the Messages API."""
+        ...
+
+    @property
+    def generated_at(self) -> str:
+        """When."""
+        ...
+
+
+def model_to_ask(
+    stored: Output | None, beside: Iterable[Output], default: str = DEFAULT_MODEL
+) -> str:
+    """Return the model that wrote a text, else the one that wrote another one last, else ours.
+
+    A person, or a provider of the user's, is no model that the API could be asked for.
+    """
+    for outputs in ([stored] if stored else [], beside):
+        models = [o for o in outputs if o.provider is None and o.model not in _NO_MODELS]
+        if models:
+            return max(models, key=lambda output: output.generated_at).model
+    return default
 
 
 def stop_reason_of(failure: RegenError) -> StopReason:
