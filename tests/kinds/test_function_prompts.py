@@ -17,6 +17,7 @@ from pytest_regen.settings import read_settings
 from pytest_regen.testing import assert_cache_prefix_stable
 from pytest_regen.turns import AnthropicProvider, cost_of
 from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.units.ledger import short_hash
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
@@ -306,7 +307,7 @@ def test_another_layout_makes_nothing_stale(tmp_path: Path) -> None:
     generate_units(file, settings=TurnSettings(recorder))
     (entry,) = (tmp_path / ".regen/units").rglob("*.json")
     known = json.loads(entry.read_text("utf-8"))
-    assert known["prompt"] == recorder.requests[0].messages[0].content
+    assert known["prompt_sha256"] == short_hash(str(recorder.requests[0].messages[0].content))
     older = {**known, "prompt": "In shapes.py:\n\n…", "system_sha256": "sha256:" + "0" * 64}
     entry.write_text(json.dumps(older), "utf-8")
 
