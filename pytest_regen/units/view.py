@@ -923,13 +923,19 @@ class FileUnits:
         """Return False: the template writes types alone."""
         return False
 
-    def hand_edit(self, name: str, *, discard_edits: bool = False) -> HandEditError | None:
+    def hand_edit(
+        self,
+        name: str,
+        *,
+        discard_edits: bool = False,
+        why: str = "regenerating it would discard the edit",
+    ) -> HandEditError | None:
         """Return what is raised where a unit is named that somebody edited."""
         if discard_edits or all(issue.code != "DRIFT" for issue in self.all_issues(name)):
             return None
         return HandEditError(
             f"{name} in {self.place} was edited by hand",
-            why="regenerating it would discard the edit",
+            why=why,
             hint=f"keep it: {adopt_command(self.here, name)}; "
             f"or drop it: {rebuild_command(self.here, name)}",
         )
