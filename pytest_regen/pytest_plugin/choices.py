@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=str)
 
-_RECORD = ("--regen-record", "--record-mode")
-
-DEFAULT_ATTEMPTS = 2
-"""Calls of a test, the first included."""
-
 _CHOICES: "pytest.StashKey[Choices]" = pytest.StashKey()
 
 
@@ -94,16 +89,16 @@ class Choices:
         Raises:
             pytest.UsageError: a live call could be made in CI and nothing limits its cost.
         """
-        wanted = self.record_option or marker or self.record_default
+        mode = self.record_option or marker or self.record_default
         if not self.may_record:
             return "none"
-        if wanted != "none" and self.in_ci and self.budget is None:
+        if mode != "none" and self.in_ci and self.budget is None:
             raise usage_error(
-                f"record mode {wanted!r} makes live calls, and nothing limits what they cost",
+                f"record mode {mode!r} makes live calls, and nothing limits what they cost",
                 why="CI is set, where no one watches",
                 hint="add --regen-budget TOKENS, or replay with --regen-record none",
             )
-        return wanted
+        return mode
 
     def gate(self, result: "ValidationResult") -> "tuple[tuple[Issue, ...], tuple[Issue, ...]]":
         """Return the issues that fail an item, and those that are only reported.
@@ -111,24 +106,19 @@ class Choices:
         Where the project has not chosen, a warning of staleness says what CI makes of it.
         """
         outcome = stale_outcome(self.stale)
-        stale, others = (
-            tuple(one for one in result.warnings if (one.code == "STALE") is is_stale)
-            for is_stale in (True, False)
-        )
-        if outcome != "ignore":  # What a person wrote fails nowhere for what it was written for.
-            others += tuple(one for one in stale if one.is_by_hand)
-            stale = tuple(one for one in stale if not one.is_by_hand)
-        if outcome == "fail":
-            return (*result.errors, *stale), others
-        if outcome == "ignore":
-            return result.errors, others
-        note = (
-            " (fails in CI; pytest-regen generate mends it, --regen does not)"
-            if self.stale == "auto"
-            else ""
-        )
-        warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
-        return result.errors, (*warned, *others)
+        hint = ""
+        if self.stale == "auto":
+            hint = " (fails in CI; pytest-regen generate mends it, --regen does not)"
+        failing, stale, warnings = list(result.errors), [], []
+        for issue in result.warnings:
+            # What a person wrote fails nowhere for what it was written for.
+            if issue.code != "STALE" or (issue.is_by_hand and outcome != "ignore"):
+                warnings.append(issue)
+            elif outcome == "fail":
+                failing.append(issue)
+            elif outcome == "warn":
+                stale.append(replace(issue, message=issue.message + hint))
+        return tuple(failing), (*stale, *warnings)
 
 
 def choices_of(config: pytest.Config) -> Choices:
@@ -145,52 +135,31 @@ def choices_of(config: pytest.Config) -> Choices:
 def _read(config: pytest.Config) -> Choices:
     from pytest_regen.settings import Settings
 
+    option = config.option
     settings = table_of(config) or Settings()
     behaviour = ini_choice(config, "regen_behaviour", BEHAVIOUR_POLICIES) or settings.behaviour
     settings = replace(settings, behaviour=behaviour)
-    option = config.option
-    heal = option.regen_heal and _is_given(config, "--regen")
-    only = tuple(
-        part.strip() for value in option.regen_only for part in value.split(",") if part.strip()
-    )
-    if only and not (option.regen_heal or option.regen_dry_run):
-        raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
-    if option.regen_pending and not option.regen_heal:
-        raise usage_error(
-            "--regen-pending works only together with --regen, which is not given",
-            hint="add --regen",
-        )
-    if option.regen_provider == TEMPLATE and option.regen_model is not None:
-        raise usage_error(
-            f"--regen-provider {TEMPLATE} and --regen-model {option.regen_model} contradict each "
-            "other",
-            why="the template asks no model",
-            hint="give one of them",
-        )
-    named = named_model(option.regen_provider)
-    if named and option.regen_model not in {None, named}:
-        raise usage_error(
-            f"--regen-provider {option.regen_provider} and --regen-model {option.regen_model} "
-            "contradict each other",
-            why="each of them names the model that is asked",
-            hint="leave --regen-model out",
-        )
+    _refuse_contradictions(option)
+    heal = option.regen_heal and _is_typed(config, "--regen")
+    record = option.regen_record or getattr(option, "record_mode", None)
+    records = _is_typed(config, "--regen-record") or _is_typed(config, "--record-mode")
     default = effective_provider(None, settings.provider, option.regen_model)
-    record = _recording(option)
+    only = (part.strip() for value in option.regen_only for part in value.split(","))
+    not_typed = "is not in effect: it comes from addopts or PYTEST_ADDOPTS; write it on the command"
+    notes = []
+    if option.regen_heal and not heal:
+        notes.append(f"--regen {not_typed} line itself")
+    if option.regen_record not in {None, "none"} and not _is_typed(config, "--regen-record"):
+        notes.append(f"--regen-record {option.regen_record} {not_typed} line itself")
     choices = Choices(
         settings=settings,
         heal=heal,
         pending=option.regen_pending,
-        may_record=heal
-        or (record is not None and any(_is_given(config, name) for name in _RECORD)),
-        only=only,
-        attempts_option=_at_least_one("--regen-attempts", option.regen_attempts),
-        attempts_default=_ini_number(config, "regen_attempts")
-        or settings.attempts
-        or DEFAULT_ATTEMPTS,
-        jobs=_at_least_one("--regen-jobs", option.regen_jobs)
-        or _ini_number(config, "regen_jobs")
-        or 1,
+        may_record=heal or (record is not None and records),
+        only=tuple(filter(None, only)),
+        attempts_option=_count(config, "--regen-attempts"),
+        attempts_default=_count(config, "regen_attempts") or settings.attempts or 2,
+        jobs=_count(config, "--regen-jobs") or _count(config, "regen_jobs") or 1,
         model=named_model(option.regen_provider or default)
         or option.regen_model
         or config.getini("regen_model")
@@ -202,7 +171,7 @@ def _read(config: pytest.Config) -> Choices:
         else None,
         record_option=record,
         record_default=ini_choice(config, "regen_record", RECORD_MODES) or "none",
-        budget=_at_least_one("--regen-budget", option.regen_budget),
+        budget=_count(config, "--regen-budget"),
         dry_run=option.regen_dry_run,
         ignore_stale=option.regen_ignore_stale,
         stale=ini_choice(config, "regen_stale", STALE_POLICIES) or settings.stale or "auto",
@@ -211,56 +180,57 @@ def _read(config: pytest.Config) -> Choices:
         or "auto",
         fail_on=ini_choice(config, "regen_fail_on", FAIL_ON) or "auto",
         in_ci=is_ci(),
-        notes=tuple(_notes(config)),
+        notes=tuple(notes),
     )
     choices.record_mode()
     return choices
 
 
-def _recording(option: object) -> "RecordMode | None":
-    """Return the record mode asked for; ``--record-mode`` is another name for the same choice."""
-    ours, theirs = getattr(option, "regen_record", None), getattr(option, "record_mode", None)
-    if ours and theirs and ours != theirs:
-        raise usage_error(
-            f"--regen-record {ours} and --record-mode {theirs} contradict each other",
-            why="both say how every cassette is used",
-            hint="give one of them",
-        )
-    chosen = ours or theirs
-    return next((mode for mode in RECORD_MODES if mode == chosen), None)
+def _refuse_contradictions(option: Any) -> None:
+    """Refuse options that cannot all be meant.
+
+    Raises:
+        pytest.UsageError: there are some.
+    """
+    provider, model = option.regen_provider, option.regen_model
+    record, same = option.regen_record, getattr(option, "record_mode", None)
+    if option.regen_only and not (option.regen_heal or option.regen_dry_run):
+        raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
+    if option.regen_pending and not option.regen_heal:
+        what = "--regen-pending works only together with --regen, which is not given"
+        raise usage_error(what, hint="add --regen")
+    options, why, hint = "", "", "give one of them"
+    if provider == TEMPLATE and model is not None:
+        options, why = f"--regen-provider {TEMPLATE}", "the template asks no model"
+    elif named_model(provider) and model not in {None, named_model(provider)}:
+        options, why = f"--regen-provider {provider}", "each of them names the model that is asked"
+        hint = "leave --regen-model out"
+    if options:
+        what = f"{options} and --regen-model {model} contradict each other"
+        raise usage_error(what, why=why, hint=hint)
+    # `--record-mode` is pytest-recording's name for the same choice.
+    if record and same and record != same:
+        what = f"--regen-record {record} and --record-mode {same} contradict each other"
+        raise usage_error(what, why="both say how every cassette is used", hint=hint)
 
 
-def _is_given(config: pytest.Config, name: str) -> bool:
+def _is_typed(config: pytest.Config, name: str) -> bool:
     """Return whether an option stands on the command line itself, not in addopts."""
-    return any(
-        arg == name or str(arg).startswith(f"{name}=") for arg in config.invocation_params.args
-    )
+    words = map(str, config.invocation_params.args)
+    return any(word == name or word.startswith(f"{name}=") for word in words)
 
 
-def _notes(config: pytest.Config) -> list[str]:
-    option = config.option
-    where = "it comes from addopts or PYTEST_ADDOPTS; write it on the command line itself"
-    notes = []
-    if option.regen_heal and not _is_given(config, "--regen"):
-        notes.append(f"--regen is not in effect: {where}")
-    if option.regen_record not in {None, "none"} and not _is_given(config, "--regen-record"):
-        notes.append(f"--regen-record {option.regen_record} is not in effect: {where}")
-    return notes
-
-
-def _at_least_one(name: str, value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise pytest.UsageError(f"{name} {value}: must be at least 1")
-    return value
-
-
-def _ini_number(config: pytest.Config, name: str) -> int | None:
+def _count(config: pytest.Config, name: str) -> int | None:
+    """Return the number that an option or an ini value gives; ``None`` where it is not set."""
+    if name.startswith("--"):
+        value: int | None = config.getoption(name)
+        if value is not None and value < 1:
+            raise pytest.UsageError(f"{name} {value}: must be at least 1")
+        return value
     text = str(config.getini(name)).strip()
-    if not text:
-        return None
-    if not text.isdecimal() or int(text) < 1:
+    if text and not (text.isdecimal() and int(text) >= 1):
         raise pytest.UsageError(f"{name} = {text}: must be a whole number of at least 1")
-    return int(text)
+    return int(text) if text else None
 
 
 def is_reported(config: pytest.Config) -> bool:
@@ -282,14 +252,6 @@ def ini_choice(config: pytest.Config, name: str, allowed: tuple[T, ...]) -> T | 
     if value and value not in allowed:
         raise pytest.UsageError(f"{name} = {value}: must be one of {', '.join(allowed)}")
     return next((word for word in allowed if word == value), None)
-
-
-_WORDS: dict[str, tuple[str, ...]] = {
-    "record": RECORD_MODES,
-    "drift": POLICIES,
-    "unplayed": POLICIES,
-}
-"""Arguments that are one of some words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,21 +300,22 @@ def regen_mark(item: pytest.Item) -> RegenMark:
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
-    given = _arguments(item, "regen", ("store", "types", "attempts", "on", "unit"))
-    attempts = given.get("attempts")
+    arguments = _arguments(item, "regen", ("store", "types", "attempts", "on", "unit"))
+    attempts, store = arguments.get("attempts"), arguments.get("store")
+    # Python's True is an integer.
     if attempts is not None and (type(attempts) is not int or attempts < 1):
         raise _wrong(item, f"regen(attempts={attempts!r})", "it is a whole number of at least 1")
-    store = given.get("store")
     if store is not None and not isinstance(store, str | os.PathLike):
         raise _wrong(item, f"regen(store={store!r})", "it is the path of a store")
+    types, codes, units = (
+        names_argument(item, "regen", key, arguments.get(key)) for key in ("types", "on", "unit")
+    )
     return RegenMark(
         None if store is None else os.fspath(store),
-        _names(item, "regen", "types", given.get("types")) or (),
+        types or (),
         attempts,
-        None
-        if given.get("on") is None
-        else frozenset(_names(item, "regen", "on", given["on"]) or ()),
-        _names(item, "regen", "unit", given.get("unit")) or (),
+        None if codes is None else frozenset(codes),
+        units or (),
     )
 
 
@@ -362,70 +325,74 @@ def cassette_mark(item: pytest.Item) -> CassetteMark:
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
-    given = _arguments(item, "cassette", tuple(field.name for field in fields(CassetteMark)))
-    return cassette_arguments(item, given)
+    names = tuple(field.name for field in fields(CassetteMark))
+    return cassette_arguments(item, _arguments(item, "cassette", names))
 
 
-def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> CassetteMark:
+def cassette_arguments(item: pytest.Item, arguments: Mapping[str, object]) -> CassetteMark:
     """Return what a ``cassette`` marker or the fixture ``cassette_config`` says.
 
     Raises:
         pytest.UsageError: an argument is of the wrong kind.
     """
-    arguments: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    checked: dict[str, Any] = {}
     for key, value in arguments.items():
+        what = f"cassette({key}={value!r})"
+        words = {"record": RECORD_MODES, "drift": POLICIES, "unplayed": POLICIES}.get(key)
+        checked[key] = value
+        if value is None:
+            continue
         if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
-            arguments[key] = _names(item, "cassette", key, value)
+            checked[key] = names_argument(item, "cassette", key, value)
         elif key == "normalize":
             if not callable(value):
-                raise _wrong(item, f"cassette({key}={value!r})", "it is a function")
+                raise _wrong(item, what, "it is a function")
         elif not isinstance(value, str):
-            raise _wrong(item, f"cassette({key}={value!r})", "it is text")
-        elif value not in _WORDS.get(key, (value,)):
-            near = _near(value, _WORDS[key])
-            words = ", ".join(_WORDS[key])
-            raise _wrong(item, f"cassette({key}={value!r})", f"{near}it is one of {words}")
-    return CassetteMark(**arguments)
+            raise _wrong(item, what, "it is text")
+        elif words and value not in words:
+            raise _wrong(item, what, did_you_mean(value, words, f"it is one of {', '.join(words)}"))
+    return CassetteMark(**checked)
 
 
-def hosts_argument(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
-    """Return the hosts that a mark or fixture names as ``passthrough_hosts``.
-
-    Raises:
-        pytest.UsageError: it is neither a name nor a list of names.
-    """
-    return _names(item, mark, "passthrough_hosts", value) or ()
-
-
-def _arguments(item: pytest.Item, name: str, known: tuple[str, ...]) -> dict[str, object]:
-    mark = item.get_closest_marker(name)
+def _arguments(item: pytest.Item, mark_name: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments of a marker by their names."""
+    mark = item.get_closest_marker(mark_name)
     if mark is None:
         return {}
-    if len(mark.args) > len(known):
-        raise _wrong(item, f"{name}{mark.args!r}", f"it takes {', '.join(known)}, and no more")
-    given = {**dict(zip(known, mark.args, strict=False)), **mark.kwargs}
-    for key, value in given.items():
-        if key not in known:
-            takes = f"{_near(key, known)}it takes {', '.join(known)}"
-            raise _wrong(item, f"{name}({key}={value!r}): unknown argument", takes)
-    return given
+    takes = f"it takes {', '.join(names)}"
+    if len(mark.args) > len(names):
+        raise _wrong(item, f"{mark_name}{mark.args!r}", f"{takes}, and no more")
+    arguments = {**dict(zip(names, mark.args, strict=False)), **mark.kwargs}
+    for key, value in arguments.items():
+        if key not in names:
+            what = f"{mark_name}({key}={value!r}): unknown argument"
+            raise _wrong(item, what, did_you_mean(key, names, takes))
+    return arguments
 
 
-def _names(item: pytest.Item, mark: str, key: str, value: object) -> tuple[str, ...] | None:
+def names_argument(
+    item: pytest.Item, mark_name: str, key: str, value: object
+) -> tuple[str, ...] | None:
+    """Return names that a marker or fixture gives, as one or as a list.
+
+    Raises:
+        pytest.UsageError: it is neither.
+    """
     if value is None:
         return None
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence | set | frozenset) and all(isinstance(v, str) for v in value):
-        return tuple(str(item) for item in value)
-    raise _wrong(item, f"{mark}({key}={value!r})", "it is a name or a list of names")
+        return tuple(value)
+    raise _wrong(item, f"{mark_name}({key}={value!r})", "it is a name or a list of names")
 
 
-def _near(word: str, known: Sequence[str]) -> str:
+def did_you_mean(word: str, names: Sequence[str], why: str) -> str:
+    """Return why a word is wrong, after the name that was perhaps meant."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
+    near = get_close_matches(word, names, n=1)
+    return f"did you mean {near[0]!r}? {why}" if near else why
 
 
 def _wrong(item: pytest.Item, what: str, why: str) -> pytest.UsageError:
