@@ -6,30 +6,15 @@ Precedence, highest first: option, marker, ini value, ``[tool.pytest-regen]``, d
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from pytest_regen.modes import (
-    ANNOTATION_POLICIES,
-    BEHAVIOUR_POLICIES,
-    POLICIES,
-    RECORD_MODES,
-    STALE_POLICIES,
-    TEMPLATE,
-    AnnotationPolicy,
-    FindingPolicy,
-    RecordMode,
-    StalePolicy,
-    effective_provider,
-    is_ci,
-    named_model,
-    stale_outcome,
-)
-from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn, table_of, usage_error
+from pytest_regen import modes
+from pytest_regen.pytest_plugin.options import FAIL_ON, table_of, usage_error
 
 if TYPE_CHECKING:
-    from pytest_regen.settings import Settings
     from pytest_regen.validation.issues import Issue, ValidationResult
 
 
@@ -38,50 +23,80 @@ T = TypeVar("T", bound=str)
 _CHOICES: "pytest.StashKey[Choices]" = pytest.StashKey()
 
 
-@dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices that hold for the whole run."""
+    """The choices that hold for the whole run.
 
-    settings: "Settings"
-    heal: bool
-    """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
-    may_record: bool
-    """Whether a live call may be made, as far as the command line goes."""
-    pending: bool
-    """Whether what would be kept waits for review, and nothing is stored."""
-    only: tuple[str, ...]
-    attempts_option: int | None
-    attempts_default: int
-    jobs: int
-    """Requests under way at the same time for types and units that fail."""
-    model: str | None
-    provider_option: str | None
-    """Who answers, as the command line says."""
-    provider_default: str | None
-    """Who answers where neither a test nor a hook says otherwise."""
-    record_option: RecordMode | None
-    record_default: RecordMode
-    budget: int | None
-    dry_run: bool
-    ignore_stale: bool
-    stale: StalePolicy
-    annotations: AnnotationPolicy
-    """What becomes of a type that is older than its document."""
-    fail_on: FailOn
-    in_ci: bool
-    notes: tuple[str, ...] = ()
-    """What was asked for and is not done, and why; one line each."""
+    Args:
+        config: the run's.
+
+    Raises:
+        pytest.UsageError: an option or ini value is wrong.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        from pytest_regen.settings import Settings
+
+        option = config.option
+        _refuse_contradictions(option)
+        settings = table_of(config) or Settings()
+        behaviour = ini_choice(config, "regen_behaviour", modes.BEHAVIOUR_POLICIES)
+        self.settings = replace(settings, behaviour=behaviour or settings.behaviour)
+        self.heal = option.regen_heal and _is_typed(config, "--regen")
+        """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
+        self.dry_run: bool = option.regen_dry_run
+        self.pending: bool = option.regen_pending
+        """Whether what would be kept waits for review, and nothing is stored."""
+        self.ignore_stale: bool = option.regen_ignore_stale
+        names = (part.strip() for value in option.regen_only for part in value.split(","))
+        self.only: tuple[str, ...] = tuple(filter(None, names))
+        self.attempts_option = _count(config, "--regen-attempts")
+        self._attempts = _count(config, "regen_attempts") or settings.attempts or 2
+        self.jobs = _count(config, "--regen-jobs") or _count(config, "regen_jobs") or 1
+        """Requests under way at the same time for types and units that fail."""
+        self.budget = _count(config, "--regen-budget")
+        self.provider_option: str | None = option.regen_provider
+        """Who answers, as the command line says."""
+        model: str | None = option.regen_model
+        default = modes.effective_provider(None, settings.provider, model)
+        # A model named on the command line is asked, whatever the project's table says.
+        is_overruled = settings.provider == modes.TEMPLATE and model is not None
+        self.provider_default = None if is_overruled else default
+        """Who answers where neither a test nor a hook says otherwise."""
+        self.model: str | None = modes.named_model(self.provider_option or default) or model
+        self.model = self.model or config.getini("regen_model") or settings.model
+        # `--record-mode` is pytest-recording's name for the same choice.
+        record = option.regen_record or getattr(option, "record_mode", None)
+        self.record_option: modes.RecordMode | None = record
+        self._record = ini_choice(config, "regen_record", modes.RECORD_MODES) or "none"
+        records = _is_typed(config, "--regen-record") or _is_typed(config, "--record-mode")
+        self._may_record = self.heal or (record is not None and records)
+        stale = ini_choice(config, "regen_stale", modes.STALE_POLICIES)
+        self.stale: modes.StalePolicy = stale or settings.stale or "auto"
+        """What becomes of a type that is older than its document."""
+        annotations = ini_choice(config, "regen_annotations", modes.ANNOTATION_POLICIES)
+        self.annotations = annotations or settings.annotations or "auto"
+        self.fail_on = ini_choice(config, "regen_fail_on", FAIL_ON) or "auto"
+        self.in_ci = modes.is_ci()
+        self.notes: list[str] = []
+        """What was asked for and is not done, and why; one line each."""
+        where = "it comes from addopts or PYTEST_ADDOPTS; write it on the command line itself"
+        if option.regen_heal and not self.heal:
+            self.notes.append(f"--regen is not in effect: {where}")
+        record = option.regen_record
+        if record not in {None, "none"} and not _is_typed(config, "--regen-record"):
+            self.notes.append(f"--regen-record {record} is not in effect: {where}")
+        self.record_mode()
 
     @property
     def writes_types(self) -> bool:
         """Whether the template writes types, unless a test or a hook brings a provider."""
-        return (self.provider_option or self.provider_default) == TEMPLATE
+        return (self.provider_option or self.provider_default) == modes.TEMPLATE
 
     def attempts(self, marker: int | None = None) -> int:
         """Return how often a test may be called."""
-        return self.attempts_option or marker or self.attempts_default
+        return self.attempts_option or marker or self._attempts
 
-    def record_mode(self, marker: RecordMode | None = None) -> RecordMode:
+    def record_mode(self, marker: modes.RecordMode | None = None) -> modes.RecordMode:
         """Return the record mode of a cassette whose marker says ``marker``.
 
         Without leave on the command line itself every mode is ``none``.
@@ -89,8 +104,8 @@ class Choices:
         Raises:
             pytest.UsageError: a live call could be made in CI and nothing limits its cost.
         """
-        mode = self.record_option or marker or self.record_default
-        if not self.may_record:
+        mode = self.record_option or marker or self._record
+        if not self._may_record:
             return "none"
         if mode != "none" and self.in_ci and self.budget is None:
             raise usage_error(
@@ -105,7 +120,7 @@ class Choices:
 
         Where the project has not chosen, a warning of staleness says what CI makes of it.
         """
-        outcome = stale_outcome(self.stale)
+        outcome = modes.stale_outcome(self.stale)
         hint = ""
         if self.stale == "auto":
             hint = " (fails in CI; pytest-regen generate mends it, --regen does not)"
@@ -122,68 +137,10 @@ class Choices:
 
 
 def choices_of(config: pytest.Config) -> Choices:
-    """Return the choices of this run, read once.
-
-    Raises:
-        pytest.UsageError: an option or ini value is wrong.
-    """
+    """Return the choices of this run, read once; see ``Choices`` for what is refused."""
     if _CHOICES not in config.stash:
-        config.stash[_CHOICES] = _read(config)
+        config.stash[_CHOICES] = Choices(config)
     return config.stash[_CHOICES]
-
-
-def _read(config: pytest.Config) -> Choices:
-    from pytest_regen.settings import Settings
-
-    option = config.option
-    settings = table_of(config) or Settings()
-    behaviour = ini_choice(config, "regen_behaviour", BEHAVIOUR_POLICIES) or settings.behaviour
-    settings = replace(settings, behaviour=behaviour)
-    _refuse_contradictions(option)
-    heal = option.regen_heal and _is_typed(config, "--regen")
-    record = option.regen_record or getattr(option, "record_mode", None)
-    records = _is_typed(config, "--regen-record") or _is_typed(config, "--record-mode")
-    default = effective_provider(None, settings.provider, option.regen_model)
-    only = (part.strip() for value in option.regen_only for part in value.split(","))
-    not_typed = "is not in effect: it comes from addopts or PYTEST_ADDOPTS; write it on the command"
-    notes = []
-    if option.regen_heal and not heal:
-        notes.append(f"--regen {not_typed} line itself")
-    if option.regen_record not in {None, "none"} and not _is_typed(config, "--regen-record"):
-        notes.append(f"--regen-record {option.regen_record} {not_typed} line itself")
-    choices = Choices(
-        settings=settings,
-        heal=heal,
-        pending=option.regen_pending,
-        may_record=heal or (record is not None and records),
-        only=tuple(filter(None, only)),
-        attempts_option=_count(config, "--regen-attempts"),
-        attempts_default=_count(config, "regen_attempts") or settings.attempts or 2,
-        jobs=_count(config, "--regen-jobs") or _count(config, "regen_jobs") or 1,
-        model=named_model(option.regen_provider or default)
-        or option.regen_model
-        or config.getini("regen_model")
-        or settings.model,
-        provider_option=option.regen_provider,
-        # A model named on the command line is asked, whatever the project's table says.
-        provider_default=default
-        if settings.provider != TEMPLATE or option.regen_model is None
-        else None,
-        record_option=record,
-        record_default=ini_choice(config, "regen_record", RECORD_MODES) or "none",
-        budget=_count(config, "--regen-budget"),
-        dry_run=option.regen_dry_run,
-        ignore_stale=option.regen_ignore_stale,
-        stale=ini_choice(config, "regen_stale", STALE_POLICIES) or settings.stale or "auto",
-        annotations=ini_choice(config, "regen_annotations", ANNOTATION_POLICIES)
-        or settings.annotations
-        or "auto",
-        fail_on=ini_choice(config, "regen_fail_on", FAIL_ON) or "auto",
-        in_ci=is_ci(),
-        notes=tuple(notes),
-    )
-    choices.record_mode()
-    return choices
 
 
 def _refuse_contradictions(option: Any) -> None:
@@ -200,15 +157,14 @@ def _refuse_contradictions(option: Any) -> None:
         what = "--regen-pending works only together with --regen, which is not given"
         raise usage_error(what, hint="add --regen")
     options, why, hint = "", "", "give one of them"
-    if provider == TEMPLATE and model is not None:
-        options, why = f"--regen-provider {TEMPLATE}", "the template asks no model"
-    elif named_model(provider) and model not in {None, named_model(provider)}:
+    if provider == modes.TEMPLATE and model is not None:
+        options, why = f"--regen-provider {modes.TEMPLATE}", "the template asks no model"
+    elif modes.named_model(provider) and model not in {None, modes.named_model(provider)}:
         options, why = f"--regen-provider {provider}", "each of them names the model that is asked"
         hint = "leave --regen-model out"
     if options:
         what = f"{options} and --regen-model {model} contradict each other"
         raise usage_error(what, why=why, hint=hint)
-    # `--record-mode` is pytest-recording's name for the same choice.
     if record and same and record != same:
         what = f"--regen-record {record} and --record-mode {same} contradict each other"
         raise usage_error(what, why="both say how every cassette is used", hint=hint)
@@ -276,11 +232,11 @@ class CassetteMark:
 
     name: str | None = None
     """Of the file, without its ending; by default that of the test."""
-    record: RecordMode | None = None
+    record: modes.RecordMode | None = None
     """The record mode."""
-    drift: FindingPolicy | None = None
+    drift: modes.FindingPolicy | None = None
     """What becomes of a request that is not what was recorded: ``fail``, ``warn``, ``ignore``."""
-    unplayed: FindingPolicy | None = None
+    unplayed: modes.FindingPolicy | None = None
     """The same for recordings that the passing test did not ask for."""
     ignore: tuple[str, ...] | None = None
     """Paths into request bodies that vary."""
@@ -319,39 +275,46 @@ def regen_mark(item: pytest.Item) -> RegenMark:
     )
 
 
-def cassette_mark(item: pytest.Item) -> CassetteMark:
-    """Return what the item's ``cassette`` marker says; defaults where it has none.
+def cassette_mark(
+    item: pytest.Item, defaults: Mapping[str, object] = MappingProxyType({})
+) -> CassetteMark:
+    """Return what the item's ``cassette`` marker says, completed by the fixture's defaults.
+
+    Args:
+        item: the test.
+        defaults: what the fixture ``cassette_config`` says.
 
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
     names = tuple(field.name for field in fields(CassetteMark))
-    return cassette_arguments(item, _arguments(item, "cassette", names))
+    unknown = sorted(defaults.keys() - {*names})
+    if unknown:
+        raise usage_error(
+            f"{item.nodeid}: cassette_config has the unknown key {unknown[0]!r}",
+            hint=f"use some of {', '.join(sorted(names))}",
+        )
+    marked = _arguments(item, "cassette", names)
+    chosen = {**defaults, **{key: value for key, value in marked.items() if value is not None}}
+    return CassetteMark(**{key: _cassette_value(item, key, value) for key, value in chosen.items()})
 
 
-def cassette_arguments(item: pytest.Item, arguments: Mapping[str, object]) -> CassetteMark:
-    """Return what a ``cassette`` marker or the fixture ``cassette_config`` says.
-
-    Raises:
-        pytest.UsageError: an argument is of the wrong kind.
-    """
-    checked: dict[str, Any] = {}
-    for key, value in arguments.items():
-        what = f"cassette({key}={value!r})"
-        words = {"record": RECORD_MODES, "drift": POLICIES, "unplayed": POLICIES}.get(key)
-        checked[key] = value
-        if value is None:
-            continue
-        if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
-            checked[key] = names_argument(item, "cassette", key, value)
-        elif key == "normalize":
-            if not callable(value):
-                raise _wrong(item, what, "it is a function")
-        elif not isinstance(value, str):
-            raise _wrong(item, what, "it is text")
-        elif words and value not in words:
-            raise _wrong(item, what, did_you_mean(value, words, f"it is one of {', '.join(words)}"))
-    return CassetteMark(**checked)
+def _cassette_value(item: pytest.Item, key: str, value: Any) -> Any:
+    """Return an argument of ``cassette`` as the mark holds it."""
+    what = f"cassette({key}={value!r})"
+    words: Sequence[str] = modes.RECORD_MODES if key == "record" else modes.POLICIES
+    if value is None:
+        return None
+    if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
+        return names_argument(item, "cassette", key, value)
+    if key == "normalize":
+        if not callable(value):
+            raise _wrong(item, what, "it is a function")
+    elif not isinstance(value, str):
+        raise _wrong(item, what, "it is text")
+    elif key != "name" and value not in words:
+        raise _wrong(item, what, did_you_mean(value, words, f"it is one of {', '.join(words)}"))
+    return value
 
 
 def _arguments(item: pytest.Item, mark_name: str, names: tuple[str, ...]) -> dict[str, Any]:

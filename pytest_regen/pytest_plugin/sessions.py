@@ -6,31 +6,17 @@ from typing import Any, Final, Generic, TypeVar
 
 import pytest
 
+from pytest_regen import sessions
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import NoProgressError, UsageError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.providers import budget_of, hooks_of, price_in
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
-from pytest_regen.sessions import (
-    GeneratorSession,
-    ScenarioCorrection,
-    ScenarioFeedback,
-    ScenarioGeneratorSession,
-    TestScenario,
-    ToolAnnotation,
-    apply_corrections,
-    merge_replacements,
-)
+from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback, TestScenario
 from pytest_regen.sessions.scenarios import ScenarioIndex
+from pytest_regen.turns import structured
 from pytest_regen.turns.exchange import Tally, TurnExchange
 from pytest_regen.turns.reply_text import load_json
-from pytest_regen.turns.structured import (
-    Schema,
-    adapter_of,
-    extract_json,
-    parse_json_with_schema,
-    schema_to_prompt_hint,
-)
 from pytest_regen.turns.values import DEFAULT_MODEL, Message
 
 T = TypeVar("T")
@@ -41,7 +27,7 @@ Conversation = tuple[str, Sequence[tuple[Message, bool]]]
 """A system prompt, and messages, each with whether it says what was wrong with the one before."""
 
 
-class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
+class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
     """A session that goes through the body of its test once more, up to the turn that failed."""
 
     __test__ = False
@@ -71,13 +57,13 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
         messages = [(message, message.content.startswith(_WRONG)) for message in self.history]
         return [(self.system, messages)]
 
-    def set_response(self, response: Schema[T]) -> None:
+    def set_response(self, response: structured.Schema[T]) -> None:
         """Return answers as ``response`` from now on: a body called again makes its classes anew.
 
         Args:
-            response: a type with the same JSON Schema as the one before.
+            response: a type with the same JSON structured.Schema as the one before.
         """
-        self._adapter = adapter_of(response)
+        self._adapter = structured.adapter_of(response)
 
     def rewind(self) -> None:
         """Go back to the first question, and drop feedback that was not sent."""
@@ -106,7 +92,7 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
     def _answer(self, number: int) -> T:
         # From its text, so that neither a value that the body changed nor a class of an earlier
         # call comes back.
-        return parse_json_with_schema(self._asked[number][1], self._adapter)
+        return structured.parse_json_with_schema(self._asked[number][1], self._adapter)
 
     def _next(self, message: str) -> tuple[int, str | None]:
         """Return where the body stands, and what to ask there: ``None`` if it was asked before."""
@@ -131,7 +117,7 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
         Raises:
             NoProgressError: it is.
         """
-        failed = (feedback, message, canonical_json(load_json(extract_json(answer))))
+        failed = (feedback, message, canonical_json(load_json(structured.extract_json(answer))))
         if failed in self._failed_answers:
             raise NoProgressError(
                 "the model gave an answer again that had failed with the same words",
@@ -142,7 +128,7 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
         self._failed_answers.add(failed)
 
 
-class ReplayableScenarioSession(ScenarioGeneratorSession):
+class ReplayableScenarioSession(sessions.ScenarioGeneratorSession):
     """A scenario session that keeps its set up to date with what the test finds."""
 
     __test__ = False
@@ -223,7 +209,9 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
             return self._merge(corrected, feedback, await self.aregenerate(feedback))
         return self._copies()
 
-    def _take_feedback(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
+    def _take_feedback(
+        self,
+    ) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
         """Return the feedback, and the set with its corrections; ``None`` if there is no set yet.
 
         Before the turn: what cannot be put in place must not be paid for.
@@ -231,7 +219,7 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
         feedback, self._feedback = self._feedback, ScenarioFeedback()
         if self._current is None:
             return feedback, None
-        return feedback, apply_corrections(self._current, feedback.corrections)
+        return feedback, sessions.apply_corrections(self._current, feedback.corrections)
 
     def _merge(
         self,
@@ -241,7 +229,7 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
     ) -> list[TestScenario]:
         corrections, discarded = feedback.corrections, feedback.discarded_scenarios
         return self._keep(
-            merge_replacements(
+            sessions.merge_replacements(
                 corrected, replacements, corrections, discarded, accepts=lambda _: True
             )
         )
@@ -323,7 +311,7 @@ class GeneratorSessionMaker(SessionMaker):
     """The fixture ``generator_session``."""
 
     def __call__(
-        self, *, system: str, response: Schema[T], **settings: Any
+        self, *, system: str, response: structured.Schema[T], **settings: Any
     ) -> ReplayableGeneratorSession[T]:
         """Return a session; arguments as ``GeneratorSession`` takes them, the provider given.
 
@@ -331,12 +319,12 @@ class GeneratorSessionMaker(SessionMaker):
             UsageError: the body is called again and makes another session than before, see
                 ``SessionMaker``.
         """
-        adapter = adapter_of(response)
+        adapter = structured.adapter_of(response)
         new: ReplayableGeneratorSession[T] = ReplayableGeneratorSession(
             system, adapter, **{**self._defaults, **settings}
         )
         # By what the model is shown of it: a type made in the body is another one in each call.
-        session = self._next((system, schema_to_prompt_hint(adapter)), new)
+        session = self._next((system, structured.schema_to_prompt_hint(adapter)), new)
         session.set_response(adapter)
         return session
 
@@ -348,7 +336,7 @@ class ScenarioSessionMaker(SessionMaker):
         self,
         *,
         system: str,
-        annotations: Iterable[ToolAnnotation],
+        annotations: Iterable[sessions.ToolAnnotation],
         handwritten: Sequence[TestScenario] = (),
         **settings: Any,
     ) -> ReplayableScenarioSession:

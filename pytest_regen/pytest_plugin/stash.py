@@ -12,7 +12,6 @@ import pytest
 if TYPE_CHECKING:
     from pytest_regen.cassettes import CassetteRun, Scrub
     from pytest_regen.cassettes.clients.vcr_run import VcrRun
-    from pytest_regen.pytest_plugin.healing.ahead import Ahead
 
 
 OUR_MARKS = frozenset({"cassette", "regen"})
@@ -58,14 +57,14 @@ RECORD_KEY = "regen_record"
 """Attribute of a report that carries the record of its item."""
 
 
-AHEAD: "pytest.StashKey[Ahead]" = pytest.StashKey()
-"""The items of this process that are worked on ahead of their turn."""
+AHEAD: pytest.StashKey[Any] = pytest.StashKey()
+"""The items of this process that are worked on ahead of their turn: ``healing.ahead.Ahead``."""
 
 
 def raise_known_failure(item: pytest.Item) -> None:
     """Raise what an item has failed with, if it was worked on ahead of its turn because of that."""
     ahead = item.config.stash.get(AHEAD, None)
-    failure = None if ahead is None else ahead.failure(item)
+    failure: BaseException | None = None if ahead is None else ahead.failure(item)
     if failure is not None:
         raise failure
 

@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Generator
-from types import FrameType
+from traceback import walk_stack
 from typing import Any, Final
 
 import pytest
@@ -69,11 +69,9 @@ def _is_below(place: str, folder: str) -> bool:
 
 def _is_by_the_code() -> bool:
     """Return whether the unit's file takes part, or nothing does that a test would be called by."""
-    files = set()
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - nothing else tells who asks
-    while frame is not None:
-        files.add(os.path.realpath(frame.f_code.co_filename))
-        frame = frame.f_back
+    # Without this file, which the interpreter asks and no candidate calls.
+    files = {os.path.realpath(frame.f_code.co_filename) for frame, _ in walk_stack(None)}
+    files -= {os.path.realpath(__file__)}
     # In a thread of the code, or while the interpreter ends, neither pytest nor a test is there.
     is_by_pytest = any("pluggy" in file or _is_below(file, _ABOUT["root"]) for file in files)
     return _ABOUT["path"] in files or not is_by_pytest

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -15,7 +15,6 @@ from pytest_regen.errors import UsageError
 from pytest_regen.modes import POLICIES, FindingPolicy
 from pytest_regen.pytest_plugin.choices import (
     CassetteMark,
-    cassette_arguments,
     cassette_mark,
     choices_of,
     ini_choice,
@@ -24,7 +23,10 @@ from pytest_regen.pytest_plugin.names import cassette_of_test, mode_to_record, n
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log, note_changed
-from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE, scrubber_of
+from pytest_regen.pytest_plugin.stash import CALL_FAILED, CASSETTE, scrubber_of
+
+if TYPE_CHECKING:
+    from pytest_regen.cassettes.clients.vcr_run import VcrRun
 
 _MANY = 4
 """Tests beyond which a command names their module."""
@@ -45,7 +47,7 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
         item: the test.
         config: what the fixture ``cassette_config`` says; the marker wins.
     """
-    mark = _complete_mark(item, config)
+    mark = cassette_mark(item, config)
     path = cassette_of_test(item, mark.name)
     stem, suffix, packed = name_parts(path)
     if suffix == ".json" and not path.exists():
@@ -77,7 +79,12 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
                 advice = "correct the test and record again, or add --regen-keep-failed"
                 log.add([CassetteNote("hint", what, next=advice)])
             raise _FailedError
-    _report(item, run, mark, sharing)
+    report_run(item, run, sharing.record_command(), "warn")
+    unplayed = policy(item.config, "unplayed", mark.unplayed)
+    # What is left of a shared one belongs to the other tests, which may not all have run.
+    if run.is_replay_only and not sharing.is_shared:
+        command = node_command(item.config, item.nodeid, options=("--regen-record", "rewrite"))
+        log.note_unplayed(item, run, run.unplayed + run.played, command, unplayed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,23 +185,6 @@ def plain_errors(item: pytest.Item) -> Iterator[None]:
         raise plain_usage_error(f"{item.nodeid}: {error}") from None
 
 
-def _complete_mark(item: pytest.Item, config: Mapping[str, object]) -> CassetteMark:
-    """Return the marker, completed by what the fixture says."""
-    names = {field.name for field in fields(CassetteMark)}
-    unknown = sorted(set(config) - names)
-    if unknown:
-        raise usage_error(
-            f"{item.nodeid}: cassette_config has the unknown key {unknown[0]!r}",
-            hint=f"use some of {', '.join(sorted(names))}",
-        )
-    mark, default = cassette_mark(item), cassette_arguments(item, config)
-    values = {}
-    for name in names:
-        value = getattr(mark, name)
-        values[name] = getattr(default, name) if value is None else value
-    return CassetteMark(**values)
-
-
 def policy(
     config: pytest.Config,
     name: Literal["drift", "unplayed"],
@@ -224,21 +214,23 @@ def diff_folder(config: pytest.Config) -> Path | None:
     return config.rootpath / str(config.getini("cache_dir")) / "d" / "regen"
 
 
-def _report(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: _Sharing) -> None:
+def report_run(
+    item: pytest.Item, run: "CassetteRun | VcrRun", command: str, drift: FindingPolicy
+) -> None:
+    """Note what a cassette was recorded with, and the requests that drifted.
+
+    Args:
+        item: the test.
+        run: its cassette.
+        command: what records the cassette anew.
+        drift: what becomes of a request that is not what was recorded.
+    """
+    log, fails = cassette_log(item.config), drift == "fail"
     note_changed(item, run.path, run.changed)
-    log = cassette_log(item.config)
-    for drift in run.drifts:
-        command = drift.next(sharing.record_command())
-        log.note(item, "drift", run.path, drift, command=command, causes=drift.causes)
-    if sharing.is_shared:
-        # What is left belongs to the other tests, which may not all have run.
-        return
-    unplayed = policy(item.config, "unplayed", mark.unplayed)
-    passed = item.stash.get(CALL_PASSED, False)
-    if unplayed == "ignore" or not (run.is_replay_only and run.unplayed and passed):
-        return
-    total = run.unplayed + run.played
-    options = ("--regen-record", "rewrite")
-    command = node_command(item.config, sharing.tests[0], options=options)
-    count, fails = f"{run.unplayed} of {total}", unplayed == "fail"
-    log.note_unplayed(item, run.path, count, command=command, fails=fails)
+    for change in run.drifts:
+        log.note_drift(run.path)
+        if drift != "ignore":
+            following, causes = change.next(command), change.causes
+            log.note(
+                item, "drift", run.path, change, command=following, failed=fails, causes=causes
+            )

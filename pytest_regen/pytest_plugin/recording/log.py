@@ -13,12 +13,15 @@ import pytest
 
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
+from pytest_regen.modes import FindingPolicy
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import node_command
-from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
+from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
+    from pytest_regen.cassettes import CassetteRun
+    from pytest_regen.cassettes.clients.vcr_run import VcrRun
     from pytest_regen.cassettes.recording import ChangedValue
 
 
@@ -232,17 +235,19 @@ class CassetteLog:
     def note_unplayed(
         self,
         item: pytest.Item,
-        path: Path,
-        count: str,
-        *,
+        run: "CassetteRun | VcrRun",
+        total: int,
         command: str,
-        fails: bool,
+        outcome: FindingPolicy,
     ) -> None:
         """Keep that a passing test left recordings; fail it where the project wants that."""
-        what = f"{count} recordings were not asked for"
-        self.note(item, "unplayed", path, what, command=command, failed=fails)
+        if not run.unplayed or outcome == "ignore" or not item.stash.get(CALL_PASSED, False):
+            return
+        what = f"{run.unplayed} of {total} recordings were not asked for"
+        fails = outcome == "fail"
+        self.note(item, "unplayed", run.path, what, command=command, failed=fails)
         if fails:
-            pytest.fail(f"{path}: {what}\n  next: {command}", pytrace=False)
+            pytest.fail(f"{run.path}: {what}\n  next: {command}", pytrace=False)
 
     def take_over(self, data: Mapping[str, Any]) -> None:
         """Keep what a worker sent."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_regen.cassettes.clients.vcr_run import VcrOptions, VcrRun, use_vcr_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.modes import RECORD_MODES
 from pytest_regen.pytest_plugin.choices import choices_of, names_argument
@@ -18,9 +18,10 @@ from pytest_regen.pytest_plugin.recording.fixture import (
     passthrough_hosts,
     plain_errors,
     policy,
+    report_run,
 )
 from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks
-from pytest_regen.pytest_plugin.recording.log import cassette_log, note_changed
+from pytest_regen.pytest_plugin.recording.log import cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
 
 
@@ -77,33 +78,19 @@ def vcr_cassette_in_use(
     refused = run.take_pending_miss(None)
     if refused is not None:
         raise refused
-    _report(item, run)
-
-
-def _report(item: pytest.Item, run: VcrRun) -> None:
-    log = cassette_log(item.config)
     drift = policy(item.config, "drift", default="warn")
     fails = drift == "fail"
-    note_changed(item, run.path, run.changed)
-    if run.drifts:
-        log.note_drift(run.path)
+    report_run(item, run, run.command, drift)
     misses = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
-    if drift != "ignore":
-        for change in run.drifts:
-            command, causes = change.next(run.command), change.causes
-            log.note(item, "drift", run.path, change, command=command, failed=fails, causes=causes)
-        for miss in misses:
-            what, causes = f"{miss.what}\n    {miss.why}", miss.causes
-            log.note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)
-    if not item.stash.get(CALL_PASSED, False):
-        return
-    if misses and fails:
+    for miss in misses if drift != "ignore" else ():
+        what, causes = f"{miss.what}\n    {miss.why}", miss.causes
+        log.note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)
+    passed = item.stash.get(CALL_PASSED, False)
+    if passed and misses and fails:
         raise misses[0]
-    if run.drifts and fails:
+    if passed and run.drifts and fails:
         lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
         nexts = dict.fromkeys(change.next(run.command) for change in run.drifts)
         pytest.fail("\n".join([*lines, *(f"  next: {text}" for text in nexts)]), pytrace=False)
     unplayed = policy(item.config, "unplayed", default="warn")
-    if run.unplayed and unplayed != "ignore":
-        count, fails = f"{run.unplayed} of {run.total}", unplayed == "fail"
-        log.note_unplayed(item, run.path, count, command=run.command, fails=fails)
+    log.note_unplayed(item, run, run.total, run.command, unplayed)
