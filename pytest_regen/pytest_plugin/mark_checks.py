@@ -13,16 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_regen.pytest_plugin import selection
 from pytest_regen.pytest_plugin.choices import cassette_mark, did_you_mean, regen_mark
 from pytest_regen.pytest_plugin.names import own_cassette
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
-from pytest_regen.pytest_plugin.selection import (
-    from_rootdir,
-    is_store,
-    store_path,
-    stores_in_config,
-    type_names_of,
-)
 from pytest_regen.pytest_plugin.stash import our_marks
 
 _CHECKED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
@@ -66,10 +60,12 @@ def _check_regen(item: pytest.Item) -> None:
         marked_units(item)
     if mark.store is None and not mark.types:
         return
-    store, root = store_path(item), item.config.rootpath
-    place = from_rootdir(store, root)
-    if not is_store(store):
-        stores = [from_rootdir(path, root) for path in stores_in_config(item.config)]
+    store, root = selection.store_path(item), item.config.rootpath
+    place = selection.from_rootdir(store, root)
+    if not selection.is_store(store):
+        stores = [
+            selection.from_rootdir(path, root) for path in selection.stores_in_config(item.config)
+        ]
         name = os.path.normpath(mark.store or place)
         why = f"stores are named from {root}" + (f"; there is {_list(stores)}" if stores else "")
         raise usage_error(
@@ -77,7 +73,7 @@ def _check_regen(item: pytest.Item) -> None:
             why=did_you_mean(name, stores, why),
             hint="name the folder of a store, or make it with pytest-regen generate",
         )
-    names = type_names_of(store)
+    names = selection.type_names_of(store)
     # A damaged store has no names to offer; its one item says what is wrong with it.
     valid = sorted({*names, *_schema_names(store)} if names else mark.types)
     for name in mark.types:

@@ -9,14 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_regen import errors
 from pytest_regen.cassettes import CassetteRun, Matching
-from pytest_regen.errors import (
-    MissingExtraError,
-    MissingKeyError,
-    ProviderError,
-    RefusedError,
-    UsageError,
-)
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import heal_again, keeps_template, recording_command
@@ -53,7 +47,9 @@ def record_turns(
     keep, failures = False, []
 
     def note(call: CallRecord) -> None:
-        if isinstance(call.error, ProviderError) and not isinstance(call.error, RefusedError):
+        if isinstance(call.error, errors.ProviderError) and not isinstance(
+            call.error, errors.RefusedError
+        ):
             failures.append(call.error)
 
     try:
@@ -109,7 +105,7 @@ def provider_of(item: pytest.Item, *, of_types: bool, by_template: bool = False)
         return TemplateProvider()
     try:
         return _provider_of_run(config, of_types=of_types)
-    except UsageError as error:
+    except errors.UsageError as error:
         near = near_reference(option)
         command = ""
         if near and error.hint == f"write it as {near}":
@@ -294,7 +290,7 @@ def may_get_answer(item: pytest.Item, cassette: Path) -> bool:
         return False
     try:
         require_key()
-    except (MissingKeyError, MissingExtraError):
+    except (errors.MissingKeyError, errors.MissingExtraError):
         return False
     return True
 

@@ -13,13 +13,7 @@ from pytest_regen.modes import RECORD_MODES
 from pytest_regen.pytest_plugin.choices import choices_of, names_argument
 from pytest_regen.pytest_plugin.names import node_command, vcr_file_name
 from pytest_regen.pytest_plugin.options import usage_error
-from pytest_regen.pytest_plugin.recording.fixture import (
-    diff_folder,
-    passthrough_hosts,
-    plain_errors,
-    policy,
-    report_run,
-)
+from pytest_regen.pytest_plugin.recording import fixture
 from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks
 from pytest_regen.pytest_plugin.recording.log import cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
@@ -64,10 +58,10 @@ def vcr_cassette_in_use(
         extra=tuple(str(arg) for mark in marks for arg in mark.args),
         configure=lambda vcr: hook.pytest_recording_configure(config=item.config, vcr=vcr),
         ignore=choices_of(item.config).settings.cassettes.ignore,
-        passing=(*passthrough_hosts(item.config), *(hosts or ())),
-        diff_folder=diff_folder(item.config),
+        passing=(*fixture.passthrough_hosts(item.config), *(hosts or ())),
+        diff_folder=fixture.diff_folder(item.config),
     )
-    with plain_errors(item), use_vcr_cassette(options) as run:
+    with fixture.plain_errors(item), use_vcr_cassette(options) as run:
         run.command = node_command(item.config, item.nodeid, options=("--record-mode", "rewrite"))
         item.stash[VCR_RUN] = run
         log.use(run.path)
@@ -78,9 +72,9 @@ def vcr_cassette_in_use(
     refused = run.take_pending_miss(None)
     if refused is not None:
         raise refused
-    drift = policy(item.config, "drift", default="warn")
+    drift = fixture.policy(item.config, "drift", default="warn")
     fails = drift == "fail"
-    report_run(item, run, run.command, drift)
+    fixture.report_run(item, run, run.command, drift)
     misses = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
     for miss in misses if drift != "ignore" else ():
         what, causes = f"{miss.what}\n    {miss.why}", miss.causes
@@ -92,5 +86,5 @@ def vcr_cassette_in_use(
         lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
         nexts = dict.fromkeys(change.next(run.command) for change in run.drifts)
         pytest.fail("\n".join([*lines, *(f"  next: {text}" for text in nexts)]), pytrace=False)
-    unplayed = policy(item.config, "unplayed", default="warn")
+    unplayed = fixture.policy(item.config, "unplayed", default="warn")
     log.note_unplayed(item, run, run.total, run.command, unplayed)
