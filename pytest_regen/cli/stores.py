@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pytest_regen.cli.github import tell_validated
 from pytest_regen.cli.output import (
     DROPS_EDIT,
     KEEPS_EDIT,
@@ -30,6 +29,7 @@ from pytest_regen.cli.output import (
 )
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import RegenError, StoreWriteError, UsageError
+from pytest_regen.github import tell_validated
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import fixable
 from pytest_regen.regeneration.regenerate import write_summary

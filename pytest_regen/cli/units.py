@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pytest_regen.cli.github import OutdatedUnits, tell_outdated_units
 from pytest_regen.cli.output import (
     KEEPS_EDIT,
     Advice,
@@ -38,6 +37,7 @@ from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.several import Task, run_tasks
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
+from pytest_regen.github import Finding, Outdated, tell_outdated
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import TurnSettings, fixable
 from pytest_regen.regeneration.costs import Estimate
@@ -246,7 +246,7 @@ def generate_file(
     """Ask for the units that are missing or stale; return the exit code."""
     refuse_unknown_units(file, names)
     if check:
-        tell_outdated_units(Project.here(), lambda: _outdated([file], names))
+        tell_outdated(Project.here(), lambda: _outdated([file], names))
     if check or dry_run:
         return _plan(file, names, turns, force=force, check=check, as_json=as_json)
     with turns.run("generating", of_types=False, as_json=as_json) as (_, settings):
@@ -265,9 +265,9 @@ def refuse_unknown_units(file: UnitFile, names: Sequence[str] | None) -> None:
         refuse_unknown(units, name, {*_names(units), *units.texts, *units.ledger.entries})
 
 
-def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> OutdatedUnits:
+def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> Outdated:
     """Return the units of files that are missing or stale, and how many files have none."""
-    found: list[tuple[str, str, str]] = []
+    found: list[Finding] = []
     current = 0
     for file in files:
         units = file.open()
@@ -276,8 +276,9 @@ def _outdated(files: Sequence[UnitFile], names: Sequence[str] | None) -> Outdate
         for name in asked:
             codes = {issue.code for issue in units.all_issues(name)}
             why = "it was never written" if "MISSING_UNIT" in codes else "its inputs have changed"
-            found.append((unit_id(units.here, name), units.here, why))
-    return found, current
+            unit, path = unit_id(units.here, name), Path(units.here)
+            found.append(Finding("error", unit, "out of date", why, path))
+    return found, current, generate_command(str(found[0].path)) if found else ""
 
 
 def _generate(
@@ -319,7 +320,7 @@ def generate_files(
 ) -> int:
     """Ask for the units of several files that are missing or stale; return the exit code."""
     if check:
-        tell_outdated_units(Project.here(), lambda: _outdated(files, None))
+        tell_outdated(Project.here(), lambda: _outdated(files, None))
     if check or dry_run:
         reports: list[Any] = []
         total = Estimate(turns.price_of)
