@@ -38,6 +38,7 @@ class Choices:
 
         option = config.option
         _refuse_contradictions(option)
+        # Without a table nothing of the project is parsed: `table_of` imports no TOML for it.
         settings = table_of(config) or Settings()
         behaviour = ini_choice(config, "regen_behaviour", modes.BEHAVIOUR_POLICIES)
         self.settings = replace(settings, behaviour=behaviour or settings.behaviour)
@@ -85,6 +86,7 @@ class Choices:
         record = option.regen_record
         if record not in {None, "none"} and not _is_typed(config, "--regen-record"):
             self.notes.append(f"--regen-record {record} is not in effect: {where}")
+        # Now, and not when the first test asks: in CI it refuses to record without a budget.
         self.record_mode()
 
     @property

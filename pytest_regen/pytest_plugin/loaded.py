@@ -41,6 +41,8 @@ class LoadedModules:
             if os.path.realpath(path) in places and _hash(path) != before
         ]
 
+    # Only what the module names, not all that was imported: one old module among many does not
+    # concern a test that has nothing of it.
     def _used_by(self, item: pytest.Item) -> list[Path]:
         """Return the changed files whose module, or something of it, the test's module names."""
         values = list(vars(getattr(item, "module", None) or object).values())

@@ -46,6 +46,7 @@ def check_late_marks(item: pytest.Item) -> None:
 def _problems(item: pytest.Item) -> Iterator[str]:
     item.stash[_CHECKED] = our_marks(item)
     for check in (_check_regen, cassette_mark, own_cassette):
+        # All three, so that one run tells what is wrong with each of several marks.
         try:
             check(item)
         except pytest.UsageError as error:

@@ -36,6 +36,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options, under the names they have there."""
+    # Names, dests and defaults as pytest-recording has them: hooks of suites read them.
     group = parser.getgroup("recording", "cassettes of tests marked vcr")
     group.addoption(
         "--record-mode", choices=RECORD_MODES, help="Record mode of vcrpy (default: none)."
@@ -127,8 +128,9 @@ def block_network(
             f"not {mark.args or mark.kwargs}",
             hint="block_network(allowed_hosts=['127.0.0.1', 'api.*'])",
         )
+    # A mark or vcr_config may choose another mode, which the option would overrule.
     if vcr_markers and request.config.option.record_mode is None:
-        from pytest_regen.pytest_plugin.recording.vcr import merge_config
+        from pytest_regen.pytest_plugin.recording.fixture import merge_config
 
         config = merge_config(request.getfixturevalue("vcr_config"), vcr_markers)
         record_mode = config.get("record_mode", record_mode)
@@ -138,6 +140,7 @@ def block_network(
     if vcr_markers and record_mode != "none":
         yield
         return
+    # Here, for the gate patches sockets: a run that blocks nothing does not load it.
     from pytest_regen.network import AllowedHosts, closed_network
 
     hosts = request.getfixturevalue("allowed_hosts") or ()
@@ -163,7 +166,7 @@ def vcr(
     if disable_recording or not vcr_markers:
         yield None
         return
-    from pytest_regen.pytest_plugin.recording.vcr import vcr_cassette_in_use
+    from pytest_regen.pytest_plugin.recording.fixture import vcr_cassette_in_use
 
     get = request.getfixturevalue
     with vcr_cassette_in_use(

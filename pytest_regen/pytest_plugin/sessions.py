@@ -325,6 +325,7 @@ class GeneratorSessionMaker(SessionMaker):
         )
         # By what the model is shown of it: a type made in the body is another one in each call.
         session = self._next((system, structured.schema_to_prompt_hint(adapter)), new)
+        # Not the class of the first call: an isinstance in the body would fail.
         session.set_response(adapter)
         return session
 

@@ -69,6 +69,8 @@ def raise_known_failure(item: pytest.Item) -> None:
         raise failure
 
 
+# Fixtures of cassettes end after the call, and pytest tells a fixture nothing of it. Whether to
+# keep what was recorded, and whether to mind what was not played, they read here.
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself failed: one that skipped or was expected to fail did not."""
 

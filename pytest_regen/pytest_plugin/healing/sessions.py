@@ -211,6 +211,7 @@ def _send_feedback(
     parts = route_feedback(feedback, [session for maker in makers for session in maker.sessions])
     if not parts:
         return False
+    # All, before any gets feedback: rewinding drops what was not sent.
     for maker in makers:
         maker.rewind([session for session, _ in parts])
     for session, part in parts:

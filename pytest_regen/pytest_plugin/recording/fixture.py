@@ -1,29 +1,23 @@
-"""The cassette of a test, as the fixture ``cassette`` puts it to use."""
+"""The cassette of a test, as the fixture ``cassette`` and the mark ``vcr`` put it to use."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, use_cassette
 from pytest_regen.cassettes.files.storage import name_parts
+from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import POLICIES, FindingPolicy
-from pytest_regen.pytest_plugin.choices import (
-    CassetteMark,
-    cassette_mark,
-    choices_of,
-    ini_choice,
-)
-from pytest_regen.pytest_plugin.names import cassette_of_test, mode_to_record, node_command
+from pytest_regen.modes import POLICIES, RECORD_MODES, FindingPolicy
+from pytest_regen.pytest_plugin import choices, names, stash
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
-from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks
+from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log, note_changed
-from pytest_regen.pytest_plugin.stash import CALL_FAILED, CASSETTE, scrubber_of
 
 if TYPE_CHECKING:
     from pytest_regen.cassettes.clients.vcr_run import VcrRun
@@ -47,8 +41,8 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
         item: the test.
         config: what the fixture ``cassette_config`` says; the marker wins.
     """
-    mark = cassette_mark(item, config)
-    path = cassette_of_test(item, mark.name)
+    mark = choices.cassette_mark(item, config)
+    path = names.cassette_of_test(item, mark.name)
     stem, suffix, packed = name_parts(path)
     if suffix == ".json" and not path.exists():
         raise usage_error(
@@ -62,18 +56,18 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
     sharing = _sharing_of(item, path, is_named=mark.name is not None)
     with suppress(_FailedError), _open_cassette(item, sharing, mark) as run:
         # Clients insist on a key; where nothing will be sent, any will do.
-        keys = [names[0] for names in _KEYS if not any(map(os.environ.get, names))]
+        keys = [places[0] for places in _KEYS if not any(map(os.environ.get, places))]
         keys = keys if run.is_replay_only else []
         os.environ.update(dict.fromkeys(keys, "none-needed-in-replay"))
-        item.stash[CASSETTE] = run
+        item.stash[stash.CASSETTE] = run
         try:
             yield run
         finally:
-            del item.stash[CASSETTE]
+            del item.stash[stash.CASSETTE]
             for name in keys:
                 os.environ.pop(name, None)
         # One that skips, or fails as its mark expects, does so in every run.
-        if item.stash.get(CALL_FAILED, True) and not item.config.option.regen_keep_failed:
+        if item.stash.get(stash.CALL_FAILED, True) and not item.config.option.regen_keep_failed:
             if run.recorded:
                 what = f"{item.nodeid} failed: what it recorded is in {run.path.name}.partial"
                 advice = "correct the test and record again, or add --regen-keep-failed"
@@ -83,7 +77,9 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
     unplayed = policy(item.config, "unplayed", mark.unplayed)
     # What is left of a shared one belongs to the other tests, which may not all have run.
     if run.is_replay_only and not sharing.is_shared:
-        command = node_command(item.config, item.nodeid, options=("--regen-record", "rewrite"))
+        command = names.node_command(
+            item.config, item.nodeid, options=("--regen-record", "rewrite")
+        )
         log.note_unplayed(item, run, run.unplayed + run.played, command, unplayed)
 
 
@@ -100,16 +96,16 @@ class _Sharing:
 
     def record_command(self) -> str:
         """Return the command that records what the cassette lacks, and loses nothing of others."""
-        mode, names = mode_to_record(self.path), self.tests
+        mode, tests = names.mode_to_record(self.path), self.tests
         options = ["--regen-record", mode]
         if not self.is_shared and mode == "new_episodes":
             # What was recorded for requests that are no longer made would fail the next run.
             options.append("--regen-drop-unplayed")
-        elif len(self.tests) > 1 and self.path.exists():
+        elif len(tests) > 1 and self.path.exists():
             options = ["--regen-record", "rewrite"]
-        if len(names) > _MANY:
-            names = tuple(dict.fromkeys(test.partition("::")[0] for test in names))
-        return node_command(self.config, *names, options=options)
+        if len(tests) > _MANY:
+            tests = tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
+        return names.node_command(self.config, *tests, options=options)
 
 
 def _sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> _Sharing:
@@ -144,11 +140,11 @@ def _sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> _Sharing:
 
 @contextmanager
 def _open_cassette(
-    item: pytest.Item, sharing: _Sharing, mark: CassetteMark
+    item: pytest.Item, sharing: _Sharing, mark: choices.CassetteMark
 ) -> Iterator[CassetteRun]:
     config, path = item.config, sharing.path
-    settings = choices_of(config).settings.cassettes
-    mode = choices_of(config).record_mode(mark.record)
+    settings = choices.choices_of(config).settings.cassettes
+    mode = choices.choices_of(config).record_mode(mark.record)
     begun = cassette_log(config).begun
     if mode in {"rewrite", "once"} and path in begun:
         # Tests that share a cassette add to what the first of them began.
@@ -167,7 +163,7 @@ def _open_cassette(
             keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
             drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
             passthrough_hosts=(*passthrough_hosts(config), *(mark.passthrough_hosts or ())),
-            scrub=scrubber_of(config),
+            scrub=stash.scrubber_of(config),
             diff_folder=diff_folder(config),
             # What one test does not ask for, another one may.
             drop_unplayed=config.option.regen_drop_unplayed and not sharing.is_shared,
@@ -196,14 +192,14 @@ def policy(
     Raises:
         pytest.UsageError: the ini value is not one of the three.
     """
-    ini = ini_choice(config, f"regen_{name}", POLICIES)
-    table: FindingPolicy | None = getattr(choices_of(config).settings.cassettes, name)
+    ini = choices.ini_choice(config, f"regen_{name}", POLICIES)
+    table: FindingPolicy | None = getattr(choices.choices_of(config).settings.cassettes, name)
     return mark or ini or table or default
 
 
 def passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
     """Return the hosts that pass every cassette by: those of the ini file and of the table."""
-    table = choices_of(config).settings.cassettes.passthrough_hosts
+    table = choices.choices_of(config).settings.cassettes.passthrough_hosts
     return (*table, *config.getini("regen_passthrough_hosts"))
 
 
@@ -234,3 +230,81 @@ def report_run(
             log.note(
                 item, "drift", run.path, change, command=following, failed=fails, causes=causes
             )
+
+
+def merge_config(config: Mapping[str, Any], marks: Sequence[pytest.Mark]) -> dict[str, Any]:
+    """Return the arguments of vcrpy: the closest mark wins, the fixture comes last."""
+    merged = dict(config)
+    for mark in reversed(marks):
+        merged.update(mark.kwargs)
+    return merged
+
+
+@contextmanager
+def vcr_cassette_in_use(
+    item: pytest.Item,
+    *,
+    name: str,
+    folder: str,
+    mode: str,
+    config: Mapping[str, Any],
+    marks: Sequence[pytest.Mark],
+) -> Iterator[Any]:
+    """Use a cassette as pytest-recording does, and report what it would not."""
+    from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+
+    arguments = merge_config(config, marks)
+    value = arguments.pop("record_mode", mode)
+    # A word, or a member of vcrpy's enum.
+    mode = getattr(value, "value", value)
+    if mode not in RECORD_MODES:
+        raise usage_error(
+            f"{item.nodeid}: vcr(record_mode={value!r}): unknown record mode",
+            hint=f"use one of {', '.join(RECORD_MODES)}",
+        )
+    hosts = choices.names_argument(
+        item, "vcr", "passthrough_hosts", arguments.pop("passthrough_hosts", ())
+    )
+    hook, log = item.config.hook, cassette_log(item.config)
+    cassette_hooks(item.config)
+    options = VcrOptions(
+        path=names.vcr_file_name(name, arguments.get("serializer", ".yaml")),
+        folder=Path(folder),
+        mode=mode,
+        config=arguments,
+        extra=tuple(str(arg) for mark in marks for arg in mark.args),
+        configure=lambda vcr: hook.pytest_recording_configure(config=item.config, vcr=vcr),
+        ignore=choices.choices_of(item.config).settings.cassettes.ignore,
+        passing=(*passthrough_hosts(item.config), *(hosts or ())),
+        diff_folder=diff_folder(item.config),
+    )
+    with plain_errors(item), use_vcr_cassette(options) as run:
+        run.command = names.node_command(
+            item.config, item.nodeid, options=("--record-mode", "rewrite")
+        )
+        item.stash[stash.VCR_RUN] = run
+        log.use(run.path)
+        try:
+            yield run.cassette
+        finally:
+            del item.stash[stash.VCR_RUN]
+    # A miss that a client swallowed: the test went on as if nothing were missing.
+    refused = run.take_pending_miss(None)
+    if refused is not None:
+        raise refused
+    drift = policy(item.config, "drift", default="warn")
+    fails = drift == "fail"
+    report_run(item, run, run.command, drift)
+    misses = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
+    for miss in misses if drift != "ignore" else ():
+        what, causes = f"{miss.what}\n    {miss.why}", miss.causes
+        log.note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)
+    passed = item.stash.get(stash.CALL_PASSED, False)
+    if passed and misses and fails:
+        raise misses[0]
+    if passed and run.drifts and fails:
+        lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
+        nexts = dict.fromkeys(change.next(run.command) for change in run.drifts)
+        pytest.fail("\n".join([*lines, *(f"  next: {text}" for text in nexts)]), pytrace=False)
+    unplayed = policy(item.config, "unplayed", default="warn")
+    log.note_unplayed(item, run, run.total, run.command, unplayed)
