@@ -73,8 +73,8 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
                 advice = "correct the test and record again, or add --regen-keep-failed"
                 log.add([CassetteNote("hint", what, next=advice)])
             raise _FailedError
-    report_run(item, run, sharing.record_command(), "warn")
-    unplayed = policy(item.config, "unplayed", mark.unplayed)
+    _report_run(item, run, sharing.record_command(), "warn")
+    unplayed = _policy(item.config, "unplayed", mark.unplayed)
     # What is left of a shared one belongs to the other tests, which may not all have run.
     if run.is_replay_only and not sharing.is_shared:
         command = names.node_command(
@@ -152,19 +152,19 @@ def _open_cassette(
     elif sharing.is_shared and (mode == "rewrite" or (mode == "once" and not path.exists())):
         begun.add(path)
     with (
-        plain_errors(item),
+        _plain_errors(item),
         use_cassette(
             path,
             mode=mode,
             record_command=sharing.record_command(),
-            drift=policy(config, "drift", mark.drift),
+            drift=_policy(config, "drift", mark.drift),
             ignore=(*settings.ignore, *(mark.ignore or ())),
             normalize=mark.normalize,
             keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
             drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
-            passthrough_hosts=(*passthrough_hosts(config), *(mark.passthrough_hosts or ())),
+            passthrough_hosts=(*_passthrough_hosts(config), *(mark.passthrough_hosts or ())),
             scrub=stash.scrubber_of(config),
-            diff_folder=diff_folder(config),
+            diff_folder=_diff_folder(config),
             # What one test does not ask for, another one may.
             drop_unplayed=config.option.regen_drop_unplayed and not sharing.is_shared,
         ) as run,
@@ -173,7 +173,7 @@ def _open_cassette(
 
 
 @contextmanager
-def plain_errors(item: pytest.Item) -> Iterator[None]:
+def _plain_errors(item: pytest.Item) -> Iterator[None]:
     """Show a caller's mistake as its three lines, without a traceback."""
     try:
         yield
@@ -181,7 +181,7 @@ def plain_errors(item: pytest.Item) -> Iterator[None]:
         raise plain_usage_error(f"{item.nodeid}: {error}") from None
 
 
-def policy(
+def _policy(
     config: pytest.Config,
     name: Literal["drift", "unplayed"],
     mark: FindingPolicy | None = None,
@@ -197,20 +197,20 @@ def policy(
     return mark or ini or table or default
 
 
-def passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
+def _passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
     """Return the hosts that pass every cassette by: those of the ini file and of the table."""
     table = choices.choices_of(config).settings.cassettes.passthrough_hosts
     return (*table, *config.getini("regen_passthrough_hosts"))
 
 
-def diff_folder(config: pytest.Config) -> Path | None:
+def _diff_folder(config: pytest.Config) -> Path | None:
     """Return where long differences are written: in pytest's cache, nowhere if that is off."""
     if not config.pluginmanager.hasplugin("cacheprovider"):
         return None
     return config.rootpath / str(config.getini("cache_dir")) / "d" / "regen"
 
 
-def report_run(
+def _report_run(
     item: pytest.Item, run: "CassetteRun | VcrRun", command: str, drift: FindingPolicy
 ) -> None:
     """Note what a cassette was recorded with, and the requests that drifted.
@@ -275,10 +275,10 @@ def vcr_cassette_in_use(
         extra=tuple(str(arg) for mark in marks for arg in mark.args),
         configure=lambda vcr: hook.pytest_recording_configure(config=item.config, vcr=vcr),
         ignore=choices.choices_of(item.config).settings.cassettes.ignore,
-        passing=(*passthrough_hosts(item.config), *(hosts or ())),
-        diff_folder=diff_folder(item.config),
+        passing=(*_passthrough_hosts(item.config), *(hosts or ())),
+        diff_folder=_diff_folder(item.config),
     )
-    with plain_errors(item), use_vcr_cassette(options) as run:
+    with _plain_errors(item), use_vcr_cassette(options) as run:
         run.command = names.node_command(
             item.config, item.nodeid, options=("--record-mode", "rewrite")
         )
@@ -292,9 +292,9 @@ def vcr_cassette_in_use(
     refused = run.take_pending_miss(None)
     if refused is not None:
         raise refused
-    drift = policy(item.config, "drift", default="warn")
+    drift = _policy(item.config, "drift", default="warn")
     fails = drift == "fail"
-    report_run(item, run, run.command, drift)
+    _report_run(item, run, run.command, drift)
     misses = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
     for miss in misses if drift != "ignore" else ():
         what, causes = f"{miss.what}\n    {miss.why}", miss.causes
@@ -306,5 +306,5 @@ def vcr_cassette_in_use(
         lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
         nexts = dict.fromkeys(change.next(run.command) for change in run.drifts)
         pytest.fail("\n".join([*lines, *(f"  next: {text}" for text in nexts)]), pytrace=False)
-    unplayed = policy(item.config, "unplayed", default="warn")
+    unplayed = _policy(item.config, "unplayed", default="warn")
     log.note_unplayed(item, run, run.total, run.command, unplayed)
