@@ -61,13 +61,14 @@ from pytest_regen.regeneration import (
     TurnSettings,
     fixable,
     pages_at_fault,
-    targets,
 )
 from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.regenerate import heal_steps, regenerate_steps
-from pytest_regen.regeneration.store_place import StoreView, keeps_template, model_for
+from pytest_regen.regeneration.store_pages import keeps_template, model_for
+from pytest_regen.regeneration.store_view import StoreView
+from pytest_regen.regeneration.verbs import targets
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
@@ -455,8 +456,8 @@ def _asked(
             hint=f"name it with --type, one of: {', '.join(store.type_names)}",
         )
     if errors_except is None:
-        named = {types[0]: pages} if types and pages else {}
-        chosen = targets(store, types, named)
+        named = {types[0]: pages} if types and pages else types
+        chosen = targets(StoreView(store), named)
     else:
         view = StoreView(store, errors_except)
         wanted = {store.resolve_type(name) for name in types} if types else set(store.type_names)

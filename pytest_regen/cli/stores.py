@@ -401,12 +401,12 @@ def restore(
         )
     taken = restore_outputs(path, type_name, page=page, to=to)
     if as_json:
-        pages = [{"type_name": p.type_name, "page": p.page, "model": p.model} for p in taken.pages]
+        pages = [{"type_name": p.name, "page": p.page, "model": p.model} for p in taken.pages]
         emit_json({"restored": pages, "diff": taken.diff})
         return
     show_diff(taken.diff)
     for entry in taken.pages:
-        fact("restored", f"{entry.type_name} page {entry.page}, written by {entry.model}")
+        fact("restored", f"{entry.name} page {entry.page}, written by {entry.model}")
     next_step(f"pytest {shlex.quote(str(path))}")
 
 
@@ -441,15 +441,15 @@ def adopt(
             hint=f"pytest-regen generate, as pytest-regen validate {shlex.quote(str(path))} says",
         )
     taken = adopt_edits(path, types)
-    left = _remaining_issues(path, {page.type_name for page in taken.pages})
+    left = _remaining_issues(path, {page.name for page in taken.pages})
     if as_json:
-        adopted = [{"type_name": p.type_name, "page": p.page} for p in taken.pages]
+        adopted = [{"type_name": p.name, "page": p.page} for p in taken.pages]
         errors = [issue.to_json() for result in left.values() for issue in result.errors]
         emit_json({"adopted": adopted, "errors": errors, "diff": taken.diff})
     else:
         show_diff(taken.diff)
         for entry in taken.pages:
-            fact("adopted", f"{entry.type_name} page {entry.page}")
+            fact("adopted", f"{entry.name} page {entry.page}")
         show_issues(left, RegenStore.open(path).source_path.as_posix())
         where = shlex.quote(str(path))
         if any(result.has_errors for result in left.values()):
@@ -507,7 +507,7 @@ def rebuild(
     if as_json:
         emit_json(
             {
-                "rebuilt": done.type_names,
+                "rebuilt": done.names,
                 "joined": done.joined,
                 "history": done.history,
                 "diff": done.diff,
@@ -517,10 +517,10 @@ def rebuild(
     show_diff(done.diff)
     for name in done.joined:
         fact("joined", f"both versions of {Path(path, name).as_posix()}")
-    for name in done.type_names:
+    for name in done.names:
         fact("rebuilt", name)
     for name in done.history:
         fact("kept", f"{Path(path, 'history', name).as_posix()}, what was there before")
-    if not (done.type_names or done.joined):
+    if not (done.names or done.joined):
         say(f"{path}: the source is what its pages make")
     next_step(f"pytest {shlex.quote(str(path))}")

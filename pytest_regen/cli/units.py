@@ -460,7 +460,7 @@ def _plan(
     units = file.open()
     asked = _names_to_ask(units, names, force=force)
     unreadable = units.file_issues or ((units.fault,) if units.fault else ())
-    sizes = {name: turns.size(size) for name, size in file.sizes(units, asked, None)}
+    sizes = {name: turns.size(size) for name, _, size in file.sizes(units, asked, None)}
     tokens = {name: tokens_for(size.input_tokens, size.model) for name, size in sizes.items()}
     estimate = Estimate(turns.price_of, sizes.values(), of=total)
     if as_json:
@@ -555,7 +555,7 @@ def _finish(
     emit: Callable[[Any], None] = emit_json,
 ) -> int:
     """Show what came of asking, or emit it as JSON; return the exit code."""
-    units = done.units
+    units = done.view
     chosen = units.names if names is None else names
     left = [*units.file_issues, *(issue for name in chosen for issue in units.issues(name))]
     errors = [issue for issue in left if issue.severity == "error"]
@@ -588,9 +588,9 @@ def _finish(
 def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) -> dict[str, Any]:
     result = ValidationResult(tuple(left))
     return {
-        "path": done.units.here,
+        "path": done.view.here,
         "ok": is_ok,
-        "regenerated": list(done.regenerated),
+        "regenerated": [name for name, _ in done.regenerated],
         "rejected": [entry for result in done.results for entry in result.rejected],
         "stop_reasons": {
             result.name: result.stop_reason for result in done.results if result.stop_reason
@@ -610,7 +610,7 @@ def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) ->
 def _show_results(done: UnitsResult) -> None:
     if done.regenerated:
         count = plural(len(done.regenerated), "unit")
-        fact("written", f"{count}: {shorten(done.regenerated)}", "green")
+        fact("written", f"{count}: {shorten([name for name, _ in done.regenerated])}", "green")
     rejected = [entry for result in done.results for entry in result.rejected]
     if rejected:
         fact("rejected", f"{plural(len(rejected), 'text')}, kept in .regen/history")
@@ -661,11 +661,11 @@ def restore_in_file(
         )
     past, done = restore_unit(file, names[0], to)
     if as_json:
-        restored = [{"name": past.entry.name, "model": past.entry.model}]
+        restored = [{"name": past.name, "model": past.model}]
         emit_json({"restored": restored, "history": done.history, "diff": done.diff})
         return
     show_diff(done.diff)
-    fact("restored", f"{past.entry.name}, written by {past.entry.model}")
+    fact("restored", f"{past.name}, written by {past.model}")
     next_step(_tests(file.open(), names))
 
 

@@ -5,8 +5,7 @@ not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
 import sys
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from collections.abc import Generator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,12 @@ import pytest
 from pytest_regen.pytest_plugin import fixtures, options, stash
 
 if TYPE_CHECKING:
-    from pytest_regen.pytest_plugin.selection import Selection
-    from pytest_regen.pytest_plugin.units import UnitSelection
+    from pytest_regen.pytest_plugin.places import Selection
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
-"""The stores of the run; there only where the run uses the plugin at all."""
-_UNITS: "pytest.StashKey[UnitSelection]" = pytest.StashKey()
-"""The units of the run; there only where the project may have some."""
+"""The places of the run; there only where the run uses the plugin at all."""
+_WATCHED: "pytest.StashKey[bool]" = pytest.StashKey()
+"""Whether modules of units are watched, which tests import and healing writes."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -111,29 +109,27 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         if not is_worker:
             manager.register(_Watch(config), "regen-watch")
         return
-    from pytest_regen.pytest_plugin import choices, selection
+    from pytest_regen.pytest_plugin import choices, places
 
     chosen = choices.choices_of(config)
-    stores, config.args = selection.select(config)
-    ids: Callable[[], Sequence[str]] = tuple
-    notes: list[str] = []
-    if options.has_kinds(config):
+    selection, config.args = places.select(config)
+    config.stash[_SELECTION] = selection
+    places.refuse_unmatched(chosen.only, selection, config)
+    has_kinds = options.has_kinds(config)
+    if has_kinds and config.option.regen_heal:
         from pytest_regen.pytest_plugin import loaded, units
 
-        files, config.args = units.select_units(config, config.args)
-        config.stash[_UNITS] = files
-        if config.option.regen_heal:
-            loaded.watch_modules(config, units.kinds_of(config).files)
-        ids = partial(units.ids_of, files, config)
-        notes = [] if is_worker else [*units.notes_on_kinds(config)]
-    selection.refuse_unmatched(chosen.only, stores, config, ids)
-    config.stash[_SELECTION] = stores
+        loaded.watch_modules(config, units.kinds_of(config).files)
+        config.stash[_WATCHED] = True
     if is_worker:
         return
     from pytest_regen.pytest_plugin.summary import RunLog
 
     log = RunLog(config, chosen)
-    log.notes += notes
+    if has_kinds:
+        from pytest_regen.pytest_plugin.units import notes_on_kinds
+
+        log.notes += notes_on_kinds(config)
     manager.register(log, "regen-log")
     if sys.stdout.isatty():
         from pytest_regen.pytest_plugin.hyperlinks import code_links
@@ -144,7 +140,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if choices.is_reported(config):
         from pytest_regen.pytest_plugin.report_log import report_to
 
-        report_to(config, stores.types, log)
+        report_to(config, selection.names, log)
 
 
 class _Watch:
@@ -182,18 +178,11 @@ def pytest_make_collect_report(
         wrong = wrong_marks(items)
         if wrong:
             report.outcome, report.longrepr, report.result = "failed", wrong, []
-    if not isinstance(collector, pytest.Session):
-        return report
-    stores = collector.config.stash.get(_SELECTION, None)
-    if stores and stores.types:
-        from pytest_regen.pytest_plugin.items import store_nodes
+    selection = collector.config.stash.get(_SELECTION, None)
+    if selection and selection.names and isinstance(collector, pytest.Session):
+        from pytest_regen.pytest_plugin.items import place_nodes
 
-        report.result = [*(report.result or ()), *store_nodes(collector, stores)]
-    units = collector.config.stash.get(_UNITS, None)
-    if units and units.names:
-        from pytest_regen.pytest_plugin.units import unit_nodes
-
-        report.result = [*(report.result or ()), *unit_nodes(collector, units)]
+        report.result = [*(report.result or ()), *place_nodes(collector, selection)]
     return report
 
 
@@ -269,7 +258,7 @@ def pytest_runtest_makereport(
         item.stash[stash.CALL_PASSED] = report.passed
         item.stash[stash.CALL_FAILED] = report.failed
     is_on_old_module = False
-    if report.when == "call" and config.option.regen_heal and _UNITS in config.stash:
+    if report.when == "call" and _WATCHED in config.stash:
         from pytest_regen.pytest_plugin.loaded import loaded_modules
 
         is_on_old_module = loaded_modules(config).note(item)

@@ -16,14 +16,14 @@ from pytest_regen.extras import needs
 from pytest_regen.files import replace_file
 from pytest_regen.pytest_plugin import report as reports
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError, findings_json
-from pytest_regen.pytest_plugin.names import node_command, repair_command
+from pytest_regen.pytest_plugin.items import UnitItem, description_of, findings_json
+from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
+from pytest_regen.pytest_plugin.places import look_at_store
 from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
 from pytest_regen.pytest_plugin.report import Json, ReportEntry
 from pytest_regen.pytest_plugin.selection import from_rootdir, store_path
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS, scrubber_of
-from pytest_regen.pytest_plugin.stores import check_of
 from pytest_regen.pytest_plugin.summary import record_on
 from pytest_regen.testing import FeedbackError
 from pytest_regen.text import visible
@@ -46,26 +46,14 @@ def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException 
     """Put the kind of one of our items on its report, and what is wrong with it."""
     kind, group, command = "test", "tests", ""
     issues: list[dict[str, Any]] | None = None
-    if isinstance(item, TypeItem):
-        group = "types"
-        kind = "store" if item.name == DAMAGED else "type"
-        if report.when == "call" and kind == "type":
-            try:
-                issues = findings_json(item.check.result(item.name).issues, item.check)
-            except RegenError:
-                issues = []  # The store broke while it was tested; the failure itself says how.
-            if isinstance(error, UnitError):
-                command = repair_command(error.check, item.name, error.issues)
-    elif hasattr(item, "unit"):
-        from pytest_regen.pytest_plugin.units import describe_unit, kind_name
-
-        kind, group = "unit", kind_name(item)
+    if isinstance(item, UnitItem):
+        kind, group = item.look.kind_of(item.unit)
         if report.when == "call":
-            issues, command = describe_unit(item)
+            issues, command = description_of(item, error)
     elif isinstance(error, FeedbackError):
         notes = [note for note in error.feedback if isinstance(note, Issue)]
         try:
-            issues = findings_json(notes, check_of(item.config, store_path(item)))
+            issues = findings_json(notes, look_at_store(item.config, store_path(item)))
         except (RegenError, pytest.UsageError):
             issues = findings_json(notes)  # No store is known that would tell their file.
     if SESSION_MAKERS in item.stash:
