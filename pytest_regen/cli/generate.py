@@ -58,86 +58,48 @@ if TYPE_CHECKING:
 
 def generate(
     spec: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="OpenAPI or Swagger document, JSON or YAML; or a file with units, or a folder.",
-        ),
+        Path, typer.Argument(metavar="PATH", help="API description, file with units, or folder.")
     ],
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="OPERATION",
-            help='Method and path, for example "GET /v1/projects"; with --schemas, names of '
-            "schemas; after a file with units, more of them.",
-        ),
+        typer.Argument(metavar="OPERATION", help='As "GET /v1/projects"; or schemas, or files.'),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder that holds a folder per operation.")
-    ] = Path("generated"),
+    out: Annotated[Path, typer.Option(help="Folder of stores.")] = Path("generated"),
     every: Annotated[
         bool, typer.Option("--all", help="Every operation with a JSON response.")
     ] = False,
-    tag: Annotated[str | None, typer.Option("--tag", help="Every operation with this tag.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Every operation with this tag.")] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="PATTERN",
-            help='With --all or --tag: operations to leave out, such as "GET /internal/*" or '
-            '"/admin/*"; may be repeated.',
-        ),
+        typer.Option(metavar="PATTERN", help='Without these, as "GET /internal/*"; repeatable.'),
     ] = None,
     language: Annotated[
-        str | None,
-        typer.Option(
-            "--language",
-            help="Target language; by default that of the store or the project, else "
-            f"{DEFAULT_LANGUAGE}.",
-        ),
+        str | None, typer.Option(help=f"By default that of the project, else {DEFAULT_LANGUAGE}.")
     ] = None,
     schemas: Annotated[
-        bool,
-        typer.Option(
-            "--schemas", help="The schemas with names, or those that are named, as one store."
-        ),
+        bool, typer.Option("--schemas", help="Schemas with names, all or some, as one store.")
     ] = False,
     request: Annotated[
         bool, typer.Option("--request", help="Read what operations take, not what they answer.")
     ] = False,
     status: Annotated[
-        str | None,
-        typer.Option(
-            "--status",
-            help="Response to read, exactly; by default 200, else the lowest 2xx with JSON, else "
-            "default.",
-        ),
+        str | None, typer.Option(help="Response to read; by default 200, else lowest 2xx.")
     ] = None,
     fields_per_page: Annotated[
-        int | None,
-        typer.Option(
-            "--fields-per-page", min=1, help="Fields or values on a page; by default by tokens."
-        ),
+        int | None, typer.Option(min=1, help="Fields on a page; by default by tokens.")
     ] = None,
     namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            help="Namespace of the source; by default the stored one, else one made from the "
-            "operation.",
-        ),
+        str | None, typer.Option(help="Namespace of the source; by default as stored.")
     ] = None,
     profile: Annotated[
-        str | None,
-        typer.Option("--profile", help="Profile of the language; by default the stored one."),
+        str | None, typer.Option(help="Profile of the language; by default as stored.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Rebuild changed types edited by hand.")
     ] = False,
     allow_defects: Annotated[
-        bool,
-        typer.Option("--allow-defects", help="Generate what can be read of a broken document."),
+        bool, typer.Option("--allow-defects", help="Take what can be read of a broken document.")
     ] = False,
     model: ModelOption = None,
     attempts: Attempts = None,
@@ -149,20 +111,16 @@ def generate(
     engine: EngineOption = EngineChoice.LIVE,
     pending: KeepPending = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
+        bool, typer.Option("--check", help="Only look; exit 1 if anything would be asked.")
     ] = False,
     register: Annotated[
-        bool,
-        typer.Option("--register", help="Add new stores to the settings, for pytest."),
+        bool, typer.Option("--register", help="Add new stores to the settings, for pytest.")
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Generate the types of an operation's response, or update those that are there.
-
-    Of a file that a kind claims, ask for the units that are missing or stale.
-    """
+    """Generate or update types of an API; or the missing and stale units of files."""
     project = Project.here()
     turns = TurnOptions(
         project,

@@ -496,7 +496,7 @@ def rebuild(
 ) -> None:
     """Write the source from its stored pages; edits made by hand go to the history.
 
-    A store that git could not merge is made of both versions; no answer of either is lost.
+    Of a store that git could not merge our version is taken; theirs goes to the history.
     """
     if file := Project.here().unit_file(path, units):
         from pytest_regen.cli.units import rebuild_file, refuse_types
@@ -516,7 +516,7 @@ def rebuild(
         return
     show_diff(done.diff)
     for name in done.joined:
-        fact("joined", f"both versions of {Path(path, name).as_posix()}")
+        fact("taken", f"our version of {Path(path, name).as_posix()}")
     for name in done.names:
         fact("rebuilt", name)
     for name in done.history:

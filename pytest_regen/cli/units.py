@@ -176,6 +176,8 @@ def _show_validated(
         say(f"{units.here}: {len(failing)} of {total} {'fails' if len(failing) == 1 else 'fail'}")
     elif not _file_errors(units):
         say(f"{units.here}: {total}, no errors", "green")
+    if units.reworded:
+        say(f"note: {shorten(units.reworded)}: regenerate would ask in other words than before")
     if todo := _advice(units, [*found, *units.orphans]):
         next_step(*todo)
 

@@ -8,9 +8,9 @@ from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
 from pytest_regen.units.naming import adopt_command, command, rebuild_command
-from pytest_regen.units.texts import same_text, sides, texts_or_none
+from pytest_regen.units.texts import put_texts, same_text, sides, texts_or_none
 from pytest_regen.units.view import FileUnits, refuse_unknown
-from pytest_regen.units.writing import UnitWrite, hand_entry, put_texts, renewed_entry
+from pytest_regen.units.writing import UnitWrite, hand_entry, renewed_entry
 
 
 def adopt(
@@ -96,7 +96,7 @@ def rebuild(
     history += (
         write.keep_text(name, before[name].text, "dropped") for name in texts if name in before
     )
-    write.text = put_texts(units, base, texts)
+    write.text = put_texts(units.kind, base, texts, units.names, units.place)
     write.commit()
     diff = source_diff(units.text, write.text, units.place)
     return Changes(tuple(texts), tuple(history), diff, by_hand=len(by_hand))

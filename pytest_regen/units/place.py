@@ -279,7 +279,7 @@ class UnitFile:
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs, tests, failures),
                 correction=correction,
-                stored=recorded.output if recorded and recorded.prompt == prompt else None,
+                stored=recorded.output if recorded and recorded.answers(prompt) else None,
             )
         ]
 

@@ -10,7 +10,6 @@ import pytest
 from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import Kind, Unit
-from pytest_regen.canonical import text_hash
 from pytest_regen.errors import HandEditError, SourceError, UsageError
 from pytest_regen.units.asking import needs_answer
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
@@ -91,23 +90,24 @@ def test_adopt_of_a_models_text_keeps_its_author(tmp_path: Path) -> None:
 
     assert codes(file.open()) == {}
     after = entry_of(file, "mooring")
-    assert (after.model, after.prompt, after.output) == (
+    assert (after.model, after.prompt_sha256, after.output) == (
         before.model,
-        before.prompt,
+        before.prompt_sha256,
         before.output,
     )
+    assert file.open().reworded == ("mooring",)
 
 
 def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     """It is a person's, in the unit's one file, which has no text any more."""
     file = project(tmp_path)
-    prompt = entry_of(file, "berth").prompt
+    asked = entry_of(file, "berth").prompt_sha256
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
 
     done = adopt_units(file)
 
     assert done.names == ("berth",)
-    after = {"model": "claude-opus-5", "prompt_sha256": text_hash(prompt)}
+    after = {"model": "claude-opus-5", "prompt_sha256": asked}
     stored = json.loads((tmp_path / entry_name("locales/de.json", "berth")).read_text("utf-8"))
     assert stored.pop("own_inputs")
     assert stored == {"format": 1, "name": "berth", "by": "hand", "after": after}
