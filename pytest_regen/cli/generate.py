@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pytest_regen.cli.asking import ask, plan
 from pytest_regen.cli.config_files import Edit
-from pytest_regen.cli.github import tell_outdated_stores
+from pytest_regen.cli.github import tell_outdated_stores, tell_outdated_units
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -34,6 +35,7 @@ from pytest_regen.cli.output import (
     say,
     show_edit,
 )
+from pytest_regen.cli.places import FileHere, Request, outdated_units, refuse_types
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import select_parts
 from pytest_regen.cli.store_report import (
@@ -177,8 +179,6 @@ def generate(
         pending=f"pytest-regen generate {shlex.quote(str(spec))}" if pending else "",
     )
     if files := _unit_files(project, spec, names or (), units):
-        from pytest_regen.cli.units import generate_file, generate_files, refuse_types
-
         refuse_types(
             files[0],
             operation=names if len(files) == 1 else None,
@@ -188,12 +188,20 @@ def generate(
             schemas=schemas,
             request=request,
         )
-        options = {"force": force, "check": check, "dry_run": dry_run, "as_json": as_json}
-        if len(files) == 1:
-            code = generate_file(files[0], units, turns, **options)
-        else:
-            code = generate_files(files, turns, **options)
-        raise typer.Exit(code)
+        of_several = len(files) > 1
+        wanted = Request(
+            turns,
+            "generate",
+            units,
+            force=force,
+            check=check,
+            of_several=of_several,
+            as_json=as_json,
+        )
+        places = list(map(FileHere, files))
+        if check:
+            tell_outdated_units(project, lambda: outdated_units(places, wanted))
+        raise typer.Exit((plan if check or dry_run else ask)(places, wanted))
     _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     from pytest_regen.cli.starts import read_description

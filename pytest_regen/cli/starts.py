@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pytest_regen.cli.operations import StoreWork
-from pytest_regen.cli.output import fact
+from pytest_regen.cli.output import fact, say
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartSelection
 from pytest_regen.cli.turns import TurnOptions
@@ -288,24 +288,21 @@ class Functions:
 
     def make(self, project: Project) -> int:
         """Put the markers around them, and record them."""
-        from pytest_regen.cli.units import (
-            enclose_in_file,
-            record_units,
-            show_unit_issues,
-            tell_only_read,
-        )
+        from pytest_regen.cli.keep import enclose_in_file
+        from pytest_regen.cli.places import FileHere, only_read, tell_issues
 
         enclose_in_file(project, self.path, self.names)
         file = project.unit_file(self.path)
         assert file is not None
         units = file.open()
         new = [n for n in self.names if not (units.entry(n) or units.ledger.fault(n))]
-        done, left = record_units(file, new)
-        if done.names:
-            fact("recorded", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
-        units = file.open()
-        show_unit_issues(units, left)
-        tell_only_read(units, done.names)
+        kept = FileHere(file).adopt(new)
+        names = [entry["name"] for entry in kept.report["adopted"]]
+        if names:
+            fact("recorded", f"{plural(len(names), 'unit')}: {shorten(names)}")
+        tell_issues(kept.issues, file.here)
+        for line in only_read(file.open(), names):
+            say(*line)
         return 0  # It is set up; an error in the user's code is what pytest is to fail with.
 
     def following(self) -> str:

@@ -22,10 +22,9 @@ from pytest_regen.cli.output import (
     next_step,
     say,
 )
+from pytest_regen.cli.places import refuse_unknown_units, stores_in, tell_unmarked
 from pytest_regen.cli.project import Project
-from pytest_regen.cli.stores import stores_in, tell_unmarked
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.cli.units import refuse_unknown_units
 from pytest_regen.cli.work_left import WorkLeft
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.regeneration.document_stores import DocumentStores
@@ -121,8 +120,8 @@ def status(
         _tell(path, "types", rows, report["stores"] if as_json else None)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
-        refuse_unknown_units(file, units if len(files) == 1 else None)
         view = file.open()
+        refuse_unknown_units(view, units if len(files) == 1 else None)
         rows = list(_unit_rows(view, units))
         _tell(file.here, "units", rows, report["files"] if as_json else None)
         models.update(row.model for row in rows if row.model)
