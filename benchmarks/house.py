@@ -1,20 +1,28 @@
 """The table of the house: how this package is cut, beside packages that people like to read.
 
     python benchmarks/house.py [--list] [PACKAGE ...]
+    python benchmarks/house.py --flows [CHECKOUT ...]
 
 A package is the name of an installed one, or its folder; without any, ours beside some good ones.
-``--list`` names what was counted in each: functions called by a participle, import cycles. A
-cycle counts modules that import each other in any way: at once, in a function, or for types only.
+``--list`` names the import cycles. A cycle counts modules that import each other in any way: at
+once, in a function, or for types only. ``--flows`` counts the files and functions of ours that
+three flows enter, from the first test on or from the command's first line, in this checkout or in
+others: a unit healed, a type healed, a store generated. A module that is imported meanwhile counts.
 """
 
 import ast
 import io
+import json
+import os
 import re
+import shlex
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,17 +30,6 @@ from pathlib import Path
 from table import print_table
 
 DEFAULT = ("pytest_regen", "httpx", "hypothesis", "pluggy")
-
-_IRREGULAR = re.compile(
-    "begun|bound|bought|broken|brought|built|caught|chosen|done|drawn|driven|fallen|felt|forgotten|"
-    "found|given|gone|gotten|grown|heard|held|hidden|kept|known|laid|learnt|led|left|lent|lost|"
-    "made|meant|met|paid|said|seen|sent|shaken|shown|sold|sought|spent|spoken|stood|sworn|taken|"
-    "taught|thought|thrown|told|torn|understood|unsaid|untold|won|worn|woven|written"
-)
-_REGULAR = re.compile(r"\w{3,}ed")
-_NOT_PARTICIPLES = re.compile(
-    "bleed|breed|creed|embed|exceed|feed|greed|heed|hundred|indeed|need|proceed|speed|succeed"
-)
 
 _SMALL = 100
 """Lines of a file below which one more is more to open than to read."""
@@ -48,21 +45,25 @@ class House:
     """Of these, lines that are neither blank nor docstring nor comment."""
     comments: int = 0
     noqa: int = 0
-    functions: int = 0
-    participles: list[str] = field(default_factory=list)
     cycles: list[list[str]] = field(default_factory=list)
     names: int = 0
 
 
 def main() -> None:
     """Print the table."""
-    asked = [arg for arg in sys.argv[1:] if arg != "--list"] or DEFAULT
-    houses = {Path(name).name: measure(folder_of(name)) for name in asked}
+    args = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
+    if "--flows" in sys.argv:
+        print_flows([Path(arg) for arg in args] or [Path(__file__).parents[1]])
+        return
+    folders = {name: folder_of(name) for name in args or DEFAULT}
+    houses = {Path(name).name: measure(folder) for name, folder in folders.items() if folder}
     rows = [(row, *(cell(house) for house in houses.values())) for row, cell in ROWS.items()]
     print_table(("", *houses), rows)
+    for name in (name for name, folder in folders.items() if folder is None):
+        print(f"\n{name}: neither a folder nor an installed package")
     if "--list" in sys.argv:
         for name, house in houses.items():
-            print(f"\n{name}", *house.participles, *map(" <-> ".join, house.cycles), sep="\n  ")
+            print(f"\n{name}", *map(" <-> ".join, house.cycles), sep="\n  ")
 
 
 ROWS: dict[str, Callable[[House], str]] = {
@@ -75,24 +76,19 @@ ROWS: dict[str, Callable[[House], str]] = {
     "files below 100 lines": lambda house: str(sum(n < _SMALL for n in house.lines)),
     "comment lines per 100 of code": lambda house: f"{100 * house.comments / sum(house.code):.1f}",
     "public top-level names": lambda house: str(house.names) if house.names else "-",
-    "functions named by a participle": lambda house: (
-        f"{100 * len(house.participles) / house.functions:.1f} %"
-    ),
     "noqa": lambda house: str(house.noqa),
     "import cycles": lambda house: str(len(house.cycles)),
 }
 """What a row is called, and what it shows of a house."""
 
 
-def folder_of(name: str) -> Path:
-    """Return the folder of an installed package, or the folder itself."""
+def folder_of(name: str) -> Path | None:
+    """Return the folder of an installed package, or the folder itself; ``None`` without one."""
     folder = Path(name)
     if folder.is_dir():
         return folder.resolve()
     spec = find_spec(name)
-    if spec is None or spec.origin is None:
-        raise SystemExit(f"{name}: neither a folder nor an installed package")
-    return Path(spec.origin).parent
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def measure(folder: Path) -> House:
@@ -110,11 +106,6 @@ def measure(folder: Path) -> House:
         house.code.append(len(code))
         house.comments += comments
         house.noqa += len(re.findall(r"#.*\bnoqa\b", text))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                house.functions += 1
-                if begins_with_participle(node.name):
-                    house.participles.append(f"{path.relative_to(folder)}: {node.name}")
     house.cycles = cycles_of(folder, trees)
     house.names = public_names(folder)
     return house
@@ -139,14 +130,6 @@ def lines_of(text: str, tree: ast.Module) -> tuple[set[int], int]:
         ):
             code.difference_update(range(text_node.lineno, (text_node.end_lineno or 0) + 1))
     return code, len(comments - code)
-
-
-def begins_with_participle(name: str) -> bool:
-    """Return whether a function is called by what it returns, as ``checked(value)`` is."""
-    word, _, rest = name.strip("_").partition("_")
-    if _NOT_PARTICIPLES.fullmatch(word) or (word == "left" and rest):
-        return False
-    return bool(_IRREGULAR.fullmatch(word) or _REGULAR.fullmatch(word))
 
 
 def cycles_of(folder: Path, trees: dict[Path, ast.Module]) -> list[list[str]]:
@@ -219,6 +202,79 @@ def public_names(folder: Path) -> int:
         text=True,
     )
     return int(result.stdout) if result.returncode == 0 else 0
+
+
+_TRACER = """
+import json, os, sys, threading
+target, package = sys.argv.pop(1), sys.argv.pop(1) + os.sep
+entered = {}
+def trace(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(package):
+        key = code.co_filename, code.co_qualname
+        entered[key] = entered.get(key, 0) + 1
+def start():
+    threading.setprofile(trace)
+    sys.setprofile(trace)
+class Plugin:
+    def pytest_runtestloop(self, session):
+        start()
+try:
+    if sys.argv[1] == "pytest":
+        import pytest
+        pytest.main(sys.argv[2:], plugins=[Plugin()])
+    else:
+        from pytest_regen.cli.app import main
+        start()
+        sys.argv.pop(1)
+        main()
+finally:
+    sys.setprofile(None)
+    with open(target, "w") as file:
+        json.dump([[*key, calls] for key, calls in entered.items()], file)
+"""
+
+_FLOWS = {
+    "a unit healed": ("functions", "break_one_function(here)", "pytest --regen"),
+    "a type healed": ("csharp_dto", "break_one_type(here / demo.STORE)", "pytest --regen"),
+    "a store generated": (
+        "csharp_dto",
+        "COPY",
+        "command generate api.yaml 'GET /v1/tides' --provider template --out made",
+    ),
+}
+"""The example, what its demo breaks, and what is run there."""
+
+
+def print_flows(checkouts: Sequence[Path]) -> None:
+    """Print what each flow enters in each checkout, whose package is run from there."""
+    rows = []
+    for flow, (example, change, command) in _FLOWS.items():
+        cells = []
+        for checkout in checkouts:
+            root = checkout.resolve()
+            entered = trace_flow(root, example, change, shlex.split(command))
+            files = {file for file, _, _ in entered}
+            calls = sum(count for _, _, count in entered)
+            cells.append(f"{len(files)} files, {len(entered):,} functions, {calls:,} calls")
+        rows.append((flow, *cells))
+    print_table(("", *(checkout.resolve().name for checkout in checkouts)), rows)
+
+
+def trace_flow(
+    root: Path, example: str, change: str, command: Sequence[str]
+) -> list[tuple[str, str, int]]:
+    """Return the file, the function and the calls of all that a flow enters in a checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    with tempfile.TemporaryDirectory() as folder:
+        copy, told = Path(folder, "copy"), Path(folder, "told.json")
+        shutil.copytree(root / "examples" / example, copy, ignore=shutil.ignore_patterns("cache"))
+        code = f"import demo, pathlib; here = pathlib.Path.cwd(); demo.{change}"
+        subprocess.run([sys.executable, "-c", code], cwd=copy, env=environment, check=True)
+        traced = [sys.executable, "-c", _TRACER, str(told), str(root / "pytest_regen"), *command]
+        subprocess.run(traced, cwd=copy, env=environment, check=False, capture_output=True)
+        entered: list[tuple[str, str, int]] = json.loads(told.read_text("utf-8"))
+        return entered
 
 
 if __name__ == "__main__":

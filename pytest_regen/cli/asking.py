@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from pytest_regen.cli import output
-from pytest_regen.cli.output import Advice, describe_failure, emit_json, fact, next_step, say
+from pytest_regen.cli.output import describe_failure, emit_json, fact, next_step, say
 from pytest_regen.cli.places import PlaceHere, Plan, Request, tell_issues
 from pytest_regen.errors import (
     MissingExtraError,
@@ -20,7 +20,8 @@ from pytest_regen.errors import (
 )
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
-from pytest_regen.regeneration.values import RunState, TurnSettings
+from pytest_regen.regeneration.values import Advice, RunState, TurnSettings
+from pytest_regen.regeneration.verbs import Result
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
@@ -169,7 +170,7 @@ def _with_types(places: Sequence[PlaceHere], request: Request) -> Sequence[Place
     resolved: set[str] = set()
     for place in places:
         try:
-            store = RegenStore.open(place.path)
+            store = RegenStore.open(place.at.path)
         except RegenError:
             chosen.append(place)  # Its turn tells why it cannot be read.
             continue
@@ -187,7 +188,7 @@ def _with_types(places: Sequence[PlaceHere], request: Request) -> Sequence[Place
     return list(dict.fromkeys(chosen))
 
 
-def _finish(place: PlaceHere, result: Any, request: Request, emit: Emit) -> int:
+def _finish(place: PlaceHere, result: Result, request: Request, emit: Emit) -> int:
     """Show what came of asking a place, or emit it as JSON; return the exit code."""
     left = place.left(result, request)
     errors = [issue for issue in left if issue.severity == "error"]
@@ -201,10 +202,8 @@ def _finish(place: PlaceHere, result: Any, request: Request, emit: Emit) -> int:
             {
                 **place.report(result),
                 "ok": code == 0,
-                "rejected": [entry for item in result.results for entry in item.rejected],
-                "stop_reasons": {
-                    item.name: item.stop_reason for item in result.results if item.stop_reason
-                },
+                "rejected": list(result.rejected),
+                "stop_reasons": dict(result.stop_reasons),
                 "skipped": dict(result.skipped),
                 "calls": result.calls,
                 "tokens": result.usage.total_tokens,
@@ -285,7 +284,7 @@ def confirm_everything(places: Sequence[PlaceHere], request: Request) -> None:
     option = "type" if request.of_several else places[0].option
     if request.of_several:
         groups = {g: [p for p in places if p.group == g] for g in ("stores", "files")}
-        pages = sum(len(RegenStore.open(place.path).prompts) for place in groups["stores"])
+        pages = sum(len(RegenStore.open(place.at.path).prompts) for place in groups["stores"])
         stores = f"{plural(pages, 'page')} of {plural(len(groups['stores']), 'store')}"
         files = f"all units of {plural(len(groups['files']), 'file')}"
         parts = [f"all {stores}"] if groups["stores"] else []

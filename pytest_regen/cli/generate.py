@@ -60,23 +60,13 @@ if TYPE_CHECKING:
 
 def generate(
     spec: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="OpenAPI or Swagger document, JSON or YAML; or a file with units, or a folder.",
-        ),
+        Path, typer.Argument(metavar="PATH", help="API description, or files with units.")
     ],
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="OPERATION",
-            help='Method and path, for example "GET /v1/projects"; with --schemas, names of '
-            "schemas; after a file with units, more of them.",
-        ),
+        typer.Argument(metavar="OPERATION", help='Such as "GET /v1/x"; or schemas; or more files.'),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder that holds a folder per operation.")
-    ] = Path("generated"),
+    out: Annotated[Path, typer.Option("--out", help="Folder of the stores.")] = Path("generated"),
     every: Annotated[
         bool, typer.Option("--all", help="Every operation with a JSON response.")
     ] = False,
@@ -84,54 +74,34 @@ def generate(
     exclude: Annotated[
         list[str] | None,
         typer.Option(
-            "--exclude",
-            metavar="PATTERN",
-            help='With --all or --tag: operations to leave out, such as "GET /internal/*" or '
-            '"/admin/*"; may be repeated.',
+            "--exclude", metavar="PATTERN", help='Leave out "/admin/*", say; may be repeated.'
         ),
     ] = None,
     language: Annotated[
         str | None,
-        typer.Option(
-            "--language",
-            help="Target language; by default that of the store or the project, else "
-            f"{DEFAULT_LANGUAGE}.",
-        ),
+        typer.Option("--language", help=f"Target language; {DEFAULT_LANGUAGE} by default."),
     ] = None,
     schemas: Annotated[
-        bool,
-        typer.Option(
-            "--schemas", help="The schemas with names, or those that are named, as one store."
-        ),
+        bool, typer.Option("--schemas", help="Named schemas, all or these, as one store.")
     ] = False,
     request: Annotated[
-        bool, typer.Option("--request", help="Read what operations take, not what they answer.")
+        bool, typer.Option("--request", help="What operations take, not what they answer.")
     ] = False,
     status: Annotated[
         str | None,
-        typer.Option(
-            "--status",
-            help="Response to read, exactly; by default 200, else the lowest 2xx with JSON, else "
-            "default.",
-        ),
+        typer.Option("--status", help="Response to read; by default the lowest 2xx."),
     ] = None,
     fields_per_page: Annotated[
         int | None,
-        typer.Option(
-            "--fields-per-page", min=1, help="Fields or values on a page; by default by tokens."
-        ),
+        typer.Option("--fields-per-page", min=1, help="Fields on a page; else by tokens."),
     ] = None,
     namespace: Annotated[
         str | None,
-        typer.Option(
-            "--namespace",
-            help="Namespace of the source; by default the stored one, else one made from the "
-            "operation.",
-        ),
+        typer.Option("--namespace", help="Namespace of the source; else as stored."),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option("--profile", help="Profile of the language; by default the stored one."),
+        typer.Option("--profile", help="Profile of the language; else as stored."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
@@ -139,7 +109,7 @@ def generate(
     ] = False,
     allow_defects: Annotated[
         bool,
-        typer.Option("--allow-defects", help="Generate what can be read of a broken document."),
+        typer.Option("--allow-defects", help="Generate what a broken document still has."),
     ] = False,
     model: ModelOption = None,
     attempts: Attempts = None,
@@ -151,7 +121,7 @@ def generate(
     engine: EngineOption = EngineChoice.LIVE,
     pending: KeepPending = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
+        bool, typer.Option("--check", help="Only say what would be asked; 1 if anything.")
     ] = False,
     register: Annotated[
         bool,
@@ -161,10 +131,7 @@ def generate(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Generate the types of an operation's response, or update those that are there.
-
-    Of a file that a kind claims, ask for the units that are missing or stale.
-    """
+    """Generate or update types of an API, or the units that a file lacks."""
     project = Project.here()
     turns = TurnOptions(
         project,
@@ -198,7 +165,7 @@ def generate(
             of_several=of_several,
             as_json=as_json,
         )
-        places = list(map(FileHere, files))
+        places = [FileHere(file) for file in files]
         if check:
             tell_outdated_units(project, lambda: outdated_units(places, wanted))
         raise typer.Exit((plan if check or dry_run else ask)(places, wanted))

@@ -18,6 +18,7 @@ from pytest_regen.cli.output import AsJson, UnitNames, emit_json, fact, next_ste
 from pytest_regen.cli.places import (
     FileHere,
     Kept,
+    PlaceHere,
     StoreHere,
     place_at,
     stores_in,
@@ -135,7 +136,7 @@ class _Validation:
 
     def run(self, project: Project, part: _Part) -> tuple[list[dict[str, Any]], int]:
         """Validate a part; tell what was found, and return the reports."""
-        places: list[StoreHere | FileHere] = [StoreHere(project, path) for path in part.paths]
+        places: list[PlaceHere] = [StoreHere(project, path) for path in part.paths]
         if part.group == "files":
             files = project.recorded_files(part.paths)
             prepare_kinds(project.kinds, [file.path for file in files])
@@ -175,7 +176,7 @@ def history(
     place = place_at(Project.here(), path, units, type=type_name)
     past = place.past(units or ([type_name] if type_name else None))
     if as_json:
-        emit_json({"entries": [{"id": text.id, **text.to_json()} for text in past]})
+        emit_json({"entries": [{"id": text.id, **text.entry.to_json()} for text in past]})
         return
     rows = [place.past_cells(text) for text in past]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -186,7 +187,7 @@ def history(
         output.show_errors(text.issues)
     if not past:
         say(f"{place.here}: nothing was replaced or rejected yet")
-        next_step(place.tests)
+        next_step(*place.tests())
         return
     newest, name = past[-1], rows[-1][2]
     if newest.reason == "rejected":  # Whoever reads why it was does not want it back.
@@ -213,7 +214,7 @@ def restore(
     if len(names) != 1:
         what = "an output belongs to one type" if place.group == "stores" else ""
         raise UsageError(
-            f"restore does not say which {place.option} of {place.place}",
+            f"restore does not say which {place.option} of {place.at.place}",
             why=what or "a text belongs to one unit",
             hint=f"name it with --{place.option}; {place.command('history')} lists what there is",
         )
@@ -308,7 +309,7 @@ def forget(
             f"no kind claims {path}, and the ledger has nothing of it",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
-    _finish(file.here, FileHere(file).forget(units, is_lost=is_lost), as_json=as_json)
+    _finish(file.here, FileHere(file).forget(units), as_json=as_json)
 
 
 def _finish(here: str, kept: Kept, *, as_json: bool) -> NoReturn:

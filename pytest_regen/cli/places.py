@@ -4,7 +4,6 @@ What differs between the two stands here, under the same names; no command knows
 """
 
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli import output
 from pytest_regen.cli.github import OutdatedUnits
-from pytest_regen.cli.output import Advice, say
+from pytest_regen.cli.output import say
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import (
@@ -26,26 +25,31 @@ from pytest_regen.errors import (
 )
 from pytest_regen.modes import StalePolicy, split_provider, stale_outcome
 from pytest_regen.prompts.values import PromptEntry
-from pytest_regen.regeneration import fixable, pages_at_fault, targets
-from pytest_regen.regeneration import regenerate as types_work
-from pytest_regen.regeneration import restore as edits
-from pytest_regen.regeneration.costs import AskSize, page_size
+from pytest_regen.regeneration import pages_at_fault, verbs
+from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.store_place import StoreView, keeps_template, model_for
-from pytest_regen.regeneration.values import TurnSettings
-from pytest_regen.stores import RegenStore, is_store
-from pytest_regen.stores import history as store_history
+from pytest_regen.regeneration.regenerate import PartialRegenResult, write_summary
+from pytest_regen.regeneration.store_pages import keeps_template
+from pytest_regen.regeneration.store_place import StorePlace
+from pytest_regen.regeneration.values import (
+    DROPS_EDIT,
+    KEEPS_EDIT,
+    Advice,
+    Changes,
+    Past,
+    TurnSettings,
+)
+from pytest_regen.regeneration.verbs import Result
+from pytest_regen.stores import is_store
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.units import naming
-from pytest_regen.units import work as units_work
+from pytest_regen.units.view import refuse_unknown
 from pytest_regen.validation import stale_types
-from pytest_regen.validation import stores as checks
-from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import Issue, ValidationResult, without_ignored
-from pytest_regen.validation.pieces import split
-from pytest_regen.validation.stores import from_errors_command
+from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.stores import behaviour_of_store, from_errors_command
 
 if TYPE_CHECKING:
     from pytest_regen.units.place import UnitFile
@@ -97,6 +101,8 @@ class Plan:
 
 Line = tuple[str, str] | tuple[str]
 """What ``say`` takes."""
+Fact = tuple[str, str] | tuple[str, str, str]
+"""What ``fact`` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,7 @@ class Kept:
 
     report: Mapping[str, Any]
     diff: str = ""
-    facts: Sequence[tuple[str, str] | tuple[str, str, str]] = ()
+    facts: Sequence[Fact] = ()
     issues: Sequence[Issue] = ()
     lines: Sequence[Line] = ()
     following: Advice | None = None
@@ -133,207 +139,323 @@ class Kept:
 
 
 class _Here:
-    """What places have in common."""
+    """A place as commands name it, and what they say of it; its units are types, or others."""
 
     noun: str
     group: str
     option: str
-    here: str
+    at: Any
+    """The place of the engine."""
+
+    @property
+    def here(self) -> str:
+        """The place as it is named, with forward slashes."""
+        return str(self.at.here)
 
     def command(self, verb: str, name: str | None = None, *options: str) -> str:
         """Return a command about the place, or about one of its units."""
         words = [] if name is None else [f"--{self.option}", name]
         return naming.command(verb, self.here, None, *words, *options)
 
-    @property
-    def tests(self) -> str:
-        """The command that runs its tests."""
-        return naming.tests_command(self.here)
+    def tests(self, names: Sequence[str] = ()) -> Advice:
+        """Return the command that runs the tests of units."""
+        return Advice(naming.tests_command(self.here))
+
+    def names(self, request: Request) -> Sequence[str]:
+        """Return the units that a request is about.
+
+        Raises:
+            UsageError: there is no such unit, or no such page of one.
+        """
+        raise NotImplementedError
+
+    def refuse(self, request: Request) -> None:
+        """Refuse to ask with prompts that are older than what they were made from."""
+
+    def needs_turn(self, names: Sequence[str], settings: TurnSettings) -> bool:
+        """Return whether anybody has to be asked."""
+        return bool(names)
+
+    def label(self, name: str, page: int) -> str:
+        """Return how one output is named."""
+        return name
+
+    def keys(self, name: str, page: int) -> dict[str, Any]:
+        """Return how JSON names one output."""
+        return {"name": name}
+
+    def facts(self, verb: str, pages: Sequence[tuple[str, int]]) -> list[Fact]:
+        """Return what became of outputs, in words."""
+        names = [self.label(*page) for page in pages]
+        return [(verb, f"{plural(len(names), 'unit')}: {shorten(names)}")] if names else []
+
+    def kept(self, history: Sequence[str]) -> list[Fact]:
+        """Return where outputs went that were taken out, in words."""
+        texts = plural(len(history), "text")
+        return [("kept", f"{texts} in .regen/history")] if history else []
+
+    def steps(self, request: Request, settings: TurnSettings) -> Flow[Result]:
+        """Ask for its units."""
+        if request.of_several:
+            self.refuse(request)
+        names = self.names(request)
+        # Before an edit is put back for the first page.
+        if settings.ready and self.needs_turn(names, settings):
+            settings.ready()
+        options: dict[str, Any] = {"settings": settings, "attempts": request.turns.replies()}
+        if request.verb == "generate":
+            flow = verbs.generate_steps(self.at, request.names, force=request.force, **options)
+            return (yield from flow)
+        options["accept_any"] = request.accept_any
+        options["discard_edits"] = request.discard_edits
+        if request.from_errors:
+            return (yield from verbs.heal_steps(self.at, names, **options))
+        wanted = dict.fromkeys(names, request.pages)
+        notes = {name: [request.correction] for name in names} if request.correction else None
+        return (yield from verbs.regenerate_steps(self.at, wanted, corrections=notes, **options))
+
+    def past(self, names: Sequence[str] | None) -> Sequence[Past]:
+        """Return what was replaced or rejected, oldest first."""
+        self.at.open()  # What holds no place has no history, and says so.
+        return verbs.history(self.at, names)
+
+    def past_cells(self, past: Past) -> list[str]:
+        """Return the row of an entry of the history."""
+        page = [f"page {past.page} of {past.page_count}"] if self.option == "type" else []
+        return [past.id, past.reason, past.name, *page, f"attempt {past.attempt}", past.model]
+
+    def restore(self, name: str, page: int | None, to: str | None) -> Kept:
+        """Make outputs from the history the recorded ones."""
+        changes = verbs.restore(self.at, name, page=page, to=to)
+        restored, facts = [], list[Fact]()
+        for new in changes.pages:
+            restored.append({**self.keys(new.name, new.page), "model": new.model})
+            facts.append(("restored", f"{self.label(new.name, new.page)}, written by {new.model}"))
+        report = {"restored": restored, "history": changes.history, "diff": changes.diff}
+        return Kept(report, changes.diff, facts, following=self.tests(changes.names))
+
+    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Kept:
+        """Record units as they stand."""
+        changes = verbs.adopt(self.at, names, with_stale=with_stale)
+        view = self.at.open()
+        # What is wrong is recorded now, and must not be taken for clean: the gate will say so.
+        issues = [issue for name in changes.names for issue in view.issues(name)]
+        errors = [issue for issue in issues if issue.severity == "error"]
+        pages = [(new.name, new.page) for new in changes.pages]
+        pages = pages or [(name, 1) for name in changes.names]
+        report = {
+            "adopted": [self.keys(*page) for page in pages],
+            "errors": [issue.to_json() for issue in errors],
+            "diff": changes.diff,
+        }
+        facts = self.facts("adopted", pages)
+        lines, following = self.adopted(view, changes, all_asked=names is None)
+        advice = view.advice(errors) or following
+        return Kept(report, changes.diff, facts, errors, lines, advice, self.source(view))
+
+    def adopted(self, view: Any, changes: Changes, *, all_asked: bool) -> tuple[list[Line], Advice]:
+        """Return what else is to be said of units that were recorded, and what comes next."""
+        raise NotImplementedError
+
+    def source(self, view: Any) -> str:
+        """Return the file that lines of issues are counted in."""
+        return self.here
+
+    def rebuild(self, names: Sequence[str] | None) -> Kept:
+        """Put recorded outputs back; 1 where git or the ledger leaves a choice."""
+        changes = verbs.rebuild(self.at, names)
+        joined = (f"both versions of {Path(self.here, name).as_posix()}" for name in changes.joined)
+        facts: list[Fact] = [("joined", words) for words in joined]
+        facts += self.rebuilt(changes.names)
+        facts += self.kept(changes.history)
+        if changes.by_hand:
+            left = plural(changes.by_hand, "text")
+            facts.append(("left", f"{left} by hand, which only the file has"))
+        view = self.at.open()
+        units = [issue for name in names or view.names for issue in view.issues(name)]
+        issues = [i for i in (*view.file_issues, *units) if i.code in {"CONFLICT", "LEDGER"}]
+        report = {
+            "rebuilt": changes.names,
+            "joined": changes.joined,
+            "history": changes.history,
+            "by_hand": changes.by_hand,
+            "diff": changes.diff,
+            "errors": [issue.to_json() for issue in issues],
+        }
+        following = view.advice(issues) if issues else self.tests(names or changes.names)
+        is_idle = not (issues or changes.diff or changes.names or changes.joined)
+        idle: list[Line] = [(f"{self.here}: {self.idle}",)] if is_idle else []
+        return Kept(report, changes.diff, facts, issues, idle, following, self.source(view))
+
+    idle: str
+
+    def rebuilt(self, names: Sequence[str]) -> list[Fact]:
+        """Return which units were put back, in words."""
+        return self.facts("rebuilt", [(name, 1) for name in names])
 
 
 class StoreHere(_Here):
     """A store, as commands name it."""
 
     noun, group, option = "store", "stores", "type"
+    idle = "the source is what its pages make"
+    at: StorePlace
 
     def __init__(self, project: Project, path: Path) -> None:
         self.path = path
-        self.here = self.place = path.as_posix()
-        self._ignore = project.ignored_in
+        self.at = StorePlace(path, project.ignored_in(path), project.root)
 
-    def open(self, request: Request) -> tuple[RegenStore, list[PromptEntry]]:
-        """Read the store; return it with the prompts to execute first.
+    @property
+    def here(self) -> str:
+        """The folder as it was named."""
+        return self.path.as_posix()
 
-        Raises:
-            UsageError: unknown types or pages, or ``--page`` without one ``--type``.
-        """
-        store, types, pages = RegenStore.open(self.path), request.names, request.pages
+    def names(self, request: Request) -> Sequence[str]:
+        """Return the types that a request is about; ``--page`` wants one."""
+        view, types, pages = self.at.open(), request.names, request.pages
         if pages and (types is None or len(types) != 1):
             raise UsageError(
                 f"--page {pages[0]} does not say of which type",
                 why="a page belongs to one type",
-                hint=f"name it with --type, one of: {', '.join(store.type_names)}",
+                hint=f"name it with --type, one of: {', '.join(view.names)}",
             )
-        names = list(store.type_names)
-        if types is not None:
-            names = []
-            for word in types:
-                # Of several stores each has some of the types; one that has none says so.
-                with suppress(*[UnknownTypeError] if request.of_several else []):
-                    names.append(store.resolve_type(word))
-            names = names or [store.resolve_type(types[0])]
-        numbers = {name: pages for name in names if pages}
-        chosen: Mapping[str, Iterable[int]] = targets(store, names, numbers)
+        if types is None:
+            return view.names
+        names = []
+        for word in types:
+            # Of several stores each has some of the types; one that has none says so.
+            with suppress(*[UnknownTypeError] if request.of_several else []):
+                names.append(view.resolve(word))
+        return names or [view.resolve(types[0])]
+
+    def _asked(self, request: Request) -> list[PromptEntry]:
+        """Return the prompts to execute first: what was named, or what has errors."""
+        view, names = self.at.open(), self.names(request)
+        chosen: Mapping[str, Iterable[int]] = verbs.targets(
+            view, dict.fromkeys(names, request.pages)
+        )
         if request.from_errors:
-            view = StoreView(store, self._ignore(self.path))
             chosen = {
-                name: pages_at_fault(view.correctable(name), len(store.prompts_of(name)))
+                name: pages_at_fault(view.correctable(name), view.page_count(name))
                 for name in names
             }
-        return store, [
-            entry for entry in store.prompts if entry.page in chosen.get(entry.type_name, ())
-        ]
+        prompts = view.store.prompts
+        return [entry for entry in prompts if entry.page in chosen.get(entry.type_name, ())]
 
-    def stale(self, store: RegenStore, asked: Sequence[PromptEntry]) -> list[str]:
+    def needs_turn(self, names: Sequence[str], settings: TurnSettings) -> bool:
+        """Return whether the template writes less than all of the types."""
+        store = self.at.open().store
+        asked = [entry for name in names for entry in store.prompts_of(name)]
+        return not all(keeps_template(store, entry, settings) for entry in asked)
+
+    def stale(self, request: Request) -> list[str]:
         """Return those of the types to be asked whose prompts are older than the document."""
-        names = {entry.type_name for entry in asked}
-        return [name for name in stale_types(store) if name in names]
+        names = {entry.type_name for entry in self._asked(request)}
+        return [name for name in stale_types(self.at.open().store) if name in names]
 
     def plan(self, request: Request) -> Plan:
         """Return what would be asked."""
-        turns = request.turns
-        store, asked = self.open(request)
+        turns, view, asked = request.turns, self.at.open(), self._asked(request)
         tokens = {
-            entry: 0 if turns.writes(store, entry.type_name) else turns.estimate(entry)
+            entry: 0 if turns.writes(view.store, entry.type_name) else turns.estimate(entry)
             for entry in asked
         }
+        types = list(dict.fromkeys(entry.type_name for entry in asked if tokens[entry]))
+        keys = {(entry.type_name, entry.page) for entry in asked}
         sizes = [
-            turns.size(page_size(entry, model, store.ir, store.envelope.profile))
-            for entry in asked
-            if tokens[entry]
-            for model in (model_for(store, entry, None),)
+            turns.size(size)
+            for name, page, size in self.at.sizes(view, types, None)
+            if (name, page) in keys
         ]
         width = max((len(entry.type_name) for entry in asked), default=0)
-        pages = {entry: f"page {entry.page} of {entry.total_pages}" for entry in asked}
-        stale = self.stale(store, asked)
+        rows, listed = [], []
+        for entry, count in tokens.items():
+            page = f"page {entry.page} of {entry.total_pages}"
+            rows.append((f"{entry.type_name:<{width}}  {page:<12}", count))
+            listed.append({**entry.key._asdict(), "estimated_input_tokens": count})
         to_do = "ask" if any(tokens.values()) or not asked else "write"
-        listed = [
-            {**entry.key._asdict(), "estimated_input_tokens": count}
-            for entry, count in tokens.items()
-        ]
-        return Plan(
-            [
-                (f"{entry.type_name:<{width}}  {pages[entry]:<12}", count)
-                for entry, count in tokens.items()
-            ],
-            sizes,
-            f"{self.path}: {plural(len(asked), 'page')} to {to_do}; nothing written",
-            stale=stale,
-            report={"path": self.here, "stale": stale, "pages": listed},
-        )
+        summary = f"{self.path}: {plural(len(asked), 'page')} to {to_do}; nothing written"
+        stale = self.stale(request)
+        report = {"path": self.here, "stale": stale, "pages": listed}
+        return Plan(rows, sizes, summary, stale=stale, report=report)
 
     def everything(self, request: Request) -> str:
         """Return what is asked again where nothing is named; tells what that costs."""
         plan = self.plan(request)
-        tokens = sum(count for _, count in plan.rows)
         if output.is_terminal():
             request.turns.show_cost(request.turns.estimate_all(plan.sizes))
+        tokens = sum(count for _, count in plan.rows)
         about = f", about {tokens:,} tokens of input" if tokens else " by the template"
         return f"{plural(len(plan.rows), 'page')} of {self.path}{about}"
 
-    def refuse(self, request: Request) -> bool:
+    def refuse(self, request: Request) -> None:
         """Ask whether to go on with prompts made for another version of the document.
 
         Raises:
             StaleStoreError: there is no terminal to ask, or the answer is no.
         """
-        store, asked = self.open(request)
-        stale = [] if request.ignore_stale else self.stale(store, asked)
-        if not stale:
-            return True
+        stale = [] if request.ignore_stale else self.stale(request)
         names = f"{plural(len(stale), 'type')}: {shorten(stale)}"
-        if output.is_terminal() and not request.of_several:
+        if stale and output.is_terminal() and not request.of_several:
             say(f"warning: made for another version of the document: {names}", "yellow")
             if output.confirm("Regenerate from the old prompts all the same?"):
-                return True
-        raise StaleStoreError(
-            f"{store.path} is stale, {names}",
-            why="the stored prompts were made from another IR than the document gives now",
-            hint="update the store with pytest-regen generate, or go on with --ignore-stale",
-        )
+                return
+        if stale:
+            raise StaleStoreError(
+                f"{self.path} is stale, {names}",
+                why="the stored prompts were made from another IR than the document gives now",
+                hint="update the store with pytest-regen generate, or go on with --ignore-stale",
+            )
 
-    def steps(self, request: Request, settings: TurnSettings) -> Flow[Any]:
-        """Ask for its types."""
-        if request.of_several:
-            self.refuse(request)
-        store, asked = self.open(request)
-        # Before an edit is put back for the first page.
-        if settings.ready and not all(keeps_template(store, entry, settings) for entry in asked):
-            settings.ready()
-        names = list(dict.fromkeys(entry.type_name for entry in asked))
-        options: dict[str, Any] = {
-            "settings": settings,
-            "attempts": request.turns.replies(),
-            "accept_any": request.accept_any,
-            "discard_edits": request.discard_edits,
-            "ignore": self._ignore(self.path),
-        }
-        if request.from_errors:
-            named = None if request.names is None else names
-            return (yield from types_work.heal_steps(self.path, type_names=named, **options))
-        notes = {name: [request.correction] for name in names} if request.correction else None
-        pages = {names[0]: request.pages} if request.pages else None
-        return (yield from types_work.regenerate_steps(self.path, names, pages, notes, **options))
+    def left(self, result: Result, request: Request) -> Sequence[Issue]:
+        """Return what is wrong with the store."""
+        return PartialRegenResult(**vars(result)).validation.issues
 
-    def left(self, result: Any, request: Request) -> Sequence[Issue]:
-        """Return what is wrong with what was asked for."""
-        found: ValidationResult = result.validation
-        return found.issues
-
-    def report(self, result: Any) -> dict[str, Any]:
+    def report(self, result: Result) -> dict[str, Any]:
         """Return what JSON has of a result of a store alone."""
+        of_types = PartialRegenResult(**vars(result))
         return {
-            "source_path": result.source_path.as_posix(),
-            "regenerated": [{"type_name": name, "page": page} for name, page in result.regenerated],
+            "source_path": of_types.source_path.as_posix(),
+            "regenerated": [self.keys(*page) for page in result.regenerated],
             "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
-            "model_used": result.model_used,
+            "model_used": of_types.model_used,
         }
 
-    def tell(self, result: Any, issues: Sequence[Issue], turns: TurnOptions) -> str:
+    def tell(self, result: Result, issues: Sequence[Issue], turns: TurnOptions) -> str:
         """Tell what was asked of a store; return what that took."""
-        for name, page in result.regenerated:
-            output.fact("regenerated", f"{name} page {page}", "green")
+        source = self.source(result.view)
+        for page in result.regenerated:
+            output.fact("regenerated", self.label(*page), "green")
         for entry in result.rejected:
             output.fact("rejected", f"it was no better, and is kept in history/{entry}.json")
         tell_ended(result)
-        tell_issues(issues, str(result.source_path))
+        tell_issues(issues, source)
         if result.calls or result.stop_reasons or result.skipped or result.failures:
             spent = turns.spent(result.calls, result.usage, by_template=result.by_template)
-            return f"{result.source_path}: {spent}"
-        return f"{result.source_path}: no errors, nothing to ask"
+            return f"{source}: {spent}"
+        return f"{source}: no errors, nothing to ask"
 
     def following(
-        self, result: Any, issues: Sequence[Issue], code: int, turns: TurnOptions
+        self, result: Result, issues: Sequence[Issue], code: int, turns: TurnOptions
     ) -> Advice:
         """Return what to do next, about errors that remain if there are any."""
-        store = shlex.quote(str(result.source_path.parent))
         if not code:
-            return Advice(f"pytest {store}")
+            return self.tests()
         reasons = set(result.stop_reasons.values())
         if result.prompt_faults:
             return Advice(SPELLING_ADVICE)
         if "unfixable" in reasons:
             return Advice("correct the document, then pytest-regen generate on it")
         # A reply cannot help where only an edit is left, or the file around the blocks.
-        mendable = fixable(result.validation)
+        mendable = fixable_issues(issues)
         drifted = {issue.type_name for issue in issues if issue.code == "DRIFT"}
         if result.skipped and drifted:
             if any(issue.type_name in drifted for issue in mendable):
-                return Advice(f"pytest-regen rebuild {store}", output.DROPS_EDIT)
-            return Advice(f"pytest-regen adopt {store}", output.KEEPS_EDIT)
+                return Advice(self.command("rebuild"), DROPS_EDIT)
+            return Advice(self.command("adopt"), KEEPS_EDIT)
         if result.skipped or not mendable:
-            return Advice(f"pytest-regen validate {store}", "it says what to do about each")
-        again = from_errors_command(RegenStore.open(result.source_path.parent))
+            return Advice(self.command("validate"), "it says what to do about each")
+        again = from_errors_command(self.at.open().store)
         is_stuck, provider = "no_progress" in reasons, split_provider(turns.provider)
         if turns.provider and not turns.by_template and not (provider and is_stuck):
             again += f" --provider {turns.provider}"
@@ -344,174 +466,98 @@ class StoreHere(_Here):
 
     def verdict(self, stale: StalePolicy, *, writes: bool) -> Verdict:
         """Return what is wrong with its types; the summary in ir.json is written anew."""
-        store, ignore = RegenStore.open(self.path), self._ignore(self.path)
-        results = checks.validate_store(store, ignore=ignore)
+        view, source = self.at.open(), self.source(self.at.open())
+        results, store = view.results, view.store
         if writes:
             try:
-                types_work.write_summary(store, results)
+                write_summary(store, results)
             except StoreWriteError as error:
                 # What was found does not depend on it.
                 where = store.path / "ir.json"
                 say(f"note: the summary in {where} was not updated: {error.why}")
-        behaviour = None
-        if checks.wants_behaviour(store, ignore):
-            behaviour = checks.behaviour_of_store(store)
-        not_run = behaviour.why_not if behaviour else ""
-        old = _stale_names(results)
-        failing = sum(found.has_errors for found in results.values())
-        is_ok = not failing and not (stale_outcome(stale) == "fail" and old)
-        shown = without_ignored(results, ["STALE"] if stale == "ignore" else ())
-        roots = {type_.name for type_ in store.ir.types if type_.is_root}
-        following = self._advice(store, results, stale)
-        lines = [self._summary(results, 0 if stale == "ignore" else len(old), failing, stale)]
-        if note := checks.format_note(store):
-            lines.append((f"note: {note}",))
-        # What most machines lack is no news; JSON has it all the same.
-        if not_run and not (behaviour and behaviour.is_expected):
-            lines.append((f"behaviour: not run: {not_run}",))
-        report = {
-            "path": self.here,
-            "source": store.source_path.as_posix(),
-            "ok": is_ok,
-            "not_run": not_run or None,
-            "types": [
-                {"name": name, "is_root": name in roots, **_issues_json(found)}
-                for name, found in results.items()
-            ],
-        }
-        issues = [issue for found in shown.values() for issue in found.issues]
-        source = store.source_path.as_posix()
-        return Verdict(report, source, issues, lines, following, int(not is_ok), shown)
-
-    def _summary(
-        self, results: Mapping[str, ValidationResult], old: int, failing: int, stale: StalePolicy
-    ) -> Line:
-        types = plural(len(results), "type")
+        issues = [issue for result in results.values() for issue in result.issues]
+        old = len({issue.type_name for issue in issues if issue.code == "STALE"})
+        failing = sum(result.has_errors for result in results.values())
+        is_failing_old = old > 0 and stale_outcome(stale) == "fail"
+        issues = [issue for issue in issues if issue.code != "STALE" or stale != "ignore"]
+        old = old if stale != "ignore" else 0
+        types, older = plural(len(results), "type"), "are older than the document"
+        older = f"{old} {older}" if old != 1 else f"1 {older.replace('are', 'is')}"
+        line: Line = (f"{self.path}: {types}, no errors, but {older}",)
         if failing:
             verb = "has" if failing == 1 else "have"
-            return (f"{self.path}: {failing} of {types} {verb} errors",)
-        older = f"{old} {'is' if old == 1 else 'are'} older than the document"
-        if old and stale_outcome(stale) == "fail":
-            return (f"{self.path}: {types}, no errors, but {older}",)
-        note = f"; {older}{', which fails in CI' if stale == 'auto' else ''}" if old else ""
-        return f"{self.path}: {types}, no errors{note}", "green"
-
-    def _advice(
-        self, store: RegenStore, results: Mapping[str, ValidationResult], stale: StalePolicy
-    ) -> Advice | None:
-        """Return the command to run next; an edit is kept or dropped, not regenerated."""
-        failing = {name: found for name, found in results.items() if found.has_errors}
-        is_old = stale != "ignore" and bool(_stale_names(results))
-        if is_old and (not failing or stale_outcome(stale) == "fail"):
-            # The prompts of a stale type are the old ones: it is updated before it is regenerated.
-            return Advice(checks.update_command(store))
-        if not failing:
-            return None
-        codes = {issue.code for found in failing.values() for issue in found.errors}
-        edited = [
-            name
-            for name, found in failing.items()
-            if any(issue.code == "DRIFT" for issue in found.errors)
+            line = (f"{self.path}: {failing} of {types} {verb} errors",)
+        elif not (old and is_failing_old):
+            in_ci = ", which fails in CI" if stale == "auto" else ""
+            note = f"; {older}{in_ci}" if old else ""
+            line = f"{self.path}: {types}, no errors{note}", "green"
+        lines = [line]
+        if view.format_note:
+            lines.append((f"note: {view.format_note}",))
+        # What most machines lack is no news; JSON has it all the same.
+        if view.not_run and not behaviour_of_store(store).is_expected:
+            lines.append((f"behaviour: not run: {view.not_run}",))
+        roots = {type_.name for type_ in store.ir.types if type_.is_root}
+        types_json = [
+            {"name": name, "is_root": name in roots, **_issues_json(result)}
+            for name, result in results.items()
         ]
-        if any(fixable(found) for name, found in failing.items() if name not in edited):
-            return Advice(from_errors_command(store))
-        types = [word for name in edited for word in ("--type", name)]
-        is_whole = not broken_file(store, split(store.source, store.envelope.language))
-        if codes == {"DRIFT"} and is_whole:
-            return Advice(self.command("adopt", None, *types), output.KEEPS_EDIT)
-        if edited:
-            return Advice(self.command("rebuild", None, *types), output.DROPS_EDIT)
-        if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
-            return Advice(checks.update_command(store))
-        if "CONFLICT" in codes:
-            return Advice(self.command("rebuild"), "it writes the source from its pages")
-        return Advice("correct the file as the lines above say")
-
-    def past(self, names: Sequence[str] | None) -> Sequence[Any]:
-        """Return what was replaced or rejected, oldest first."""
-        store = RegenStore.open(self.path)
-        return store_history(self.path, store.resolve_type(names[0]) if names else None)
-
-    def past_cells(self, text: Any) -> Sequence[str]:
-        """Return the row of an entry of the history."""
-        page = f"page {text.page} of {text.total_pages}"
-        attempt = f"attempt {text.attempt}"
-        return text.id, text.reason, text.type_name, page, attempt, text.model
-
-    def restore(self, name: str, page: int | None, to: str | None) -> Kept:
-        """Make outputs from the history the stored ones."""
-        taken = edits.restore_outputs(self.path, name, page=page, to=to)
-        pages = [{"type_name": p.type_name, "page": p.page, "model": p.model} for p in taken.pages]
-        facts = [
-            ("restored", f"{p.type_name} page {p.page}, written by {p.model}") for p in taken.pages
-        ]
-        report = {"restored": pages, "diff": taken.diff}
-        return Kept(report, taken.diff, facts, following=Advice(self.tests))
-
-    def adopt(self, names: Sequence[str] | None, *, with_stale: bool) -> Kept:
-        """Make what was edited by hand the stored outputs."""
-        if with_stale:
-            raise UsageError(
-                f"--stale is about files with units, and {self.path} is a store",
-                why="a type that is stale has new prompts",
-                hint=f"pytest-regen generate, as {self.command('validate')} says",
-            )
-        taken = edits.adopt_edits(self.path, names)
-        types, store = {page.type_name for page in taken.pages}, RegenStore.open(self.path)
-        ignore = self._ignore(self.path)
-        # Adopted errors are stored now, and must not be taken for clean: the gate will say so.
-        left = checks.validate_store(store, types=sorted(types), ignore=ignore) if types else {}
-        issues = [issue for found in left.values() for issue in found.issues]
-        is_failing = any(issue.severity == "error" for issue in issues)
+        is_ok = not (failing or is_failing_old)
         report = {
-            "adopted": [{"type_name": p.type_name, "page": p.page} for p in taken.pages],
-            "errors": [issue.to_json() for issue in issues if issue.severity == "error"],
-            "diff": taken.diff,
+            "path": self.here,
+            "source": source,
+            "ok": is_ok,
+            "not_run": view.not_run or None,
+            "types": types_json,
         }
-        return Kept(
-            report,
-            taken.diff,
-            [("adopted", f"{page.type_name} page {page.page}") for page in taken.pages],
-            issues,
-            [] if taken.pages else [(f"{self.path}: no type was edited by hand",)],
-            Advice(from_errors_command(store) if is_failing else self.tests),
-            store.source_path.as_posix(),
-        )
+        advice = view.advice(_stale_as_errors(issues) if is_failing_old else issues)
+        by_type = {name: _without_stale(result, stale) for name, result in results.items()}
+        return Verdict(report, source, issues, lines, advice, int(not is_ok), by_type)
 
-    def rebuild(self, names: Sequence[str] | None) -> Kept:
-        """Write the source from its stored pages; edits go to the history."""
-        result = edits.rebuild_source(self.path, names)
-        joined = (Path(self.path, name).as_posix() for name in result.joined)
-        kept = (Path(self.path, "history", name).as_posix() for name in result.history)
-        is_idle = not (result.type_names or result.joined)
-        report = {
-            "rebuilt": result.type_names,
-            "joined": result.joined,
-            "history": result.history,
-            "diff": result.diff,
-        }
-        return Kept(
-            report,
-            result.diff,
-            [
-                *(("joined", f"both versions of {name}") for name in joined),
-                *(("rebuilt", name) for name in result.type_names),
-                *(("kept", f"{name}, what was there before") for name in kept),
-            ],
-            lines=[(f"{self.path}: the source is what its pages make",)] if is_idle else [],
-            following=Advice(self.tests),
-        )
+    def source(self, view: Any) -> str:
+        """Return the file that lines of issues are counted in."""
+        path: Path = view.store.source_path
+        return path.as_posix()
+
+    def label(self, name: str, page: int) -> str:
+        """Return how one output is named."""
+        return f"{name} page {page}"
+
+    def keys(self, name: str, page: int) -> dict[str, Any]:
+        """Return how JSON names one output."""
+        return {"type_name": name, "page": page}
+
+    def facts(self, verb: str, pages: Sequence[tuple[str, int]]) -> list[Fact]:
+        """Return what became of outputs, in words."""
+        return [(verb, self.label(*page)) for page in pages]
+
+    def kept(self, history: Sequence[str]) -> list[Fact]:
+        """Return where outputs went that were taken out, in words."""
+        paths = (Path(self.path, "history", name).as_posix() for name in history)
+        return [("kept", f"{path}, what was there before") for path in paths]
+
+    def rebuilt(self, names: Sequence[str]) -> list[Fact]:
+        """Return which types were put back, in words."""
+        return [("rebuilt", name) for name in names]
+
+    def adopted(self, view: Any, changes: Changes, *, all_asked: bool) -> tuple[list[Line], Advice]:
+        """Return what else is to be said of types that were recorded, and what comes next."""
+        idle: list[Line] = [(f"{self.path}: no type was edited by hand",)]
+        return [] if changes.names else idle, self.tests()
 
 
 class FileHere(_Here):
     """A file with units, as commands name it."""
 
     noun, group, option = "file", "files", "unit"
+    idle = "every recorded text stands as it is recorded"
 
     def __init__(self, file: "UnitFile") -> None:
-        self.file = file
-        self.path = file.path
-        self.here, self.place = file.here, file.place
+        self.at = self.file = file
+
+    def names(self, request: Request) -> Sequence[str]:
+        """Return the units to ask for."""
+        return self.open(request)[1]
 
     def open(self, request: Request) -> tuple["FileUnits", list[str]]:
         """Read the file; return it with the units to ask for.
@@ -519,13 +565,11 @@ class FileHere(_Here):
         Raises:
             UsageError: a name is that of no unit.
         """
-        from pytest_regen.units.asking import needs_answer
-
         view = self.file.open()
         refuse_unknown_units(view, request.names)
         names = list(names_of(view) if request.names is None else request.names)
         if request.verb == "generate" and not request.force:
-            names = [name for name in names if needs_answer(view, name)]
+            names = [name for name in names if view.needs_answer(name)]
         if request.from_errors:
             names = [name for name in names if view.score(name).errors]
         return view, names
@@ -535,111 +579,81 @@ class FileHere(_Here):
         view, names = self.open(request)
         faults = view.file_issues or ((view.fault,) if view.fault else ())
         turns = request.turns
-        sizes = {name: turns.size(size) for name, size in self.file.sizes(view, names, None)}
-        tokens = {name: tokens_for(size.input_tokens, size.model) for name, size in sizes.items()}
+        sizes = {name: turns.size(size) for name, _, size in self.file.sizes(view, names, None)}
         width = max(map(len, names), default=0)
-        listed = [
-            {"name": name, "estimated_input_tokens": count, "prompt": view.prompt(name)}
-            for name, count in tokens.items()
-        ]
-        summary, style, todo = f"{self.here}: up to date", "green", naming.tests_command(self.here)
+        rows, listed = [], []
+        for name, size in sizes.items():
+            count = tokens_for(size.input_tokens, size.model)
+            rows.append((f"{name:<{width}}", count))
+            prompt = view.prompt(name)
+            listed.append({"name": name, "estimated_input_tokens": count, "prompt": prompt})
+        summary, style = f"{self.here}: up to date", "green"
+        following: Advice | None = self.tests()
         if names:
-            count = plural(len(names), "unit")
-            summary, style = f"{self.here}: {count} to ask for; nothing written", "yellow"
-            todo = naming.generate_command(self.here) if request.check else ""
-        following = unit_advice(view, faults) if faults else Advice(todo) if todo else None
-        return Plan(
-            [(f"{name:<{width}}", count) for name, count in tokens.items()],
-            list(sizes.values()),
-            summary,
-            style,
-            faults=faults,
-            following=following,
-            code=int(bool(faults) or (request.check and bool(names))),
-            report={
-                "path": self.here,
-                "ok": not (names or faults),
-                "system": view.system if names else self.file.kind.system,
-                "asked": listed,
-                "errors": [issue.to_json() for issue in faults],
-            },
-        )
+            units = plural(len(names), "unit")
+            summary, style = f"{self.here}: {units} to ask for; nothing written", "yellow"
+            following = Advice(self.command("generate")) if request.check else None
+        report = {
+            "path": self.here,
+            "ok": not (names or faults),
+            "system": view.system if names else self.file.kind.system,
+            "asked": listed,
+            "errors": [issue.to_json() for issue in faults],
+        }
+        if faults:
+            following = view.advice(faults)
+        code = int(bool(faults) or (request.check and bool(names)))
+        largest = list(sizes.values())
+        return Plan(rows, largest, summary, style, (), faults, following, code, report)
 
     def everything(self, request: Request) -> str:
         """Return what is asked again where nothing is named."""
-        return f"{plural(len(self.open(request)[1]), 'unit')} of {self.here}"
+        return f"{plural(len(self.names(request)), 'unit')} of {self.here}"
 
-    def refuse(self, request: Request) -> bool:
-        """Return True: what a file asks for is made from what stands there now."""
-        return True
-
-    def steps(self, request: Request, settings: TurnSettings) -> Flow[Any]:
-        """Ask for its units."""
-        from pytest_regen.units import asking
-
-        _, names = self.open(request)
-        if settings.ready and names:
-            settings.ready()
-        options: dict[str, Any] = {"settings": settings, "attempts": request.turns.replies()}
-        if request.verb == "generate":
-            asked = asking.generate_steps(self.file, request.names, force=request.force, **options)
-            return (yield from asked)
-        options |= {"accept_any": request.accept_any, "discard_edits": request.discard_edits}
-        if request.from_errors:
-            return (yield from asking.heal_steps(self.file, names, **options))
-        notes = [request.correction] if request.correction else ()
-        return (yield from asking.regenerate_steps(self.file, names, corrections=notes, **options))
-
-    def left(self, result: Any, request: Request) -> Sequence[Issue]:
+    def left(self, result: Result, request: Request) -> Sequence[Issue]:
         """Return what is wrong with what was asked for."""
-        view = result.units
-        names = self.asked(result, request)
+        view = result.view
+        names = request.names or view.names
+        if request.from_errors and request.names is None:
+            names = [item.name for item in result.results]
         return [*view.file_issues, *(issue for name in names for issue in view.issues(name))]
 
-    def asked(self, result: Any, request: Request) -> Sequence[str]:
-        """Return the units that a result is about."""
-        if request.from_errors and request.names is None:
-            return [item.name for item in result.results]
-        names: Sequence[str] = request.names or result.units.names
-        return names
-
-    def report(self, result: Any) -> dict[str, Any]:
+    def report(self, result: Result) -> dict[str, Any]:
         """Return what JSON has of a result of a file alone."""
-        return {"path": self.here, "regenerated": list(result.regenerated)}
+        return {"path": self.here, "regenerated": [name for name, _ in result.regenerated]}
 
-    def tell(self, result: Any, issues: Sequence[Issue], turns: TurnOptions) -> str:
+    def tell(self, result: Result, issues: Sequence[Issue], turns: TurnOptions) -> str:
         """Tell what was asked of a file; return what that took."""
-        if result.regenerated:
-            count = plural(len(result.regenerated), "unit")
-            output.fact("written", f"{count}: {shorten(result.regenerated)}", "green")
-        if rejected := sum(len(item.rejected) for item in result.results):
-            output.fact("rejected", f"{plural(rejected, 'text')}, kept in .regen/history")
+        for label, text, *_ in self.facts("written", result.regenerated):
+            output.fact(label, text, "green")
+        if result.rejected:
+            output.fact(
+                "rejected", f"{plural(len(result.rejected), 'text')}, kept in .regen/history"
+            )
         tell_ended(result)
         tell_issues(issues, self.here)
         if result.calls or result.results:
             return f"{self.here}: {output.usage_line(result.calls, result.usage)}"
-        return "" if result.units.file_issues else f"{self.here}: nothing to ask"
+        return "" if result.view.file_issues else f"{self.here}: nothing to ask"
 
     def following(
-        self, result: Any, issues: Sequence[Issue], code: int, turns: TurnOptions
+        self, result: Result, issues: Sequence[Issue], code: int, turns: TurnOptions
     ) -> Advice | None:
         """Return what to do next, about errors that remain if there are any."""
-        if code:
-            return unit_advice(result.units, issues)
-        names = [item.name for item in result.results] or result.units.names
-        return Advice(tests_of(result.units, names))
+        if not code:
+            return self.tests([item.name for item in result.results] or result.view.names)
+        advice: Advice | None = result.view.advice(issues)
+        return advice
 
     def verdict(self, stale: StalePolicy, *, writes: bool) -> Verdict:
         """Return what is wrong with its units."""
         view = self.file.open()
         results = {name: ValidationResult(view.issues(name)) for name in names_of(view)}
-        ignored = {"STALE"} if stale == "ignore" else set[str]()
-        failing = [name for name, found in results.items() if _fails(found, stale)]
-        codes = {issue.code for name in failing for issue in results[name].issues}
-        is_ok = not failing and not file_errors(view)
-        units = [issue for found in results.values() for issue in found.issues]
-        shown = [issue for issue in units if issue.code not in ignored]
-        issues = [*view.file_issues, *shown, *view.orphans]
+        failing = [name for name, result in results.items() if _fails(result, stale)]
+        errors = [*view.file_issues, *(i for i in view.orphans if i.severity == "error")]
+        is_ok = not (failing or errors)
+        units = [_without_stale(result, stale).issues for result in results.values()]
+        issues = [*view.file_issues, *(issue for some in units for issue in some), *view.orphans]
         total, lines = plural(len(results), "unit"), list[Line]()
         if failing:
             verb = "fails" if len(failing) == 1 else "fail"
@@ -653,87 +667,38 @@ class FileHere(_Here):
             "units": [{"name": name, **_issues_json(found)} for name, found in results.items()],
             "orphans": [issue.to_json() for issue in view.orphans],
         }
-        code = 2 if "KIND_ERROR" in codes else int(not is_ok)
-        return Verdict(report, self.here, issues, lines, unit_advice(view, issues), code)
+        is_broken = any(i.code == "KIND_ERROR" for name in failing for i in results[name].issues)
+        code = 2 if is_broken else int(not is_ok)
+        return Verdict(report, self.here, issues, lines, view.advice(issues), code)
 
-    def past(self, names: Sequence[str] | None) -> Sequence[Any]:
-        """Return what was replaced or rejected, oldest first."""
-        texts = units_work.unit_history(self.file)
-        gone = {text.entry.name for text in texts}
-        refuse_unknown_units(self.file.open(), [n for n in names or () if n not in gone])
-        return [text for text in texts if not names or text.entry.name in names]
+    def tests(self, names: Sequence[str] = ()) -> Advice:
+        """Return the command that tests units: all tests, if of one its own item runs nothing."""
+        view = self.file.open() if names else None
+        is_read = view and any(view.is_only_read(name) for name in names if name in view.texts)
+        return Advice("pytest") if is_read else super().tests()
 
-    def past_cells(self, text: Any) -> Sequence[str]:
-        """Return the row of an entry of the history."""
-        entry = text.entry
-        return text.id, text.reason, entry.name, f"attempt {entry.attempt}", entry.model
-
-    def restore(self, name: str, page: int | None, to: str | None) -> Kept:
-        """Make a past text of one unit the recorded one."""
-        past, changes = units_work.restore_unit(self.file, name, to)
-        model = past.entry.model
-        restored = [{"name": past.entry.name, "model": model}]
-        report = {"restored": restored, "history": changes.history, "diff": changes.diff}
-        facts = [("restored", f"{past.entry.name}, written by {model}")]
-        following = Advice(tests_of(self.file.open(), [name]))
-        return Kept(report, changes.diff, facts, following=following)
-
-    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Kept:
-        """Record texts as they stand."""
-        changes = units_work.adopt_units(self.file, names, with_stale=with_stale)
-        view = self.file.open()
-        issues = [i for n in changes.names for i in view.issues(n) if i.severity == "error"]
-        report = {
-            "adopted": [{"name": name} for name in changes.names],
-            "errors": [issue.to_json() for issue in issues],
-        }
-        lines: list[Line] = [(f"{self.here}: every text is recorded as it stands",)]
+    def adopted(self, view: Any, changes: Changes, *, all_asked: bool) -> tuple[list[Line], Advice]:
+        """Return what else is to be said of units that were recorded, and what comes next."""
         if changes.names:
-            facts = [("adopted", f"{plural(len(changes.names), 'unit')}: {shorten(changes.names)}")]
             entries = (view.entry(name) for name in changes.names)
             models = Counter(entry.model for entry in entries if entry and not entry.is_by_hand)
-            them = {model: "it" if number == 1 else "them" for model, number in models.items()}
-            lines = [
-                (f"    {plural(number, 'text')} as {model} wrote {them[model]}",)
-                for model, number in models.items()
-            ]
-            lines += only_read(view, changes.names)
-            following = unit_advice(view, issues) or Advice(tests_of(view, changes.names))
-            return Kept(report, "", facts, issues, lines, following)
-        stale = _stale_names({n: ValidationResult(view.issues(n)) for n in names_of(view)})
-        if names is not None or not stale:
-            return Kept(report, lines=lines, following=Advice(self.tests))
+            lines: list[Line] = []
+            for model, number in models.items():
+                them = "it" if number == 1 else "them"
+                lines.append((f"    {plural(number, 'text')} as {model} wrote {them}",))
+            return [*lines, *only_read(view, changes.names)], self.tests(changes.names)
+        lines = [(f"{self.here}: every text is recorded as it stands",)]
+        units = [(name, view.issues(name)) for name in names_of(view)] if all_asked else []
+        stale = [name for name, issues in units if any(i.code == "STALE" for i in issues)]
+        if not stale:
+            return lines, self.tests()
         right = "STALE; to say that they are right as they are:"
         lines.append((f"  {shorten(stale)}: {right}", "yellow"))
-        return Kept(report, lines=lines, following=Advice(self.command("adopt", None, "--stale")))
+        return lines, Advice(self.command("adopt", None, "--stale"))
 
-    def rebuild(self, names: Sequence[str] | None) -> Kept:
-        """Put recorded texts back; 1 where git or the ledger leaves a choice."""
-        changes = units_work.rebuild_units(self.file, names)
-        view = self.file.open()
-        units = [issue for name in names or view.names for issue in view.issues(name)]
-        issues = [i for i in (*view.file_issues, *units) if i.code in {"CONFLICT", "LEDGER"}]
-        report = {
-            "rebuilt": changes.names,
-            "history": changes.history,
-            "by_hand": changes.by_hand,
-            "diff": changes.diff,
-            "errors": [issue.to_json() for issue in issues],
-        }
-        facts = _changes("rebuilt", changes)
-        if changes.by_hand:
-            left = f"{plural(changes.by_hand, 'text')} by hand, which only the file has"
-            facts.append(("left", left))
-        if issues:
-            return Kept(report, changes.diff, facts, issues, following=unit_advice(view, issues))
-        idle: Line = (f"{self.here}: every recorded text stands as it is recorded",)
-        following = Advice(tests_of(view, names or changes.names))
-        lines = [] if changes.diff else [idle]
-        return Kept(report, changes.diff, facts, lines=lines, following=following)
-
-    def forget(self, names: Sequence[str] | None, *, is_lost: bool) -> Kept:
+    def forget(self, names: Sequence[str] | None) -> Kept:
         """Drop what nothing asks for any more."""
-        changes = units_work.forget_units(self.file, names)
+        changes = verbs.forget(self.at, names)
         report = {
             "forgotten": changes.names,
             "dropped": changes.dropped,
@@ -741,13 +706,16 @@ class FileHere(_Here):
             "notes": changes.notes,
             "diff": changes.diff,
         }
-        dropped = [("dropped", f"{name}, which could not be read") for name in changes.dropped]
+        facts: list[Fact] = [
+            ("dropped", f"{name}, which could not be read") for name in changes.dropped
+        ]
+        facts += self.facts("forgotten", [(name, 1) for name in changes.names])
+        facts += self.kept(changes.history)
+        facts += [("to do", note, "yellow") for note in changes.notes]
         is_idle = not (changes.names or changes.dropped)
-        idle: Line = (f"{shlex.quote(self.here)}: everything in it is asked for",)
-        todo = "pytest" if is_lost else tests_of(self.file.open(), changes.names)
-        facts = [*dropped, *_changes("forgotten", changes)]
-        lines = [idle] if is_idle else []
-        return Kept(report, changes.diff, facts, lines=lines, following=Advice(todo))
+        idle: list[Line] = [(f"{self.here}: everything in it is asked for",)]
+        todo = Advice("pytest") if self.file.is_lost else self.tests(changes.names)
+        return Kept(report, changes.diff, facts, (), idle if is_idle else [], todo)
 
 
 PlaceHere = StoreHere | FileHere
@@ -854,7 +822,7 @@ def refuse_unknown_units(view: "FileUnits", names: Sequence[str] | None) -> None
         UsageError: it is not there; near ones are named.
     """
     for name in names or ():
-        units_work.refuse_unknown(view, name, {*names_of(view), *view.texts, *view.ledger.entries})
+        refuse_unknown(view, name, {*names_of(view), *view.texts, *view.ledger.entries})
 
 
 def refuse_types(file: "UnitFile", **options: object) -> None:
@@ -866,12 +834,6 @@ def refuse_types(file: "UnitFile", **options: object) -> None:
                 why=f"a kind claims the file ({file.kind.title}), so it is no API description",
                 hint="name units with --unit, or none for all",
             )
-
-
-def tests_of(view: "FileUnits", names: Iterable[str]) -> str:
-    """Return the command that tests units: all tests, if of one its own item runs nothing."""
-    texts = [name for name in names if name in view.texts]
-    return "pytest" if any(map(view.is_only_read, texts)) else naming.tests_command(view.here)
 
 
 def only_read(view: "FileUnits", names: Sequence[str]) -> list[Line]:
@@ -886,23 +848,22 @@ def only_read(view: "FileUnits", names: Sequence[str]) -> list[Line]:
     return [(what, "yellow"), (more,)]
 
 
-def _changes(verb: str, changes: Any) -> list[tuple[str, str] | tuple[str, str, str]]:
-    names, texts = changes.names, plural(len(changes.history), "text")
-    facts: list[tuple[str, str] | tuple[str, str, str]] = []
-    facts += [(verb, f"{plural(len(names), 'unit')}: {shorten(names)}")] if names else []
-    facts += [("kept", f"{texts} in .regen/history")] if changes.history else []
-    return [*facts, *(("to do", note, "yellow") for note in changes.notes)]
-
-
-def _stale_names(results: Mapping[str, ValidationResult]) -> list[str]:
-    return [n for n, found in results.items() if any(i.code == "STALE" for i in found.issues)]
-
-
 def _issues_json(result: ValidationResult) -> dict[str, Any]:
     return {
         "errors": [issue.to_json() for issue in result.errors],
         "warnings": [issue.to_json() for issue in result.warnings],
     }
+
+
+def _without_stale(result: ValidationResult, stale: StalePolicy) -> ValidationResult:
+    if stale != "ignore":
+        return result
+    return ValidationResult(tuple(issue for issue in result.issues if issue.code != "STALE"))
+
+
+def _stale_as_errors(issues: Iterable[Issue]) -> list[Issue]:
+    """Return issues as they stand where STALE fails: then the store is updated first."""
+    return [replace(i, severity="error") if i.code == "STALE" else i for i in issues]
 
 
 def _fails(result: ValidationResult, stale: StalePolicy) -> bool:
@@ -911,11 +872,11 @@ def _fails(result: ValidationResult, stale: StalePolicy) -> bool:
     return result.has_errors or (is_stale and stale_outcome(stale) == "fail")
 
 
-def tell_ended(result: Any) -> None:
+def tell_ended(result: Result) -> None:
     """Tell which units could not be asked for, and why answers were not kept."""
     for name, why in result.skipped.items():
         output.fact("skipped", f"{name}: {why}", "yellow")
-    faults = getattr(result, "prompt_faults", ())
+    faults = result.prompt_faults
     output.show_prompt_faults(faults)
     explained = {name for fault in faults for name in fault.types}
     output.show_stopped(
@@ -944,36 +905,3 @@ def tell_issues(issues: Iterable[Issue], place: str) -> None:
     for (code, message), count in counts.items():
         if count > _ALIKE:
             say(f"{place}: {count - _ALIKE:,} more [{code}] {message}")
-
-
-def unit_advice(view: "FileUnits", issues: Sequence[Issue]) -> Advice | None:
-    """Return the command that does the most about what is wrong; ``None`` if an editor does."""
-    codes, here = {"BY_HAND" if issue.is_by_hand else issue.code for issue in issues}, view.here
-    rebuild, adopt = naming.rebuild_command(here), naming.adopt_command(here)
-    if "CONFLICT" in codes:
-        return Advice(rebuild, "or correct the file in an editor")
-    if view.fault is not None or "KIND_ERROR" in codes or file_errors(view):
-        return None  # The lines above say what to do.
-    unplaced = {issue.type_name or "" for issue in issues if issue.code == "MISSING_UNIT"}
-    if unplaced and not any(map(view.has_place, unplaced)):
-        codes.discard("MISSING_UNIT")  # Asking helps only after an editor did.
-    if fixable(ValidationResult(tuple(issues))):
-        codes.add("")
-    generate = Advice(naming.generate_command(here))
-    records = "the next command records texts as they stand"
-    commands = {
-        "DRIFT": Advice(adopt, f"{output.KEEPS_EDIT}; to drop it: {rebuild}"),
-        "LEDGER": Advice(adopt, records),
-        "MISSING_UNIT": generate,
-        "STALE": generate,
-        "BY_HAND": Advice(naming.adopt_command(here, None, "--stale"), records),
-        "": Advice(naming.command("regenerate", here, None, "--from-errors")),
-        "UNRECORDED": Advice(adopt, records),
-        "ORPHAN": Advice(naming.forget_command(here)),
-    }
-    return next((advice for code, advice in commands.items() if code in codes), None)
-
-
-def file_errors(view: "FileUnits") -> list[Issue]:
-    """Return what is wrong with a file, and with what its ledger has and nobody asks for."""
-    return [*view.file_issues, *(issue for issue in view.orphans if issue.severity == "error")]

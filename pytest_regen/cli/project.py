@@ -318,6 +318,11 @@ class Project:
         settings = replace(self.settings, behaviour=self.behaviour)
         return lambda name: settings.ignored_codes(f"{place}::{name}")
 
+    @property
+    def ignored_codes(self) -> Callable[[str], frozenset[str]]:
+        """Returns the codes that are not reported, by id of a unit."""
+        return replace(self.settings, behaviour=self.behaviour).ignored_codes
+
     def _ini(self, key: str) -> str | None:
         """Return one of pytest's ini values, from the file that pytest would read it from."""
         value = self.pytest_settings[1].get(key) if self.pytest_settings else None

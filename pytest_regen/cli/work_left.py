@@ -10,7 +10,7 @@ from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.regeneration.costs import Estimate, page_size
 from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
-from pytest_regen.regeneration.store_place import model_for
+from pytest_regen.regeneration.store_pages import model_for
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
 from pytest_regen.units.naming import adopt_command, command, forget_command, generate_command
@@ -145,7 +145,7 @@ class WorkLeft:
         unrecorded = sum("UNRECORDED" in found for found in codes.values())
         self._note("unrecorded", unrecorded, lambda: adopt_command(here))
         self._note("orphans", len(orphans), lambda: forget_command(here))
-        for _, size in file.sizes(view, [*missing, *stale, *wrong], None):
+        for _, _, size in file.sizes(view, [*missing, *stale, *wrong], None):
             self._estimate.add(self._turns.size(size))
 
     def _note(

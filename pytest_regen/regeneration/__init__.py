@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.generate import generate_store, generate_stores
+    from pytest_regen.regeneration.generate import GenerateResult, generate_store, generate_stores
     from pytest_regen.regeneration.planning import StorePlan, plan_store
     from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.regenerate import (
+        PartialRegenResult,
         heal_store,
         heal_stores,
         heal_type,
@@ -16,12 +17,9 @@ if TYPE_CHECKING:
         merge_results,
         partial_regenerate,
         summary_of,
-        targets,
         write_summary,
     )
     from pytest_regen.regeneration.restore import (
-        RebuildResult,
-        RestoredOutputs,
         adopt_edits,
         edited_types,
         rebuild_source,
@@ -29,9 +27,7 @@ if TYPE_CHECKING:
     )
     from pytest_regen.regeneration.sharing import Sharing
     from pytest_regen.regeneration.values import (
-        GenerateResult,
         HealResult,
-        PartialRegenResult,
         Progress,
         StopReason,
         TurnSettings,
@@ -46,8 +42,6 @@ __all__ = [
     "HealResult",
     "PartialRegenResult",
     "Progress",
-    "RebuildResult",
-    "RestoredOutputs",
     "Sharing",
     "StopReason",
     "StorePlan",
@@ -68,6 +62,5 @@ __all__ = [
     "rebuild_source",
     "restore_outputs",
     "summary_of",
-    "targets",
     "write_summary",
 ]

@@ -1,15 +1,28 @@
-"""What the main flow works on: places that hold pieces of text a model wrote.
+"""What the verbs work on: places that hold units, which are texts that a model wrote.
 
-A store holds types, a file that a kind claims holds units. Each piece is known by its name and has
-pages, counted from 1: a type has one per prompt, a unit has one.
+A store holds types, a file that a kind claims holds units of that kind. Each is known by its name
+and has pages, counted from 1: a type has one per prompt, any other unit has one. Nobody above knows
+which class a place is of; ``registry.py`` finds them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
-from pytest_regen.regeneration.values import Answer, Ask, Mark, Rejected, Score, TurnSettings
+from pytest_regen.errors import RegenError
+from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.values import (
+    Advice,
+    Answer,
+    Ask,
+    Changes,
+    Mark,
+    Past,
+    Rejected,
+    Score,
+    TurnSettings,
+)
 from pytest_regen.validation.issues import Feedback, Issue
 
 
@@ -18,7 +31,36 @@ class View(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """All pieces."""
+        """The units that must be there.
+
+        Raises:
+            KindError: the kind cannot say.
+        """
+        ...
+
+    @property
+    def failing(self) -> Collection[str]:
+        """What has errors: units, and what else stands beside them."""
+        ...
+
+    @property
+    def file_issues(self) -> Sequence[Issue]:
+        """What is wrong with the place itself, and not with one of its units."""
+        ...
+
+    @property
+    def orphans(self) -> Sequence[Issue]:
+        """What the place or its memory has, and nothing asks for."""
+        ...
+
+    @property
+    def format_note(self) -> str:
+        """That another version of the package made the place; empty where this one did."""
+        ...
+
+    @property
+    def not_run(self) -> str:
+        """Why the units were not run, where that is worth saying."""
         ...
 
     @property
@@ -27,11 +69,11 @@ class View(Protocol):
         ...
 
     def issues(self, name: str) -> tuple[Issue, ...]:
-        """Return what is wrong with a piece, warnings included and ignored codes left out."""
+        """Return what is wrong with a unit, warnings included and ignored codes left out."""
         ...
 
     def score(self, name: str) -> Score:
-        """Return what counts when outputs are compared; an empty score for an unknown piece."""
+        """Return what counts when outputs are compared; an empty score for an unknown unit."""
         ...
 
     def missing(self, name: str) -> Sequence[int]:
@@ -39,22 +81,67 @@ class View(Protocol):
         ...
 
     def page_count(self, name: str) -> int:
-        """Return how many pages a piece has."""
+        """Return how many pages a unit has."""
         ...
 
     def ordered(self, name: str) -> frozenset[Mark]:
-        """Return the marks of errors that the prompts of a piece ask for themselves.
+        """Return the marks of errors that the prompts of a unit ask for themselves.
 
         What is wrong with an answer that follows its prompt exactly, no other answer can correct.
         """
         ...
 
-    def obstacle(self, name: str) -> str:
-        """Return why a piece must not be asked for, an edit by hand for one; empty if it may."""
+    def resolve(self, name: str) -> str:
+        """Return the unit that is meant by a name.
+
+        Raises:
+            UsageError: there is none; near ones are named.
+        """
+        ...
+
+    def line(self, name: str) -> int | None:
+        """Return the line on which a unit begins in the file that people read, from 1."""
+        ...
+
+    def needs_answer(self, name: str) -> bool:
+        """Return whether ``generate`` asks for a unit: it is missing, or out of date."""
+        ...
+
+    def is_by_template(self, name: str) -> bool:
+        """Return whether a language wrote a unit, so that no model need be asked again."""
+        ...
+
+    def advice(self, issues: Sequence[Issue]) -> Advice | None:
+        """Return the command that does the most about issues of the place; ``None`` if none does.
+
+        STALE counts where nothing else is wrong, or where it stands as an error.
+        """
+        ...
+
+    def repairs(
+        self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
+    ) -> Sequence[Advice]:
+        """Return the commands about one unit that call for no healing, each with a word for it.
+
+        None where ``regenerate`` is what helps, or only an editor does.
+
+        Args:
+            name: of the unit.
+            issues: what is wrong with it.
+            asking: the provider and model that were typed, as options.
+        """
+        ...
+
+    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+        """Return why a unit must not be asked for, an edit by hand for one; empty if it may."""
+        ...
+
+    def hand_edit(self, name: str, *, discard_edits: bool = False) -> RegenError | None:
+        """Return what is raised where a unit that was edited by hand is named to be replaced."""
         ...
 
     def users(self, name: str) -> Collection[str]:
-        """Return the other pieces that fail where this one is wrong, directly or not."""
+        """Return the other units that fail where this one is wrong, directly or not."""
         ...
 
     def output(self, name: str, page: int) -> str | None:
@@ -62,7 +149,7 @@ class View(Protocol):
         ...
 
     def is_placed(self, name: str) -> bool:
-        """Return whether the new output of a piece could be put in its place."""
+        """Return whether the new output of a unit could be put in its place."""
         ...
 
     def basis(self, name: str) -> str:
@@ -79,7 +166,7 @@ class View(Protocol):
         """Return the view with new outputs in place; nothing is written.
 
         Only what they change is validated again. An output that cannot be put in its place is an
-        issue of its piece.
+        issue of its unit.
         """
         ...
 
@@ -108,6 +195,27 @@ class PlaceUpdate(Protocol[V]):
         """
         ...
 
+    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Changes:
+        """Record units as they stand; see ``verbs.adopt``."""
+        ...
+
+    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
+        """Put recorded outputs back; see ``verbs.rebuild``.
+
+        Args:
+            names: the units; by default all.
+            keep_lost: leave alone what nothing is recorded of, in place of refusing it.
+        """
+        ...
+
+    def restore(self, name: str, page: int | None, to: str | None) -> Changes:
+        """Make outputs from the history the recorded ones; see ``verbs.restore``."""
+        ...
+
+    def forget(self, names: Sequence[str] | None) -> Changes:
+        """Drop what nothing asks for; see ``verbs.forget``."""
+        ...
+
 
 class Trial(Protocol):
     """A candidate that is in place while a test looks at it; taken out unless it is accepted."""
@@ -127,7 +235,7 @@ class Trial(Protocol):
 
 
 class Place(Protocol[V]):
-    """Where pieces stand: opened, asked for, updated."""
+    """Where units stand: opened, asked for, updated."""
 
     @property
     def path(self) -> Path:
@@ -135,8 +243,68 @@ class Place(Protocol[V]):
         ...
 
     @property
+    def place(self) -> str:
+        """The same from the root of the project, with forward slashes, as ids spell it."""
+        ...
+
+    @property
+    def here(self) -> str:
+        """The same from the working directory, as commands spell it."""
+        ...
+
+    @property
     def file_name(self) -> str:
         """The name of the file that people read; for the diff."""
+        ...
+
+    @property
+    def recording(self) -> str:
+        """The folder of cassettes in which asking for its units is recorded."""
+        ...
+
+    @property
+    def noun(self) -> str:
+        """What its units are called: ``type``, ``unit``."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """How reports name the kind of its units: ``types``, ``functions``, a class."""
+        ...
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether tests import what stands there, so that a trial takes a process of its own."""
+        ...
+
+    @property
+    def trial_seconds(self) -> float:
+        """How long such a trial may take."""
+        ...
+
+    @property
+    def has_users(self) -> bool:
+        """Whether units may use one another."""
+        ...
+
+    def sizes(
+        self, view: V, names: Sequence[str], model: str | None
+    ) -> Iterator[tuple[str, int, AskSize]]:
+        """Yield about how large the request for each page of units is, and its reply.
+
+        Args:
+            view: what the place holds.
+            names: of the units.
+            model: asked in place of the one that wrote each.
+        """
+        ...
+
+    def past(self) -> Sequence[Past]:
+        """Return what was replaced or rejected, oldest first.
+
+        Raises:
+            StoreCorruptError: some of it cannot be read.
+        """
         ...
 
     def open(self) -> V:
@@ -146,11 +314,15 @@ class Place(Protocol[V]):
     def asks(
         self, view: V, name: str, wanted: Mapping[int, Sequence[Feedback]], settings: TurnSettings
     ) -> list[Ask]:
-        """Return the requests for pages of a piece, each with its corrections."""
+        """Return the requests for pages of a unit, each with its corrections."""
         ...
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Do what takes time before others are locked out: read the new outputs once."""
+        ...
+
+    def join(self) -> Changes | None:
+        """Settle what git could not join, where that cannot be read; ``None`` where it can."""
         ...
 
     def update(self) -> AbstractContextManager[PlaceUpdate[V]]:

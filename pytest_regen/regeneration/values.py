@@ -1,21 +1,16 @@
 """What regenerating asks for and gives back, as values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
-from pytest_regen.documents import Defect
-from pytest_regen.documents.changes import Change
-from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
-from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.prompt_faults import PromptFault
+from pytest_regen.prompts.values import PageKey
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
-from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
+from pytest_regen.validation.issues import Feedback, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.turns.models import Prices
@@ -303,9 +298,9 @@ class Score:
         return self.errors_beside(other) <= other.errors and self.is_as_readable_as(other)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HealResult:
-    """How the work on one piece ended: a type of a store, a unit of a file."""
+    """How the work on one unit ended."""
 
     name: str
     stop_reason: StopReason | None
@@ -355,98 +350,61 @@ class HealResult:
         return self.stop_reason == "clean"
 
 
-@dataclass(frozen=True, slots=True)
-class PartialRegenResult:
-    """What ``partial_regenerate`` did."""
+class Advice(NamedTuple):
+    """What to run next."""
 
-    source: str
-    """The source, as it stands now."""
-    validation: ValidationResult
-    """What is wrong with it."""
-    regenerated: list[tuple[str, int]]
-    """(type, page) pairs that were asked again and whose output was kept."""
-    model_used: str
-    """Who was asked."""
-    pages_json_path: Path
-    """The file of the stored pages."""
-    source_path: Path
-    """The file of the source."""
-    rejected: tuple[str, ...] = ()
-    """History ids of the outputs that were not kept."""
-    stop_reasons: Mapping[str, StopReason] = field(default_factory=dict)
-    """Type name to the reason its work ended."""
-    usage: Usage = field(default_factory=Usage)
-    """Tokens of all calls."""
-    calls: int = 0
-    """Requests to the model."""
-    failures: tuple[RegenError, ...] = ()
-    """What ended work early: refusals, transport, budget, cassette misses."""
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    """Type name to why nothing was tried: it was edited by hand, say."""
-    prompt_faults: tuple[PromptFault, ...] = ()
-    """Errors that the prompts ask for themselves, so that no reply can correct them."""
-    by_template: bool = False
-    """Whether the template wrote all that was asked for, so that no model was asked."""
-    diff: str = ""
-    """Unified diff of the source, or of what it would be with the candidates that wait."""
-    pending: Mapping[str, str] = field(default_factory=dict)
-    """Type name to the id of the candidate that waits for review."""
-    results: tuple[HealResult, ...] = ()
-    """How the work on each type ended."""
-
-    @property
-    def cs_code(self) -> str:
-        """Another name for ``source``."""
-        return self.source
-
-    @property
-    def cs_path(self) -> Path:
-        """Another name for ``source_path``."""
-        return self.source_path
-
-
-@dataclass(frozen=True, slots=True)
-class GenerateResult:
-    """What ``generate_store`` did, or would do in a dry run."""
-
-    path: Path
-    ir: IR
-    prompts: tuple[PromptEntry, ...]
-    """All prompts of the store."""
-    asked: tuple[PageKey, ...]
-    """Pages asked, or to be asked in a dry run."""
-    written: tuple[PageKey, ...] = ()
-    """Those of them that the template writes, so that no model is asked."""
-    sizes: tuple[AskSize, ...] = ()
-    """In a dry run about how large each request to a model is."""
-    source_file: str = ""
-    defects: tuple[Defect, ...] = ()
-    """What the document does not say plainly."""
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
-    """What the document says otherwise than the store that was there."""
-    is_new: bool = False
-    """Whether there was no store before."""
-    is_current: bool = False
-    """Whether the store was what the document asks for, so that there was nothing to do."""
-    shared: Mapping[PageKey, str] = field(default_factory=dict)
-    """Pages that another store has the answer to, and its folder; they are not in ``asked``."""
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    """Schemas with names that are no types by themselves, and what they are."""
+    command: str
     note: str = ""
-    """What is to be known of the store that was there."""
-    validation: Mapping[str, ValidationResult] = field(default_factory=dict)
-    stop_reasons: Mapping[str, StopReason] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
-    calls: int = 0
-    failures: tuple[RegenError, ...] = ()
-    prompt_faults: tuple[PromptFault, ...] = ()
-    """Errors that the prompts ask for themselves, so that no reply can correct them."""
+    """What else could be done, or what the command does."""
+
+
+KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
+DROPS_EDIT: Final = "the next command drops what was edited by hand"
+
+
+class Written(NamedTuple):
+    """A page that is the stored one now."""
+
+    name: str
+    page: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of the units of a place without a turn: adopted, rebuilt, restored, forgotten."""
+
+    names: tuple[str, ...]
+    """The units that were changed."""
+    history: tuple[str, ...] = ()
+    """Ids of what went to the history; names of whole files that were kept there."""
     diff: str = ""
-    is_stored: bool = True
-    """Whether the folder follows the document now; not in a dry run, or without any answer."""
-    results: tuple[HealResult, ...] = ()
-    """How the work on each type ended."""
+    """Unified diff of the file that people read."""
+    pages: tuple[Written, ...] = ()
+    """What is stored now in place of something else."""
+    notes: tuple[str, ...] = ()
+    """What is left to do by hand."""
+    dropped: tuple[str, ...] = ()
+    """Files that could not be read, and are gone."""
+    joined: tuple[str, ...] = ()
+    """Artifacts that were two versions of themselves, with conflict markers of git between."""
+    by_hand: int = 0
+    """Texts that a person wrote, which stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An output that was replaced or rejected."""
+
+    id: str
+    """Sorts by time."""
+    name: str
+    reason: str
+    model: str
+    attempt: int
+    page: int = 1
+    page_count: int = 1
+    issues: tuple[Issue, ...] = ()
+    """What was wrong with it."""
+    entry: Any = None
+    """The entry of the place's history; its ``to_json`` is the content of the file."""

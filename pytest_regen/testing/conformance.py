@@ -28,8 +28,9 @@ import pytest
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import TransportError
 from pytest_regen.files import observe_effects
-from pytest_regen.regeneration.flow import Work, work
+from pytest_regen.regeneration.flow import Job, Work, work_steps
 from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate
+from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.settings import read_settings
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
@@ -206,7 +207,9 @@ class _Project:
     ) -> Work[FileUnits]:
         """Let the engine work on one unit."""
         names = [name or self.name]
-        return work(self.file(), policy, TurnSettings(model), names=names, rounds=rounds)
+        settings = TurnSettings(model)
+        steps = work_steps(self.file(), Job(policy, names, rounds), settings)
+        return drive_flow(steps, settings)
 
     def generate(self, model: ProjectReplies, name: str = "") -> None:
         """Ask for a unit that is missing; for one that cannot be missing, all the same."""

@@ -9,17 +9,32 @@ from typing import Any, Final
 from pytest_regen.commit import AtomicFiles, Contents
 from pytest_regen.commit import Trial as FilesTrial
 from pytest_regen.commit import View as FilesView
-from pytest_regen.errors import KindError, SourceError, StoreCorruptError, UsageError
+from pytest_regen.errors import (
+    KindError,
+    SourceError,
+    StoreCorruptError,
+    UnknownPageError,
+    UsageError,
+)
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.places import Trial
-from pytest_regen.regeneration.values import Answer, Ask, FailedTest, Rejected, TurnSettings
+from pytest_regen.regeneration.values import (
+    Answer,
+    Ask,
+    Changes,
+    FailedTest,
+    Past,
+    Rejected,
+    TurnSettings,
+)
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
+from pytest_regen.units import keeping
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
-from pytest_regen.units.ledger import HAND, as_bytes, entry_name, hand_name
+from pytest_regen.units.ledger import HAND, as_bytes, entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import call_region, find_texts, texts_or_none, units_in
@@ -111,6 +126,33 @@ class UnitFile:
         self._kinds = kinds
         self._last: FileUnits | None = None
         self._stamps: tuple[object, ...] = ()
+
+    noun = "unit"
+
+    @property
+    def title(self) -> str:
+        """How reports name the kind: ``functions``, ``translations``, a class."""
+        kind = type(self.kind)
+        package, _, module = kind.__module__.partition(".kinds.")
+        if package != "pytest_regen":
+            return kind.__name__
+        shipped = {"translation": "translations", "gettext": "translations"}
+        return shipped.get(module, module.partition(".")[0])
+
+    @property
+    def recording(self) -> str:
+        """The folder of cassettes in which asking for its units is recorded."""
+        return self.place
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether tests import what stands there."""
+        return self.kind.is_imported
+
+    @property
+    def trial_seconds(self) -> float:
+        """How long a trial in a process of its own may take."""
+        return self.kind.trial_seconds
 
     @property
     def path(self) -> Path:
@@ -241,9 +283,25 @@ class UnitFile:
             )
         ]
 
+    def past(self) -> list[Past]:
+        """Return the texts that were replaced or rejected, oldest first."""
+        units = self.open()
+        return [
+            Past(
+                text.id,
+                text.entry.name,
+                text.reason,
+                text.entry.model,
+                text.entry.attempt,
+                issues=text.issues,
+                entry=text,
+            )
+            for text in read_history(units.files, units.ledger.place)
+        ]
+
     def sizes(
         self, view: FileUnits, names: Iterable[str], model: str | None
-    ) -> Iterator[tuple[str, AskSize]]:
+    ) -> Iterator[tuple[str, int, AskSize]]:
         """Yield about how large the request for each of these units is, and its reply.
 
         A unit that was never written is taken to be as long as the recorded ones are on average.
@@ -262,6 +320,7 @@ class UnitFile:
             expected = usual or max(_LEAST_TOKENS, estimate_tokens(prompt))
             yield (
                 name,
+                1,
                 AskSize.of(
                     (model or _model_of(view, name)) if entry else other,
                     view.system,
@@ -272,6 +331,10 @@ class UnitFile:
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Do nothing: a text is put into its file and checked in no time."""
+
+    def join(self) -> Changes | None:
+        """Return nothing: a file that git tore can be read, and is rebuilt as any other."""
+        return None
 
     @contextmanager
     def update(self) -> Iterator["_Update"]:
@@ -356,6 +419,9 @@ class _Update:
         self._write = write
         self.view = units
         """What it holds, read under the lock and again after ``write``."""
+        self.adopt = partial(keeping.adopt, units, write)
+        self.rebuild = partial(keeping.rebuild, units, write)
+        self.forget = partial(keeping.forget, units, write)
 
     def write(
         self, candidate: FileUnits, kept: Sequence[Answer], rejected: Sequence[Rejected]
@@ -375,6 +441,12 @@ class _Update:
         if write.text is not None:
             self.view = self._file.remember(candidate.as_stored())
         return tuple(ids)
+
+    def restore(self, name: str, page: int | None, to: str | None) -> Changes:
+        """Make a text from the history the recorded one."""
+        if page not in {None, 1}:
+            raise UnknownPageError(f"{name} has no page {page}", hint="it has one page, 1")
+        return keeping.restore(self.view, self._write, name, to)
 
 
 class _Trial:

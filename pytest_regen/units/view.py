@@ -5,14 +5,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
-from pytest_regen.errors import KindError, SourceError
+from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
 from pytest_regen.modes import is_ci
-from pytest_regen.regeneration.values import Answer, Mark, Score
+from pytest_regen.regeneration.policies import fixable_issues
+from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Mark, Score
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
@@ -22,6 +24,7 @@ from pytest_regen.units.naming import (
     command,
     forget_command,
     from_here,
+    generate_command,
     node_id,
     rebuild_command,
     unit_id,
@@ -770,13 +773,13 @@ class FileUnits:
         del name
         return frozenset()
 
-    def obstacle(self, name: str) -> str:
+    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a unit must not be asked for; empty where it may."""
         if self.path.is_symlink():
             return f"{self.place} is a symbolic link; replace it by the file itself"
         found = {issue.code: issue for issue in self.all_issues(name)}
         keep = f"keep it: {adopt_command(self.here, name)}"
-        if "DRIFT" in found:
+        if "DRIFT" in found and not discard_edits:
             return f"it was edited by hand; {keep}; drop it: {rebuild_command(self.here, name)}"
         if "KIND_ERROR" in found:
             return found["KIND_ERROR"].message
@@ -890,6 +893,94 @@ class FileUnits:
         lines = text.splitlines()
         return replace(put, excerpt=Excerpt(1, lines[0]) if len(lines) == 1 else None)
 
+    # What the verbs and the doors want to know
+
+    format_note = not_run = ""
+
+    @property
+    def failing(self) -> Collection[str]:
+        """The units with errors."""
+        return [name for name in self.names if self.score(name).errors]
+
+    def resolve(self, name: str) -> str:
+        """Return the name of a unit that must be there; raises UsageError for any other."""
+        refuse_unknown(self, name, self.names)
+        return name
+
+    def line(self, name: str) -> int | None:
+        """Return the line of the file on which a unit begins, from 1."""
+        text = self.texts.get(name)
+        return text.line or None if text else None
+
+    def needs_answer(self, name: str) -> bool:
+        """Return whether ``generate`` asks for a unit: it is missing, a stub, or stale."""
+        return any(
+            issue.code in {"MISSING_UNIT", "STALE"} and not issue.is_by_hand
+            for issue in self.all_issues(name)
+        )
+
+    def is_by_template(self, name: str) -> bool:  # only a model can write a unit, whatever its name
+        """Return False: the template writes types alone."""
+        return False
+
+    def hand_edit(self, name: str, *, discard_edits: bool = False) -> HandEditError | None:
+        """Return what is raised where a unit is named that somebody edited."""
+        if discard_edits or all(issue.code != "DRIFT" for issue in self.all_issues(name)):
+            return None
+        return HandEditError(
+            f"{name} in {self.place} was edited by hand",
+            why="regenerating it would discard the edit",
+            hint=f"keep it: {adopt_command(self.here, name)}; "
+            f"or drop it: {rebuild_command(self.here, name)}",
+        )
+
+    def advice(self, issues: Sequence[Issue]) -> Advice | None:
+        """Return the command that does the most about what is wrong; ``None`` if an editor does."""
+        codes, here = {"BY_HAND" if i.is_by_hand else i.code for i in issues}, self.here
+        if "CONFLICT" in codes:
+            return Advice(rebuild_command(here), "or correct the file in an editor")
+        errors = [*self.file_issues, *(i for i in self.orphans if i.severity == "error")]
+        if self.fault is not None or "KIND_ERROR" in codes or errors:
+            return None  # The issues say what to do.
+        unplaced = {issue.type_name or "" for issue in issues if issue.code == "MISSING_UNIT"}
+        if unplaced and not any(map(self.has_place, unplaced)):
+            codes.discard("MISSING_UNIT")  # Asking helps only after an editor did.
+        if fixable_issues(issues):
+            codes.add("")
+        records = "the next command records texts as they stand"
+        commands = {
+            "DRIFT": (adopt_command(here), f"{KEEPS_EDIT}; to drop it: {rebuild_command(here)}"),
+            "LEDGER": (adopt_command(here), records),
+            "MISSING_UNIT": (generate_command(here), ""),
+            "STALE": (generate_command(here), ""),
+            "BY_HAND": (adopt_command(here, None, "--stale"), records),
+            "": (command("regenerate", here, None, "--from-errors"), ""),
+            "UNRECORDED": (adopt_command(here), records),
+            "ORPHAN": (forget_command(here), ""),
+        }
+        return next((Advice(*words) for code, words in commands.items() if code in codes), None)
+
+    def repairs(
+        self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
+    ) -> tuple[Advice, ...]:
+        """Return the commands about a unit that call for no healing, each with a word for it."""
+        codes, here = {issue.code for issue in issues}, self.here
+        keep = Advice(adopt_command(here, name), "keep")
+        if "DRIFT" in codes:
+            return keep, Advice(rebuild_command(here, name), "drop")
+        if "CONFLICT" in codes:
+            adopt = adopt_command(here, name if name in self.names else None)
+            by_hand = Advice(f"correct the file, then {adopt}", "by hand")
+            return Advice(rebuild_command(here), "our side"), by_hand
+        if name not in self.names:
+            return ()  # The issue says what to do.
+        if "LEDGER" in codes:
+            return (Advice(adopt_command(here, name), "record"),)
+        if codes and codes <= {"MISSING_UNIT", "STALE"} and self.has_place(name):
+            ask = Advice(command("generate", here, name, *asking), "generate")
+            return (ask, keep) if "STALE" in codes else (ask,)
+        return ()
+
     @property
     def new_entries(self) -> Mapping[str, Entry]:
         """What the ledger is going to say of the candidates that stand in the file."""
@@ -906,3 +997,15 @@ def _is_blank(kind: Kind, unit: Unit) -> bool:
 
 def _text_in(found: Mapping[str, UnitText], name: str) -> str:
     return found[name].text if name in found else ""
+
+
+def refuse_unknown(units: FileUnits, name: str, names: Collection[str]) -> None:
+    """Raise a UsageError where a file has no unit of that name; it names near ones."""
+    if name in names:
+        return
+    near = get_close_matches(name, names, n=3) or list(names)[:8]
+    raise UsageError(
+        f"{units.place} has no unit {name!r:.80}",
+        why=f"near are {', '.join(near)}" if near else "it has none that could be meant",
+        hint=f"name one of these; pytest --collect-only {units.here} lists all",
+    )

@@ -66,7 +66,7 @@ def test_what_was_replaced_can_be_restored(store: RegenStore) -> None:
 
     after = RegenStore.open(store.path)
     assert after.source == before
-    assert {page.type_name for page in taken.pages} == {"Wind"}
+    assert {page.name for page in taken.pages} == {"Wind"}
     reasons = [entry.reason for entry in history(store.path, "Wind")]
     pages = len(store.prompts_of("Wind"))
     assert reasons == ["replaced"] * pages + ["restored"] * pages

@@ -46,7 +46,7 @@ from pytest_regen.regeneration import (
     partial_regenerate,
 )
 from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.regeneration.store_place import ask_for_page
+from pytest_regen.regeneration.store_pages import ask_for_page
 from pytest_regen.regeneration.values import Answer, Ask
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import AnthropicProvider, Budget
@@ -271,7 +271,7 @@ def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
             return Reply(text[:place] if is_cut else text, "max_tokens" if is_cut else "end_turn")
 
         settings = TurnSettings(ReplyProvider(reply))
-        ask = ask_for_page(entry, (), settings, model="model-a", store=good)
+        ask = ask_for_page(entry, (), settings, store=good, before=good)
         answer = drive_flow(asking(ask), settings)
         if answer.output != whole:
             wrong.append(place)

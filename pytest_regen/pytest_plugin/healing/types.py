@@ -51,7 +51,7 @@ from pytest_regen.regeneration import (
 )
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.store_place import StoreView
+from pytest_regen.regeneration.store_view import StoreView
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.validation.issues import Feedback

@@ -1,0 +1,281 @@
+"""What was edited in a store by hand: adopted or dropped; outputs brought back from the history."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from pytest_regen.canonical import text_hash
+from pytest_regen.documents.ir import type_hash
+from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, UnknownPageError
+from pytest_regen.languages import find_language
+from pytest_regen.prompts.values import PromptEntry, output_mode
+from pytest_regen.regeneration.flow import source_diff
+from pytest_regen.regeneration.store_pages import with_pages
+from pytest_regen.regeneration.store_view import edit_error, is_edited
+from pytest_regen.regeneration.values import Changes, Written
+from pytest_regen.stores import (
+    HistoryEntry,
+    RegenStore,
+    StoredPage,
+    StoreUpdate,
+    history,
+    history_entry,
+)
+from pytest_regen.stores.formats import HAND
+from pytest_regen.validation import validate_store
+from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
+from pytest_regen.validation.pieces import split
+
+_UNKNOWN: Final = "unknown"
+"""Stands for the hash of an IR that was not recorded; equal to no hash."""
+
+
+def restore(tx: StoreUpdate[RegenStore], word: str, page: int | None, to: str | None) -> Changes:
+    """Make outputs from the history the stored ones; what they replace goes to the history."""
+    store = tx.store
+    name = store.resolve_type(word)
+    if is_edited(validate_store(store, behaviour=False).get(name)):
+        raise edit_error(store, name, "restoring an output would discard the edit", "keep the edit")
+    pages = [_restored_page(store, entry) for entry in _choose_entries(store, name, page, to)]
+    replaced = [
+        HistoryEntry.of(store.pages[new.key], "restored") for new in pages if new.key in store.pages
+    ]
+    return _write(tx, pages, with_pages(store, pages).source, replaced)
+
+
+def rebuild(
+    tx: StoreUpdate[RegenStore], words: Sequence[str] | None, *, keep_lost: bool = False
+) -> Changes:
+    """Write the source from the stored pages; edits made by hand are dropped.
+
+    What is dropped goes to the history in the same write. Text outside of the blocks stays, unless
+    the boundary lines are gone: then the source is written anew, header and all. An output that was
+    edited in ``pages.json`` alone is put back as the source has it.
+    """
+    store = tx.store
+    names = {store.resolve_type(word) for word in (store.type_names if words is None else words)}
+    pieces = split(store.source, store.envelope.language)
+    if broken_file(store, pieces):
+        source = store.assembly()
+        ids = tx.write(source=source, keeps_source=store.has_source)
+        return Changes(store.type_names, ids, _diff(store, source))
+    edited = [edit for edit in edits(store, pieces) if edit.type_name in names]
+    lost = [edit for edit in edited if edit.where in {"both", "apart"}]
+    if lost and not keep_lost:
+        raise HandEditError(
+            f"{lost[0].type_name} cannot be rebuilt: {lost[0].message}",
+            why="neither file holds the output that was stored",
+            hint=f"keep it: pytest-regen adopt {store.path} --type {lost[0].type_name}; "
+            f"or take it back: git checkout -- {store.path / 'pages.json'}",
+        )
+    edited = [edit for edit in edited if edit not in lost]
+    blocks = {piece.name: piece.text for piece in pieces.pieces}
+    dropped: list[HistoryEntry] = []
+    put_back: list[StoredPage] = []
+    in_source: list[StoredPage] = []
+    for edit in edited:
+        name, stored = edit.type_name, store.pages_of(edit.type_name)
+        if edit.where == "source":
+            in_source += stored
+            if name in blocks:
+                outputs = _outputs_of_edit(store, name, blocks[name])
+                dropped += (HistoryEntry.of(page, "dropped") for page in outputs)
+            continue
+        proven = split_block(store, name, blocks[name], edit.pages) or {}
+        for page in (page for page in stored if page.page in proven):
+            text = proven[page.page]
+            put_back.append(replace(page, output=text, output_hash=text_hash(text)))
+            dropped.append(HistoryEntry.of(replace(page, model=HAND), "dropped"))
+    source = with_pages(store, in_source).source
+    if not (edited and (put_back or source != store.source)):
+        return Changes(())
+    ids = tx.write(pages=put_back, source=source, replaced=dropped)
+    return Changes(tuple(edit.type_name for edit in edited), ids, _diff(store, source))
+
+
+def adopt(tx: StoreUpdate[RegenStore], words: Sequence[str] | None) -> Changes:
+    """Make what was edited by hand the stored outputs, written by ``hand``.
+
+    An edited block becomes the outputs of its pages. An output edited in ``pages.json`` stays, and
+    the source follows it; where both were edited in different ways, the source wins. An adopted
+    type is no longer stale.
+    """
+    store = tx.store
+    named = None if words is None else {store.resolve_type(word) for word in words}
+    pieces = split(store.source, store.envelope.language)
+    broken = broken_file(store, pieces)
+    if broken and store.type_names and (named is None or named):
+        raise StoreMissingError(
+            f"nothing can be adopted from {store.source_path}: {broken}",
+            why="a block is found by its boundary lines",
+            hint=f"write it from its pages: pytest-regen rebuild {store.path}",
+        )
+    edited = [edit for edit in edits(store, pieces) if named is None or edit.type_name in named]
+    blocks = {piece.name: piece.text for piece in pieces.pieces}
+    pages: list[StoredPage] = []
+    replaced: list[HistoryEntry] = []
+    for edit in edited:
+        new, old = _adopted(store, edit, blocks.get(edit.type_name))
+        pages += new
+        replaced += (HistoryEntry.of(page, "adopted") for page in old)
+    if not pages:
+        return Changes(())
+    in_pages = {edit.type_name for edit in edited if edit.where == "pages"}
+    source = with_pages(store, [page for page in pages if page.type_name in in_pages]).source
+    keys = {page.key for page in pages}
+    # Somebody looked at these types as a whole: their other pages answer the IR of now as well.
+    fresh = [
+        replace(page, type_hash=hash_)
+        for name, hash_ in ((edit.type_name, _type_hash(store, edit.type_name)) for edit in edited)
+        for page in store.pages_of(name)
+        if page.type_hash != hash_ and page.key not in keys
+    ]
+    return _write(tx, pages, source, replaced, fresh)
+
+
+def _write(
+    tx: StoreUpdate[RegenStore],
+    pages: Sequence[StoredPage],
+    source: str,
+    replaced: Sequence[HistoryEntry],
+    fresh: Sequence[StoredPage] = (),
+) -> Changes:
+    before = tx.store
+    ids = tx.write(pages=[*pages, *fresh], source=source, replaced=replaced)
+    names = tuple(dict.fromkeys(page.type_name for page in pages))
+    changed = tuple(Written(page.type_name, page.page, page.model) for page in pages)
+    return Changes(names, ids, _diff(before, source), changed)
+
+
+def _diff(store: RegenStore, source: str) -> str:
+    return source_diff(store.source, source, store.source_path.name)
+
+
+def _outputs_of_edit(store: RegenStore, name: str, block: str) -> list[StoredPage]:
+    """Return an edited block as outputs for the history; one that cannot be split stays whole."""
+    try:
+        return _outputs_of_block(store, name, block)
+    except RegenError:
+        return [_by_hand(store, store.prompts_of(name)[0], block, None)]
+
+
+def _choose_entries(
+    store: RegenStore, name: str, page: int | None, to: str | None
+) -> Collection[HistoryEntry]:
+    """Return one entry per page to restore."""
+    if to is not None:
+        entry = history_entry(store.path, to)
+        if entry.type_name != name or page not in (None, entry.page):
+            raise UnknownPageError(
+                f"history entry {to} is {entry.type_name}, page {entry.page}, not {name}"
+                + (f", page {page}" if page else ""),
+                hint=f"pytest-regen history {store.path} --type {name}",
+            )
+        return [entry]
+    keys = {entry.key for entry in store.prompts_of(name) if page in (None, entry.page)}
+    # By time: of each page the last one stays. What was rejected, nobody wants back.
+    latest = {
+        entry.key: entry
+        for entry in history(store.path, name)
+        if entry.key in keys and entry.reason != "rejected"
+    }
+    if not latest:
+        which = f"page {page} of {name}" if page else name
+        raise UnknownPageError(
+            f"no output of {which} was ever replaced",
+            hint=f"pytest-regen history {store.path} --type {name}, then --to ID",
+        )
+    return latest.values()
+
+
+def _restored_page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
+    prompt = next((p for p in store.prompts_of(entry.type_name) if p.key == entry.key), None)
+    if prompt is None:
+        raise UnknownPageError(
+            f"{entry.type_name} has no page {entry.page} of {entry.total_pages} any more",
+            why="the type was planned anew since that output was replaced",
+            hint=f"read it in {store.path / 'history'}, and edit the source by hand",
+        )
+    hash_ = entry.type_hash
+    if hash_ is None:
+        # What does not say what it was made from must not look fresh.
+        is_same = entry.prompt_hash is not None and entry.prompt_hash == prompt.prompt_hash
+        hash_ = (store.prompt_type_hash(prompt) if is_same else None) or _UNKNOWN
+    current = store.pages.get(entry.key)
+    page = StoredPage.of(
+        prompt,
+        entry.output,
+        model=entry.model,
+        type_hash=hash_,
+        stop_reason=entry.stop_reason,
+        attempt=(current.attempt if current else 0) + 1,
+        generated_at=entry.generated_at,
+        provider=entry.provider,
+        shared_from=entry.shared_from,
+    )
+    return replace(page, prompt_hash=entry.prompt_hash)
+
+
+def _adopted(
+    store: RegenStore, edit: Edit, block: str | None
+) -> tuple[list[StoredPage], list[StoredPage]]:
+    """Return the new pages of an edited type, and the stored outputs that they replace."""
+    name = edit.type_name
+    stored = {page.page: page for page in store.pages_of(name)}
+    if edit.where in {"source", "apart"}:
+        if block is None:
+            raise StoreMissingError(
+                f"{store.source_path} has no block of {name}",
+                why="its boundary lines are gone, so there is nothing to adopt",
+                hint=f"pytest-regen rebuild {store.path} --type {name}",
+            )
+        new = _outputs_of_block(store, name, block)
+        return new, [stored[page.page] for page in new if page.page in stored]
+    before: Mapping[int, str] = {}
+    if edit.where == "pages":
+        before = split_block(store, name, block or "", edit.pages) or {}
+    new = [
+        _by_hand(store, entry, stored[entry.page].output, _type_hash(store, name))
+        for entry in store.prompts_of(name)
+        if entry.page in edit.pages
+    ]
+    return new, [replace(stored[page], output=text) for page, text in before.items()]
+
+
+def _type_hash(store: RegenStore, name: str) -> str | None:
+    type_ = store.ir.type_named(name)
+    return type_hash(type_) if type_ else None
+
+
+def _outputs_of_block(store: RegenStore, name: str, block: str) -> list[StoredPage]:
+    """Return the pages of one type as the edited block has them; unchanged ones are left out."""
+    prompts = store.prompts_of(name)
+    type_ = store.ir.type_named(name)
+    is_enum = type_ is not None and type_.kind == "enum"
+    language = find_language(store.ir.language)
+
+    def is_stored(entry: PromptEntry, output: str) -> bool:
+        """Return whether the stored output is the same but for white space and wrapping."""
+        page = store.pages.get(entry.key)
+        if page is None or page.is_tampered:
+            return False
+        mode = output_mode(is_enum=is_enum, is_root=entry.is_root, page=entry.page)
+        old, new = (
+            language.leaves(language.unwrap_page(text, mode)) for text in (page.output, output)
+        )
+        return old == new
+
+    outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
+    return [
+        _by_hand(store, entry, output, _type_hash(store, name))
+        for entry, output in zip(prompts, outputs, strict=True)
+        if not is_stored(entry, output)
+    ]
+
+
+def _by_hand(store: RegenStore, entry: PromptEntry, output: str, hash_: str | None) -> StoredPage:
+    current = store.pages.get(entry.key)
+    attempt = (current.attempt if current else 0) + 1
+    return StoredPage.of(
+        entry, output, model=HAND, type_hash=hash_, stop_reason=None, attempt=attempt
+    )

@@ -1,0 +1,196 @@
+"""The pages of a store: asked for, written by a language, put into the source."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from pytest_regen.errors import StaleStoreError
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Language
+from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
+from pytest_regen.prompts.values import PromptEntry, output_mode
+from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.values import Answer, Ask, TurnSettings
+from pytest_regen.sources import (
+    extract_code,
+    extract_type_block,
+    insert_type_block,
+    remove_type_block,
+    replace_type_block,
+)
+from pytest_regen.store_folders import PROMPTS_FILE
+from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.turns.providers import TemplateProvider
+from pytest_regen.turns.reply_text import join_text
+from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
+from pytest_regen.validation.issues import Feedback
+from pytest_regen.validation.stores import is_by_template, update_command
+
+
+def entry_of(answer: Answer) -> PromptEntry:
+    """Return the prompt that an answer is to."""
+    entry = answer.ask.entry
+    assert isinstance(entry, PromptEntry)  # asks of a store hold one
+    return entry
+
+
+def page_of(store: RegenStore, answer: Answer) -> StoredPage:
+    """Return an answer as the page of ``store`` that it would become."""
+    entry = entry_of(answer)
+    before = store.pages.get(entry.key)
+    known = answer.ask.known
+    return StoredPage.of(
+        entry,
+        answer.output,
+        model=answer.model,
+        type_hash=store.prompt_type_hash(entry),
+        usage=answer.usage,
+        stop_reason=answer.stop_reason or None,
+        provider=answer.provider,
+        attempt=(before.attempt if before else 0) + 1,
+        generated_at=known.generated_at if known else None,
+        shared_from=known.shared_from if known else None,
+    )
+
+
+def ask_for_page(
+    entry: PromptEntry,
+    corrections: Sequence[Feedback],
+    settings: TurnSettings,
+    *,
+    store: RegenStore,
+    before: RegenStore | None,
+) -> Ask:
+    """Return the request for one page; its stored prompt is followed by the corrections.
+
+    Args:
+        entry: the prompt.
+        corrections: what is wrong with the page.
+        settings: for the model, and the limit of the reply.
+        store: the store of the page, which may be planned only.
+        before: what is stored; ``None`` where nothing is.
+    """
+    language = find_language(store.ir.language)
+    correction = correction_block(corrections, entry.user) if corrections else ""
+    user = with_correction(entry.user, correction)
+    model, limit = model_for(before, entry, settings.model), settings.max_tokens or FIRST_LIMIT
+    page = before.pages.get(entry.key) if before and not corrections else None
+    # The template reads no corrections; what a person or a test says, a model is told.
+    is_told = any(isinstance(note, str) for note in corrections)
+    by_template = not is_told and keeps_template(before, entry, settings)
+    return Ask(
+        entry.type_name,
+        entry.page,
+        TurnRequest(entry.system, (Message("user", user),), model, limit, cache="5m"),
+        output_tokens=estimated_output_tokens(entry),
+        prompt_file=PROMPTS_FILE,
+        title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
+        extract=partial(_code_in, entry=entry, language=language),
+        entry=entry,
+        template=partial(write_page, store, entry),
+        provider=TemplateProvider() if by_template else None,
+        correction=correction,
+        stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
+    )
+
+
+def keeps_template(store: RegenStore | None, entry: PromptEntry, settings: TurnSettings) -> bool:
+    """Return whether the template writes a page because it wrote the type before."""
+    return settings.keeps_template and store is not None and is_by_template(store, entry.type_name)
+
+
+def write_page(store: RegenStore, entry: PromptEntry) -> str:
+    """Return a page as its language writes it: what the prompt asks for, without a model.
+
+    Raises:
+        StaleStoreError: ``ir.json`` does not have what the prompt asks for.
+    """
+    type_ = store.ir.type_named(entry.type_name)
+    if type_ is None or not set(entry.fields) <= set(type_.units):
+        raise StaleStoreError(
+            f"{store.path}: the prompt of {entry.type_name}, page {entry.page}, is not about the "
+            "type in ir.json",
+            why="the template writes from ir.json what the prompt asks for",
+            hint=update_command(store),
+        )
+    is_enum = type_.kind == "enum"
+    mode = output_mode(is_enum=is_enum, is_root=type_.is_root, page=entry.page)
+    language = find_language(store.ir.language)
+    return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
+
+
+def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
+    """Return the code of a reply that came in pieces: of the first way to read them that is legal.
+
+    Where none is, the least illegal one.
+    """
+    best: tuple[int, str] | None = None
+    for text in join_text(pieces):
+        code = extract_code(
+            text, language=language, type_name=entry.type_name, fields=entry.fields
+        ).code
+        if len(pieces) == 1:
+            return code
+        weight = language.illegality(code)
+        if best is None or weight < best[0]:
+            best = weight, code
+        if not weight:
+            break
+    assert best is not None  # there is at least one text
+    return best[1]
+
+
+def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None) -> str:
+    """Return the model to ask for a page: the one named, else the one that wrote it, else ours.
+
+    Where no model of the API wrote it, but a person or a provider of the user's, the one that wrote
+    another page last is asked.
+    """
+    if override:
+        return override
+    if store is None:
+        return DEFAULT_MODEL
+    page = store.pages.get(entry.key)
+    if page is not None and _is_of_the_api(page):
+        return page.model
+    others = [other for other in store.pages.values() if _is_of_the_api(other)]
+    if others:
+        return max(others, key=lambda other: other.generated_at).model
+    # A store that was just made names the model that is going to be asked.
+    return DEFAULT_MODEL if store.pages else store.envelope.model or DEFAULT_MODEL
+
+
+def _is_of_the_api(page: StoredPage) -> bool:
+    return page.provider is None and page.model not in {"", "hand", "dry-run"}
+
+
+def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
+    """Return ``store`` with ``pages`` in place and the blocks of their types rebuilt.
+
+    Every other byte of the source stays as it is, edits made by hand included.
+    """
+    merged = {**store.pages, **{page.key: page for page in pages}}
+    source = store.source
+    candidate = store.with_content(merged.values(), source)
+    for type_name in dict.fromkeys(page.type_name for page in pages):
+        source = _with_block(candidate, source, type_name)
+    return store.with_content(merged.values(), source)
+
+
+def _with_block(store: RegenStore, source: str, type_name: str) -> str:
+    code = store.stitch_type(type_name)
+    if code is None:
+        return source
+    if not source:
+        return store.assembly()
+    if extract_type_block(source, type_name) is not None:
+        return replace_type_block(source, type_name, code)
+    comment = find_language(store.ir.language).comment
+    return insert_type_block(source, type_name, code, order=store.type_names, comment=comment)
+
+
+def without_types(source: str, type_names: Sequence[str]) -> str:
+    """Return ``source`` without the blocks of types that are gone."""
+    for name in type_names:
+        if extract_type_block(source, name) is not None:
+            source = remove_type_block(source, name)
+    return source

@@ -1,0 +1,405 @@
+"""A store at one moment: its types, and what is wrong with each."""
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Final
+
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.errors import EditedPromptError, HandEditError, SourceError
+from pytest_regen.languages import find_language, find_weaknesses
+from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
+from pytest_regen.regeneration.policies import fixable, fixable_issues, signature, without_marks
+from pytest_regen.regeneration.store_pages import page_of, with_pages, write_page
+from pytest_regen.regeneration.values import DROPS_EDIT, KEEPS_EDIT, Advice, Answer, Mark, Score
+from pytest_regen.sources import extract_type_block
+from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.validation.edits import broken_file
+from pytest_regen.validation.issues import (
+    WEAKENED,
+    Excerpt,
+    Ignore,
+    Issue,
+    ValidationResult,
+    without_ignored,
+)
+from pytest_regen.validation.pieces import split
+from pytest_regen.validation.store_cache import lines_of
+from pytest_regen.validation.stores import (
+    behaviour_of_store,
+    format_note,
+    from_errors_command,
+    is_by_template,
+    update_command,
+    validate_store,
+    wants_behaviour,
+)
+
+_HIDING_CODES: Final = frozenset(
+    {"ARTIFACT", "EMPTY_OUTPUT", "INVALID_IDENTIFIER", "MISSING_CLASS", "SYNTAX", "TRUNCATED"}
+)
+"""Codes after which a page was read in part or not at all."""
+
+_CLEAN: Final = Score()
+_ORDERED: Final = "ordered"
+"""Under this name a snapshot keeps the errors that its prompts ask for."""
+
+
+class StoreView:
+    """A store at one moment, with the issues of each type."""
+
+    def __init__(self, store: RegenStore, ignore: Ignore = ()) -> None:
+        self.store = store
+        self._ignore = ignore
+        self._base: StoreView | None = None
+        """What a candidate was made from."""
+        self._answered: tuple[str, ...] = ()
+        """The types that it has new outputs of."""
+        self._candidates: dict[tuple[int, ...], tuple[Sequence[Answer], StoreView]] = {}
+
+    @cached_property
+    def results(self) -> dict[str, ValidationResult]:
+        """The issues of each type that count."""
+        results = _results_that_count(self.store, self._ignore)
+        for name in self._answered if self._base is not None else ():
+            if name in results:
+                weaker = ValidationResult.of((*results[name].issues, *self._weakened(name)))
+                results |= without_ignored({name: weaker}, self._ignore)
+        return results
+
+    @cached_property
+    def _scores(self) -> dict[str, Score]:
+        unasked: Collection[str] = ()
+        if wants_behaviour(self.store, self._ignore):
+            unasked = behaviour_of_store(self.store).unasked
+        return {
+            name: self._score(name, result, is_unasked=name in unasked)
+            for name, result in self.results.items()
+            if result.issues or name in unasked
+        }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The types, in the order of their prompts."""
+        return self.store.type_names
+
+    @property
+    def failing(self) -> Collection[str]:
+        """The types with issues, and blocks of types that nobody asked for."""
+        return self._scores
+
+    @property
+    def file_issues(self) -> tuple[Issue, ...]:
+        """Nothing: what is wrong with the file stands at the types that it concerns."""
+        return ()
+
+    @cached_property
+    def orphans(self) -> tuple[Issue, ...]:
+        """What is wrong with blocks that no prompt asks for."""
+        strays = [result for name, result in self.results.items() if name not in self.names]
+        return tuple(issue for result in strays for issue in result.issues)
+
+    @property
+    def format_note(self) -> str:
+        """That another version of the package made the store; empty where this one did."""
+        return format_note(self.store)
+
+    @property
+    def not_run(self) -> str:
+        """Why the types were not run; empty where they were, or nobody wants it."""
+        is_wanted = wants_behaviour(self.store, self._ignore)
+        return behaviour_of_store(self.store).why_not if is_wanted else ""
+
+    @property
+    def text(self) -> str:
+        """The source."""
+        return self.store.source
+
+    def resolve(self, name: str) -> str:
+        """Return a type's declared name, given that or its schema's; raises UnknownTypeError."""
+        return self.store.resolve_type(name)
+
+    def issues(self, name: str) -> tuple[Issue, ...]:
+        """Return what is wrong with a type."""
+        result = self.results.get(name)
+        return result.issues if result else ()
+
+    def line(self, name: str) -> int | None:
+        """Return the line of the source on which a type's block begins, from 1."""
+        line = lines_of(self.store).get(name)
+        return None if line is None else line + 1
+
+    def score(self, name: str) -> Score:
+        """Return the errors of a type, and its pages that cannot be read."""
+        return self._scores.get(name, _CLEAN)
+
+    def missing(self, name: str) -> tuple[int, ...]:
+        """Return the pages of a type without an output."""
+        stored = {page.page for page in self.store.pages_of(name)}
+        return tuple(e.page for e in self.store.prompts_of(name) if e.page not in stored)
+
+    def page_count(self, name: str) -> int:
+        """Return how many prompts a type has."""
+        return len(self.store.prompts_of(name))
+
+    def needs_answer(self, name: str) -> bool:
+        """Return whether a page is missing; one that is stale needs another prompt first."""
+        return bool(self.missing(name))
+
+    def is_by_template(self, name: str) -> bool:
+        """Return whether the template wrote a type."""
+        return is_by_template(self.store, name)
+
+    def ordered(self, name: str) -> frozenset[Mark]:
+        """Return the marks of errors that the code which the prompts ask for has as well."""
+        key = self.store.source, self.store.prompts, self.store.ir_data
+        memo = self.store.memo.get(_ORDERED)
+        if memo is None or memo[0] != key:
+            memo = self.store.memo[_ORDERED] = key, self._find_ordered()
+        marks: Mapping[str, frozenset[Mark]] = memo[1]
+        return marks.get(name, frozenset())
+
+    def _find_ordered(self) -> dict[str, frozenset[Mark]]:
+        """Return what is wrong with the code that the language itself writes of failing types.
+
+        It is put in the place of all of them at once, so that a store is validated once more and
+        not for each of them.
+        """
+        failing = [
+            name
+            for name, result in self.results.items()
+            if fixable(result) and self.store.prompts_of(name)
+        ]
+        try:
+            pages = [
+                StoredPage.of(
+                    entry, write_page(self.store, entry), model=TEMPLATE, type_hash=entry.type_hash
+                )
+                for name in failing
+                for entry in self.store.prompts_of(name)
+            ]
+            results = _results_that_count(with_pages(self.store, pages), self._ignore)
+        except Exception:  # noqa: BLE001 - a language that cannot say what it orders orders nothing
+            return {}
+        return {name: signature(fixable(results.get(name))) for name in failing}
+
+    def correctable(self, name: str) -> tuple[Issue, ...]:
+        """Return the errors of a type that another reply could correct."""
+        errors = fixable(self.results.get(name))
+        return without_marks(errors, self.ordered(name)) if errors else ()
+
+    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+        """Return why a type must not be asked for; empty if it may."""
+        error = self._obstacle(name, self.results, discard_edits=discard_edits)
+        if error is None:
+            return ""
+        if is_edited(self.results.get(name)):
+            return "it was edited by hand: adopt the edit, or drop it with rebuild"
+        return f"{error.what}; {error.hint}"
+
+    def hand_edit(
+        self, name: str, *, discard_edits: bool = False
+    ) -> HandEditError | EditedPromptError | None:
+        """Return what is raised where a type is named that somebody edited, or a prompt of it."""
+        results = validate_store(self.store, behaviour=False)
+        return self._obstacle(name, results, discard_edits=discard_edits)
+
+    def _obstacle(
+        self, name: str, results: Mapping[str, ValidationResult], *, discard_edits: bool
+    ) -> HandEditError | EditedPromptError | None:
+        store = self.store
+        store.refuse_links()
+        place = shlex.quote(str(store.path))
+        broken = broken_file(store, split(store.source, store.envelope.language))
+        if broken and store.has_source and not discard_edits:
+            return HandEditError(
+                f"{store.source_path}: {broken}",
+                why="the blocks of the file cannot be found, so no reply could be put into it",
+                hint=f"pytest-regen rebuild {place}",
+            )
+        result = results.get(name)
+        if is_edited(result) and not discard_edits:
+            return edit_error(store, name, "regenerating it would discard the edit")
+        if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
+            return EditedPromptError(
+                f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
+                why="its answer would pass for one to the document",
+                hint=f"{update_command(store)}, which writes the prompts anew",
+            )
+        return None
+
+    def advice(self, issues: Sequence[Issue]) -> Advice | None:
+        """Return the command for what is wrong; an edit is kept or dropped, not regenerated."""
+        store, place = self.store, shlex.quote(str(self.store.path))
+        errors = [issue for issue in issues if issue.severity == "error"]
+        codes = {issue.code for issue in errors}
+        is_old = any(issue.code == "STALE" for issue in issues)
+        if is_old and ("STALE" in codes or not errors):
+            # The prompts of a stale type are the old ones: it is updated before it is regenerated.
+            return Advice(update_command(store))
+        if not errors:
+            return None
+        edited = dict.fromkeys(i.type_name or "" for i in errors if i.code == "DRIFT")
+        if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
+            return Advice(from_errors_command(store))
+        types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
+        broken = broken_file(store, split(store.source, store.envelope.language))
+        if codes == {"DRIFT"} and not broken:
+            return Advice(f"pytest-regen adopt {place} {types}", KEEPS_EDIT)
+        if edited:
+            return Advice(f"pytest-regen rebuild {place} {types}", DROPS_EDIT)
+        if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
+            return Advice(update_command(store))
+        if "CONFLICT" in codes:
+            return Advice(f"pytest-regen rebuild {place}", "it writes the source from its pages")
+        return Advice("correct the file as the lines above say")
+
+    def repairs(
+        self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
+    ) -> tuple[Advice, ...]:
+        """Return the commands about a type that call for no healing, each with a word for it."""
+        del asking  # Updating asks whom the document's own command names.
+        place = shlex.quote(str(self.store.path))
+        codes, drift = {issue.code for issue in issues}, [i for i in issues if i.code == "DRIFT"]
+        if drift:
+            # Where the block is gone, nothing can be adopted.
+            is_there = all(issue.line is not None or issue.file is not None for issue in drift)
+            ways = (("adopt", "keep"),) if is_there else ()
+            return tuple(
+                Advice(f"pytest-regen {verb} {place} --type {shlex.quote(name)}", word)
+                for verb, word in (*ways, ("rebuild", "drop"))
+            )
+        if codes & {"STALE", "EDITED_PROMPT"}:
+            return (Advice(update_command(self.store), "update"),)
+        if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
+            return (Advice(f"pytest-regen rebuild {place}", "rebuild"),)
+        return ()
+
+    def users(self, name: str) -> Collection[str]:
+        """Return nothing: of a type that is wrong no other type fails."""
+        del name
+        return ()
+
+    def output(self, name: str, page: int) -> str | None:
+        """Return the stored output of a page."""
+        outputs = (stored.output for stored in self.store.pages_of(name) if stored.page == page)
+        return next(outputs, None)
+
+    def is_placed(self, name: str) -> bool:  # a type has a place from the beginning
+        """Return True: what cannot be read in an output is an issue of its type."""
+        return True
+
+    def basis(self, name: str) -> str:
+        """Return a digest of a type's block, its pages, its prompts, and whether it is stale."""
+        store = self.store
+        try:
+            block = extract_type_block(store.source, name)
+        except SourceError:
+            block = None
+        asked = [[entry.page, entry.prompt_hash] for entry in store.prompts_of(name)]
+        pages = [[page.page, page.output] for page in store.pages_of(name)]
+        return canonical_hash([block, asked, pages, store.is_stale(name)])
+
+    def with_answers(self, answers: Sequence[Answer]) -> "StoreView":
+        """Return the view with new outputs in place of the stored ones; nothing is written."""
+        key = tuple(map(id, answers))
+        if key not in self._candidates:
+            pages = [page_of(self.store, answer) for answer in answers]
+            view = StoreView(with_pages(self.store, pages), self._ignore)
+            view._base = self
+            view._answered = tuple(dict.fromkeys(page.type_name for page in pages))
+            # The answers are kept, because their ids are the key.
+            self._candidates[key] = answers, view
+        return self._candidates[key][1]
+
+    def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> Score:
+        """Return a type's score; an issue without a page is about all of them."""
+        ran = sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
+        score = Score(
+            len(result.errors), found_by_running=0 if is_unasked else ran, is_unasked=is_unasked
+        )
+        hiding = {issue.page for issue in result.errors if issue.code in _HIDING_CODES}
+        if not hiding:
+            return score
+        unreadable = [
+            entry for entry in self.store.prompts_of(name) if None in hiding or entry.page in hiding
+        ]
+        reported = {issue.field for issue in result.errors}
+        hidden = sum(
+            str(unit) not in reported and not _stands_in(str(unit), self.store.pages.get(entry.key))
+            for entry in unreadable
+            for unit in entry.fields
+        )
+        pages = frozenset(entry.page for entry in unreadable)
+        return replace(score, errors=len(result.errors) + hidden, unreadable=pages)
+
+    def _weakened(self, name: str) -> Iterator[Issue]:
+        """Yield by what a type is tested less than as it stands.
+
+        Nothing where it was not written, or was written for another description.
+        """
+        assert self._base is not None  # the view is a candidate
+        before, after = self._base.store, self.store
+        type_, old = before.ir.type_named(name), before.stitch_type(name)
+        if type_ is None or not old or after.stitch_type(name) is None or before.is_stale(name):
+            return
+        language = find_language(after.ir.language)
+        outputs = [page.output for page in after.pages_of(name)]
+        new = language.stitch(outputs, name=name, is_enum=type_.kind == "enum")
+        # A check that refused what the document allows is dropped with good reason.
+        is_wrong = any(issue.code in BEHAVIOUR_CODES for issue in self._base.issues(name))
+        for weakness in find_weaknesses(language, type_, old, new.text):
+            if is_wrong and weakness.key[0] == "validator":
+                continue
+            place: dict[str, Any] = {}
+            if weakness.line is not None and weakness.line <= len(new.line_pages):
+                page, line = new.line_pages[weakness.line - 1], new.page_lines[weakness.line - 1]
+                excerpt = Excerpt(line, new.text.splitlines()[weakness.line - 1])
+                place = {"page": page, "excerpt": excerpt}
+            yield Issue.of(
+                WEAKENED,
+                weakness.message,
+                type_name=name,
+                detail=weakness.detail,
+                field=weakness.field,
+                **place,
+            )
+
+
+def edit_error(store: RegenStore, name: str, why: str, keep: str = "keep it") -> HandEditError:
+    """Return the error for a type that was edited by hand."""
+    place = shlex.quote(str(store.path))
+    return HandEditError(
+        f"{name} in {store.source_path} was edited by hand",
+        why=why,
+        hint=f"{keep}: pytest-regen adopt {place} --type {name}; "
+        f"or drop it: pytest-regen rebuild {place} --type {name}",
+    )
+
+
+def is_edited(result: ValidationResult | None) -> bool:
+    """Return whether the type's block is not what its pages make."""
+    return any(issue.code == "DRIFT" for issue in (result.issues if result else ()))
+
+
+def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
+    """Return the issues of a store that count, type by type.
+
+    What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
+    silent about it is no leave to overwrite it.
+    """
+    every = validate_store(store, behaviour=wants_behaviour(store, ignore))
+    results = without_ignored(every, ignore)
+    for name, result in every.items():
+        if is_edited(result) and not is_edited(results[name]):
+            drift = [issue for issue in result.issues if issue.code == "DRIFT"]
+            results[name] = ValidationResult.of([*drift, *results[name].issues])
+    return results
+
+
+def _stands_in(word: str, page: StoredPage | None) -> bool:
+    """Return whether a field's name is in code that cannot be read, so that it may be there."""
+    text = page.output if page else ""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
