@@ -12,6 +12,7 @@ Extra = Literal[
     "ollama",
     "openai",
     "openapi",
+    "report",
     "server",
     "strategies",
     "translations",

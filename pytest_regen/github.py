@@ -1,19 +1,23 @@
-"""What GitHub Actions shows of a run: issues at file and line, and the job summary.
+"""What GitHub Actions shows of a run: annotations at file and line, and the job summary.
 
-The rules are those of GitHub's reference of workflow commands: a line that begins with ``::`` is a
-command, so that no text of others may end its own line; a step shows ten errors and ten warnings;
-of a step the job summary holds a mebibyte.
+Commands and pytest hand in findings; annotations and Markdown come out. The rules are those of
+GitHub's reference of workflow commands: a line that begins with ``::`` is a command, so that no
+text of others may end its own line; a step shows ten errors and ten warnings; of a step the job
+summary holds a mebibyte.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal, Protocol
 
-from pytest_regen.modes import AnnotationPolicy
-from pytest_regen.text import flatten, plural
+from pytest_regen import text as texts
+from pytest_regen.modes import AnnotationPolicy, StalePolicy, stale_outcome
 
 MAX_ANNOTATIONS: Final = 10
 """Errors, and warnings, that GitHub shows of one step."""
@@ -22,24 +26,42 @@ MAX_SUMMARY: Final = 1024 * 1024
 """Bytes that the job summary takes of one step; of a longer file it takes nothing."""
 
 _MAX_MESSAGE: Final = 4_000
-_MAX_LINES: Final = 30
 _MAX_TITLE: Final = 200
 _MAX_CELL: Final = 300
 _MAX_ROWS: Final = 20
 _MAX_BLOCK: Final = 60_000
 """Characters of a text that is folded away: some forty of them fit."""
 
+_MORE: Final = "\n_More does not fit here; the log has it._\n"
+
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class Finding:
     """One thing that is wrong, for the page of a commit or pull request."""
 
     level: Literal["error", "warning"]
-    title: str
+    unit: str
+    """What it is about: a unit, a test, a file."""
+    code: str
+    """Of the issue; empty for a test's own words."""
     message: str
     path: Path | None = None
-    """From the working directory, or absolute."""
+    """Of a command's finding from the working directory, of pytest's from the rootdir."""
     line: int | None = None
+    next: str = ""
+    """The command that mends it."""
+
+
+class Policies(Protocol):
+    """What a project's settings say about findings."""
+
+    @property
+    def annotations(self) -> AnnotationPolicy:
+        """Whether annotations are printed."""
+
+    @property
+    def stale(self) -> StalePolicy:
+        """What becomes of a stale type."""
 
 
 def wants_annotations(policy: AnnotationPolicy) -> bool:
@@ -49,58 +71,58 @@ def wants_annotations(policy: AnnotationPolicy) -> bool:
     )
 
 
-def annotation_lines(annotations: Iterable[Annotation]) -> Iterator[str]:
-    """Yield a command for each annotation that GitHub shows, and how many it does not."""
-    left_out = {"error": 0, "warning": 0}
-    shown = {"error": 0, "warning": 0}
-    for annotation in dict.fromkeys(annotations):
-        if shown[annotation.level] == MAX_ANNOTATIONS:
-            left_out[annotation.level] += 1
-            continue
-        shown[annotation.level] += 1
-        yield _line(annotation)
-    more = [f"{count:,} more {level}s" for level, count in left_out.items() if count > 1]
-    more += [f"1 more {level}" for level, count in left_out.items() if count == 1]
+def annotation_lines(findings: Iterable[Finding], root: Path | None = None) -> Iterator[str]:
+    """Yield a command for each finding that GitHub shows, errors first, and how many it does not.
+
+    Args:
+        findings: equal ones count once.
+        root: where their paths begin; the working directory by default.
+    """
+    counts: Counter[str] = Counter()
+    for finding in sorted(dict.fromkeys(findings), key=lambda finding: finding.level):
+        counts[finding.level] += 1
+        if counts[finding.level] <= MAX_ANNOTATIONS:
+            yield _annotation(finding, root or Path())
+    more = [
+        texts.plural(count - MAX_ANNOTATIONS, f"more {level}")
+        for level, count in sorted(counts.items())
+        if count > MAX_ANNOTATIONS
+    ]
     if more:
         # A third kind, which the limit of the other two leaves room for.
-        yield _command(
-            "notice", {"title": "pytest-regen"}, f"and {' and '.join(more)}: see the log"
-        )
+        yield _command("notice", f"and {' and '.join(more)}: see the log", title="pytest-regen")
 
 
-def _line(annotation: Annotation) -> str:
-    place = repository_path(annotation.path) if annotation.path is not None else None
-    properties = {
-        "file": place or "",
-        "line": str(annotation.line) if place and annotation.line else "",
-        "title": _cut(annotation.title, _MAX_TITLE),
-    }
-    message = annotation.message
-    if annotation.path is not None and place is None:
+def _annotation(finding: Finding, root: Path) -> str:
+    message = finding.message
+    if finding.next:
+        message += f"\nnext: {finding.next}"
+    place = repository_path(root / finding.path) if finding.path is not None else None
+    if finding.path is not None and place is None:
         # A file beside the repository has no page there; it is named in words.
-        message = f"{annotation.path}: {message}"
-    return _command(annotation.level, properties, message)
-
-
-def _command(name: str, properties: dict[str, str], message: str) -> str:
-    given = ",".join(
-        f"{key}={_escape_property(flatten(value))}" for key, value in properties.items() if value
+        message = f"{finding.path}: {message}"
+    return _command(
+        finding.level,
+        message,
+        file=place or "",
+        line=str(finding.line) if place and finding.line else "",
+        title=_cut(": ".join(filter(None, (finding.code, finding.unit))), _MAX_TITLE),
     )
-    head = f"{name} {given}" if given else name
-    lines = message.expandtabs(4).splitlines()
-    if len(lines) > _MAX_LINES:
-        lines = [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES:,} more lines"]
+
+
+def _command(name: str, message: str, **properties: str) -> str:
+    pairs = ",".join(
+        f"{key}={_escape(texts.flatten(value)).replace(':', '%3A').replace(',', '%2C')}"
+        for key, value in properties.items()
+        if value
+    )
     # Each line by itself: what could end one is spelled out, the ends that are meant are escaped.
-    text = _cut("\n".join(map(flatten, lines)), _MAX_MESSAGE)
-    return f"::{head}::{_escape(text)}"
+    lines = map(texts.flatten, message.expandtabs(4).splitlines())
+    return f"::{f'{name} {pairs}'.strip()}::{_escape(_cut(chr(10).join(lines), _MAX_MESSAGE))}"
 
 
 def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escape_property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _cut(text: str, length: int) -> str:
@@ -114,15 +136,13 @@ def repository_path(path: Path) -> str | None:
     is the root where there is no such folder, as in a container that has a copy of the files.
     """
     place = Path(os.path.normpath(Path.cwd() / path))
-    given = os.environ.get("GITHUB_WORKSPACE")
-    spellings = [place] if place == place.resolve() else [place, place.resolve()]
-    for spelling in spellings:
-        workspace = Path(os.path.normpath(given)) if given else None
-        for folder in spelling.parents:
-            if workspace is not None and not folder.is_relative_to(workspace):
-                break
-            if (folder / ".git").is_dir() or folder == workspace:
-                return spelling.relative_to(folder).as_posix()
+    variable = os.environ.get("GITHUB_WORKSPACE")
+    workspace = Path(os.path.normpath(variable)) if variable else None
+    for folder in place.parents:
+        if workspace is not None and not folder.is_relative_to(workspace):
+            return None
+        if (folder / ".git").is_dir() or folder == workspace:
+            return place.relative_to(folder).as_posix()
     return None
 
 
@@ -145,22 +165,44 @@ def append_summary(file: Path, blocks: Iterable[str]) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    room = MAX_SUMMARY - (file.stat().st_size if file.is_file() else 0)
-    note = "\n_More does not fit here; the log has it._\n"
-    room -= len(note.encode())
-    written: list[str] = []
-    for block in blocks:
-        data = f"{block}\n\n"
-        size = len(data.encode("utf-8", "backslashreplace"))
-        if size > room:
-            written.append(note)
-            break
-        room -= size
-        written.append(data)
+    room = MAX_SUMMARY - (file.stat().st_size if file.is_file() else 0) - len(_MORE)
     if room < 0:
         return
-    with file.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as opened:
-        opened.write("".join(written))
+    with file.open("ab") as opened:
+        for block in filter(None, blocks):
+            data = f"{block}\n\n".encode("utf-8", "backslashreplace")
+            room -= len(data)
+            if room < 0:
+                # Of a file that is too long GitHub shows nothing at all.
+                opened.write(_MORE.encode())
+                return
+            opened.write(data)
+
+
+def failing_table(findings: Iterable[Finding], link: Callable[[str], str | None]) -> str:
+    """Return the table of what fails: a row for each unit, with its first error.
+
+    Args:
+        findings: all; those of one unit stand together.
+        link: where an issue code is explained.
+    """
+    by_unit: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.level == "error":
+            by_unit.setdefault(finding.unit, []).append(finding)
+    rows = []
+    for unit, errors in by_unit.items():
+        first = errors[0]
+        code, address = code_span(first.code), link(first.code) if first.code else None
+        words = [f"[{code}]({address})" if address else code]
+        words.append(code_span(first.message.partition("\n")[0]))
+        words.append(f"(and {len(errors) - 1} more)" if len(errors) > 1 else "")
+        place = first.path.as_posix() if first.path else ""
+        where = code_span(f"{place}:{first.line}" if first.line else place)
+        rows.append((code_span(unit), " ".join(filter(None, words)), where, code_span(first.next)))
+    if any(following for *_, following in rows):
+        return table(("failing", "what is wrong", "where", "next"), rows)
+    return table(("failing", "what is wrong", "where"), [row[:3] for row in rows])
 
 
 def code_span(text: str) -> str:
@@ -169,18 +211,18 @@ def code_span(text: str) -> str:
     if not line:
         return ""
     line = _cut(line, _MAX_CELL)
-    longest = max((len(run) for run in _backticks(line)), default=0)
-    fence = "`" * (longest + 1)
-    inner = f" {line} " if longest else line
+    fence = _fence(line)
+    inner = f" {line} " if len(fence) > 1 else line
     return f"{fence}{inner}{fence}".replace("|", "\\|")
 
 
-def _backticks(line: str) -> Iterator[str]:
-    return (run for run in "".join(c if c == "`" else " " for c in line).split())
+def _fence(text: str, shortest: int = 1) -> str:
+    """Return back-ticks that no run of them in a text can end."""
+    return "`" * max((shortest, *(len(run) + 1 for run in re.findall("`+", text))))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of which the first rows are shown and the rest is counted; "" without rows.
+    """Return a table of which the first rows are shown and the others counted; "" without rows.
 
     Args:
         head: what stands above the columns.
@@ -188,14 +230,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     if not rows:
         return ""
-    lines = [_row(head), _row(["---"] * len(head)), *map(_row, rows[:_MAX_ROWS])]
-    if len(rows) > _MAX_ROWS:
-        lines += ["", f"… and {len(rows) - _MAX_ROWS:,} more"]
-    return "\n".join(lines)
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    lines = (head, ["---"] * len(head), *rows[:_MAX_ROWS])
+    more = f"\n\n… and {len(rows) - _MAX_ROWS:,} more" if len(rows) > _MAX_ROWS else ""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + more
 
 
 def details(title: str, text: str, language: str = "") -> str:
@@ -206,12 +243,102 @@ def details(title: str, text: str, language: str = "") -> str:
         text: what is shown, cut where it is very long.
         language: for its colours: ``diff``.
     """
-    shown = text if len(text) <= _MAX_BLOCK else text[:_MAX_BLOCK].rpartition("\n")[0]
-    cut = len(text.splitlines()) - len(shown.splitlines())
-    lines = [flatten(line.replace("\t", "    ")) for line in shown.splitlines()]
-    lines += [f"… {plural(cut, 'more line')}"] if cut else []
-    longest = max((len(run) for line in lines for run in _backticks(line)), default=0)
-    fence = "`" * max(3, longest + 1)
+    start = text if len(text) <= _MAX_BLOCK else text[:_MAX_BLOCK].rpartition("\n")[0]
+    cut = len(text.splitlines()) - len(start.splitlines())
+    lines = [texts.flatten(line.replace("\t", "    ")) for line in start.splitlines()]
+    lines += [f"… {texts.plural(cut, 'more line')}"] if cut else []
+    fence = _fence("\n".join(lines), 3)
     # Up to the blank line all is HTML, so that nothing of the title is read as Markdown.
-    head = f"<details><summary>{escape(flatten(title))}</summary>"
+    head = f"<details><summary>{escape(texts.flatten(title))}</summary>"
     return "\n".join((head, "", f"{fence}{language}", *lines, fence, "", "</details>"))
+
+
+# What commands tell
+
+
+def tell(policies: Policies, title: str, findings: Iterable[Finding], following: str = "") -> None:
+    """Tell GitHub what a command found: on stderr, where JSON is not, and in the job summary.
+
+    Args:
+        policies: the project's.
+        title: the command and its verdict.
+        findings: they are scrubbed here.
+        following: the command to run next.
+    """
+    from pytest_regen.credentials.search import scrub_text
+
+    clean = [
+        replace(finding, unit=scrub_text(finding.unit), message=scrub_text(finding.message))
+        for finding in findings
+    ]
+    if wants_annotations(policies.annotations):
+        sys.stderr.writelines(f"{line}\n" for line in annotation_lines(clean))
+        sys.stderr.flush()
+    if (file := summary_file()) is None:
+        return
+    following = f"Next: {code_span(following)}" if following else ""
+    try:
+        append_summary(file, (f"### {title}", failing_table(clean, lambda _: None), following))
+    except OSError as error:
+        why = f"{error.strerror or error}: {file}"
+        sys.stderr.write(f"note: GITHUB_STEP_SUMMARY was not written: {why}\n")
+
+
+Report = Mapping[str, Any]
+
+
+def tell_validated(policies: Policies, stores: Sequence[Report], files: Sequence[Report]) -> None:
+    """Tell GitHub what ``validate`` found.
+
+    Args:
+        policies: the project's.
+        stores: their reports, as ``--json`` shows them.
+        files: those of files with units.
+    """
+    findings = []
+    outcome = stale_outcome(policies.stale)
+    for place, unit, issue in _issues(stores, files):
+        is_stale = issue["code"] == "STALE" and not issue.get("is_by_hand")
+        if issue["code"] == "STALE" and outcome == "ignore":
+            continue
+        is_error = issue["severity"] == "error" or (is_stale and outcome == "fail")
+        message = "\n".join(filter(None, (issue["message"], issue.get("detail"))))
+        path = Path(place).with_name(issue["file"]) if issue.get("file") else Path(place)
+        level: Literal["error", "warning"] = "error" if is_error else "warning"
+        findings.append(Finding(level, unit, issue["code"], message, path, issue.get("line")))
+    failing = [report for report in (*stores, *files) if not report["ok"]]
+    count = texts.plural(len(stores) + len(files), "place")
+    verdict = f"{len(failing)} of {count} with errors" if failing else f"{count} without errors"
+    following = next((report["next"] for report in failing if report["next"]), "")
+    tell(policies, f"pytest-regen validate: {verdict}", findings, following)
+
+
+def _issues(stores: Sequence[Report], files: Sequence[Report]) -> Iterator[tuple[str, str, Report]]:
+    """Yield the place of each issue, the unit it is about, and the issue."""
+    for report in stores:
+        for unit in report["types"]:
+            for issue in (*unit["errors"], *unit["warnings"]):
+                yield report["source"], f"{report['path']}::{unit['name']}", issue
+    for report in files:
+        place = report["path"]
+        for issue in (*report["errors"], *report["orphans"]):
+            name = issue["type_name"]
+            yield place, f"{place}::{name}" if name else place, issue
+        for unit in report["units"]:
+            for issue in (*unit["errors"], *unit["warnings"]):
+                yield place, f"{place}::{unit['name']}", issue
+
+
+Outdated = tuple[Sequence[Finding], int, str]
+"""What would be asked for; how many places are up to date; the command to run."""
+
+
+def tell_outdated(policies: Policies, find: Callable[[], Outdated]) -> None:
+    """Tell GitHub what ``generate --check`` found; ``find`` looks for it, if somebody reads it."""
+    if summary_file() is None and not wants_annotations(policies.annotations):
+        return
+    findings, current, following = find()
+    verdict = f"{texts.plural(current, 'place')} up to date"
+    verdict += f", {len(findings):,} out of date" if findings else ""
+    title = f"pytest-regen generate --check: {verdict}"
+    tell(policies, title, findings, following if findings else "")

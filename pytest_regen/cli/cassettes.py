@@ -53,9 +53,9 @@ def check(
 ) -> None:
     """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
     from pytest_regen.cassettes.upkeep.check import Limits, cassettes_in, check_cassettes
-    from pytest_regen.cli.github import tell_findings
     from pytest_regen.cli.progress import progress_line_of
     from pytest_regen.cli.project import Project
+    from pytest_regen.github import Finding, tell
     from pytest_regen.regeneration.values import RunState
 
     files, others = cassettes_in(paths)
@@ -79,6 +79,8 @@ def check(
         say(f"{known.path}: {plural(count, 'finding')}")
     errors = [finding for finding in found if finding.severity == "error"]
     following = _next(found)
+    warnings = len(found) - len(errors)
+    counts = f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}"
     if as_json:
         emit_json(
             {
@@ -94,12 +96,25 @@ def check(
         if others:
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             say(f"skipped, because they hold no interactions: {others[0]}{more}")
-        warnings = len(found) - len(errors)
-        counts = f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}"
         say(f"{len(files)} checked, {counts}")
         if following:
             next_step(*following)
-    tell_findings(Project.here(), len(files), found, following.command if following else "")
+    tell(
+        Project.here(),
+        f"pytest-regen cassettes check: {plural(len(files), 'cassette')}, {counts}",
+        (
+            Finding(
+                "error" if finding.severity == "error" else "warning",
+                finding.path.as_posix(),
+                finding.code,
+                finding.message,
+                finding.path,
+                finding.line,
+            )
+            for finding in found
+        ),
+        following.command if following else "",
+    )
     if any(finding.code == "UNREADABLE" for finding in found):
         raise typer.Exit(2)
     raise typer.Exit(1 if errors else 0)

@@ -9,7 +9,6 @@ import typer
 
 from pytest_regen.cli.asking import ask, plan
 from pytest_regen.cli.config_files import Edit
-from pytest_regen.cli.github import tell_outdated_stores, tell_outdated_units
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
     AsJson,
@@ -48,6 +47,7 @@ from pytest_regen.cli.store_report import (
 )
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import UsageError
+from pytest_regen.github import Finding, tell_outdated
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.text import plural
 from pytest_regen.turns.values import Usage
@@ -167,7 +167,7 @@ def generate(
         )
         places = [FileHere(file) for file in files]
         if check:
-            tell_outdated_units(project, lambda: outdated_units(places, wanted))
+            tell_outdated(project, lambda: outdated_units(places, wanted))
         raise typer.Exit((plan if check or dry_run else ask)(places, wanted))
     _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
@@ -341,7 +341,17 @@ def _check(
     as_json: bool,
 ) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
-    tell_outdated_stores(Project.here(), results, document, again)
+    outdated = []
+    for done in results.done:
+        if not done.is_current:
+            why = "there is no store yet" if done.is_new else "the store is older than the document"
+            unit = done.path.as_posix()
+            outdated.append(Finding("error", unit, "out of date", why, document))
+    for name, error in results.failed:
+        why = f"{error.what}\n{error.why}".strip()
+        outdated.append(Finding("error", name, "impossible", why, document))
+    current = sum(done.is_current for done in results.done)
+    tell_outdated(Project.here(), lambda: (outdated, current, again))
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:

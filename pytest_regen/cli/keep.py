@@ -13,7 +13,6 @@ import typer
 
 from pytest_regen.cli import output
 from pytest_regen.cli.asking import advise
-from pytest_regen.cli.github import tell_validated
 from pytest_regen.cli.output import AsJson, UnitNames, emit_json, fact, next_step, say
 from pytest_regen.cli.places import (
     FileHere,
@@ -27,6 +26,7 @@ from pytest_regen.cli.places import (
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.github import tell_validated
 from pytest_regen.modes import StalePolicy
 from pytest_regen.text import plural, shorten
 from pytest_regen.units.loading import prepare_kinds

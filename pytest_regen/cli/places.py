@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli import output
-from pytest_regen.cli.github import OutdatedUnits
 from pytest_regen.cli.output import say
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
@@ -23,6 +22,7 @@ from pytest_regen.errors import (
     UnknownTypeError,
     UsageError,
 )
+from pytest_regen.github import Finding, Outdated
 from pytest_regen.modes import StalePolicy, split_provider, stale_outcome
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import pages_at_fault, verbs
@@ -172,9 +172,9 @@ class _Here:
     def refuse(self, request: Request) -> None:
         """Refuse to ask with prompts that are older than what they were made from."""
 
-    def needs_turn(self, names: Sequence[str], settings: TurnSettings) -> bool:
+    def needs_turn(self, request: Request, settings: TurnSettings) -> bool:
         """Return whether anybody has to be asked."""
-        return bool(names)
+        return bool(self.names(request))
 
     def label(self, name: str, page: int) -> str:
         """Return how one output is named."""
@@ -200,7 +200,7 @@ class _Here:
             self.refuse(request)
         names = self.names(request)
         # Before an edit is put back for the first page.
-        if settings.ready and self.needs_turn(names, settings):
+        if settings.ready and self.needs_turn(request, settings):
             settings.ready()
         options: dict[str, Any] = {"settings": settings, "attempts": request.turns.replies()}
         if request.verb == "generate":
@@ -342,11 +342,10 @@ class StoreHere(_Here):
         prompts = view.store.prompts
         return [entry for entry in prompts if entry.page in chosen.get(entry.type_name, ())]
 
-    def needs_turn(self, names: Sequence[str], settings: TurnSettings) -> bool:
-        """Return whether the template writes less than all of the types."""
+    def needs_turn(self, request: Request, settings: TurnSettings) -> bool:
+        """Return whether the template writes less than all that is asked."""
         store = self.at.open().store
-        asked = [entry for name in names for entry in store.prompts_of(name)]
-        return not all(keeps_template(store, entry, settings) for entry in asked)
+        return not all(keeps_template(store, entry, settings) for entry in self._asked(request))
 
     def stale(self, request: Request) -> list[str]:
         """Return those of the types to be asked whose prompts are older than the document."""
@@ -787,18 +786,19 @@ def tell_unmarked(project: Project) -> None:
     output.next_step("pytest-regen init")
 
 
-def outdated_units(places: Iterable[FileHere], request: Request) -> OutdatedUnits:
+def outdated_units(places: Sequence[FileHere], request: Request) -> Outdated:
     """Return the units of files that are missing or stale, and how many files have none."""
-    outdated: list[tuple[str, str, str]] = []
+    findings: list[Finding] = []
     current = 0
     for place in places:
         view, names = place.open(replace(request, force=False))
         current += not names
         for name in names:
-            is_missing = any(issue.code == "MISSING_UNIT" for issue in view.all_issues(name))
-            why = "it was never written" if is_missing else "its inputs have changed"
-            outdated.append((naming.unit_id(place.here, name), place.here, why))
-    return outdated, current
+            why = "it was never written" if view.missing(name) else "its inputs have changed"
+            unit, path = naming.unit_id(place.here, name), Path(place.here)
+            findings.append(Finding("error", unit, "out of date", why, path))
+    following = naming.generate_command(str(findings[0].path)) if findings else ""
+    return findings, current, following
 
 
 def names_of(view: "FileUnits") -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pytest_regen.kinds import messages
 from pytest_regen.kinds.tongues import name_of, needed_plurals, plurals_of
 from pytest_regen.text import in_quotes, quoted
 from pytest_regen.units.kind import Finding, Kind, Unit, extract_text
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, Severity
 
 FORMATS: Final = "JSON (.json), ARB (.arb) and gettext (.po)"
 """The catalogues that are read, as messages name them."""
@@ -84,28 +84,32 @@ class Catalogues(Kind):
 
     def ask(self, unit: Unit, original: Original) -> list[str]:
         """Return the lines of what is asked for."""
-        here, there = self.languages(unit.path)
+        source_tag, tag = self.languages(unit.path)
         lines = [
-            f"Translate{f' from {name_of(here)}' if here else ''} into {name_of(there)}.",
+            f"Translate{f' from {name_of(source_tag)}' if source_tag else ''} into {name_of(tag)}.",
             "",
             f"Key: {quoted(unit.name)}",
             *([f"Note: {quoted(original.note)}"] if original.note else ()),
             f"Text: {quoted(original.text)}",
         ]
-        plurals = plurals_of(there)
+        plurals = plurals_of(tag)
         if plurals is not None and messages.is_icu(original.text) and "plural" in original.text:
             cases = ", ".join((*plurals, "other"))
-            lines.append(f"Cases of a plural in {name_of(there)}: {cases}.")
+            lines.append(f"Cases of a plural in {name_of(tag)}: {cases}.")
         return lines
 
     def compare(self, original: Original, unit: Unit) -> Iterator[Finding]:
         """Yield what is wrong with a translation."""
         source, formats = original.text, original.formats
         arguments = source if original.arguments is None else original.arguments
-        here, there = self.languages(unit.path)
-        is_icu = not formats and (messages.is_icu(source) or _makes_plural(source, unit.text))
+        source_tag, tag = self.languages(unit.path)
+        is_icu = not formats and messages.is_icu(source)
+        if not formats and not is_icu and messages.is_icu(unit.text):
+            # A language may need a plural where the source has a plain argument.
+            message = _read_icu(source)
+            is_icu = message is not None and bool(message.arguments)
         if is_icu:
-            yield from _check_icu(source, unit, there)
+            yield from _check_icu(source, unit, tag)
         elif formats:
             for format_ in sorted(formats):
                 problem = messages.format_problem(
@@ -122,33 +126,24 @@ class Catalogues(Kind):
             yield "PLACEHOLDER", problem
         if problem := messages.tag_problem(source, unit.text, is_branched=is_icu):
             yield "TAGS", problem
-        elif problem := messages.tag_doubt(source, unit.text, is_branched=is_icu):
+        elif not is_icu and (problem := messages.tag_doubt(source, unit.text)):
             yield _doubt("TAGS", problem, unit)
-        if here.partition("-")[0] != there.partition("-")[0]:
-            yield from self._check_translated(source, unit)
+        is_same = source.strip().casefold() == unit.text.strip().casefold()
+        if is_same and source_tag.partition("-")[0] != tag.partition("-")[0]:
+            yield from self._untranslated(unit, messages.words(source))
         yield from _check_length(source, unit, is_icu=is_icu)
 
-    def _check_translated(self, source: str, unit: Unit) -> Iterator[Finding]:
-        if source.strip().casefold() != unit.text.strip().casefold():
-            return
-        # The cases of a plural count apart: "{# photo} other {# photos}" is one word.
-        words = messages.words(source)
-        if any(map(self._is_translated, words)):
+    def _untranslated(self, unit: Unit, words: Sequence[str]) -> Iterator[Finding]:
+        """Yield that a text is the source, if a word of it has another form in other languages."""
+        # Short words and capitals are units. The cases of a plural count apart, because French has
+        # the word of «{# photo} other {# photos}», too.
+        if any(len(w) > 2 and not w.isupper() and w.casefold() not in self._keep for w in words):
             # A name, or a word that both languages have, may be its own translation.
-            is_sentence = len(words) > _MAX_NAME or (
-                len(words) > 1 and not _SMALL_WORDS.isdisjoint((words[0].casefold(), *words[1:]))
-            )
-            yield Issue(
-                "UNTRANSLATED",
-                f"is {self.original} as it stands",
-                unit.name,
-                severity="error" if is_sentence else "warning",
-            )
-
-    def _is_translated(self, word: str) -> bool:
-        """Return whether a word may have another form in another language."""
-        # Short ones are units.
-        return not word.isupper() and len(word) > 2 and word.casefold() not in self._keep
+            has_small = not _SMALL_WORDS.isdisjoint((words[0].casefold(), *words[1:]))
+            is_sentence = len(words) > _MAX_NAME or (len(words) > 1 and has_small)
+            severity: Severity = "error" if is_sentence else "warning"
+            message = f"is {self.original} as it stands"
+            yield Issue("UNTRANSLATED", message, unit.name, severity=severity)
 
 
 def read_reply(reply: str, source: str) -> str:
@@ -169,43 +164,40 @@ def with_blanks(text: str, source: str) -> str:
     return f"{lead}{text.strip()}{trail}" if source.strip() else text
 
 
-def _makes_plural(source: str, text: str) -> bool:
-    """Return whether a text is an ICU message, and its source one without a plural."""
-    if not messages.is_icu(text):
-        return False
+def _read_icu(text: str) -> messages.IcuMessage | None:
     try:
-        return bool(messages.read_icu(source).arguments)
+        return messages.read_icu(text)
     except messages.IcuError:
-        return False
+        return None  # What is wrong with the source is no fault of the translation.
 
 
 def _check_icu(source: str, unit: Unit, language: str) -> Iterator[Finding]:
-    try:
-        message = messages.read_icu(source)
-    except messages.IcuError:
-        return  # what is wrong with the source is no fault of the translation
-    needed, known = needed_plurals(language), plurals_of(language)
+    message = _read_icu(source)
+    if message is None:
+        return
+    needed, categories = needed_plurals(language), plurals_of(language) or ()
     problem = messages.icu_problem(
         message, unit.text, None if needed is None else frozenset(needed)
     )
     if problem is not None:
         yield "PLACEHOLDER", problem
-    elif needed and (doubt := messages.icu_doubt(message, unit.text, frozenset(known or ()))):
+    elif needed and (doubt := messages.icu_doubt(message, unit.text, frozenset(categories))):
         yield _doubt("PLACEHOLDER", doubt, unit)
 
 
 def _check_length(source: str, unit: Unit, *, is_icu: bool) -> Iterator[Finding]:
     """Yield what shows that a text is another one than asked for: a remark, or a part."""
     text = unit.text
-    lines = source.strip().count("\n"), text.strip().count("\n")
-    size, limit = _width(text), _width(source)
-    if lines[0] != lines[1]:
-        found = f"has {lines[1] + 1} lines, the source has {lines[0] + 1}"
+    want, have = (words.strip().count("\n") + 1 for words in (source, text))
+    if want != have:
+        message = f"has {have} lines, the source has {want}"
         if text.strip().count("\n\n") > source.strip().count("\n\n"):
-            yield "LENGTH", found
+            yield "LENGTH", message
             return
         if not is_icu:  # between the cases of a plural, lines mean nothing
-            yield _doubt("LENGTH", found, unit)
+            yield _doubt("LENGTH", message, unit)
+    # A character of an East Asian script says as much as three.
+    size, limit = (len(words) + 2 * len(_DENSE.findall(words)) for words in (text, source))
     if is_icu:  # a language may have six cases, or none
         size, limit = max(size, limit), 2 * limit
     if size > 3 * limit + 60:
@@ -216,8 +208,3 @@ def _check_length(source: str, unit: Unit, *, is_icu: bool) -> Iterator[Finding]
 
 def _doubt(code: str, message: str, unit: Unit) -> Issue:
     return Issue(code, message, unit.name, severity="warning")
-
-
-def _width(text: str) -> int:
-    """Return the length of a text; a character of an East Asian script says as much as three."""
-    return len(text) + 2 * len(_DENSE.findall(text))

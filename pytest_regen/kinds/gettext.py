@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,17 +15,11 @@ from typing import Final, NamedTuple
 import polib
 
 from pytest_regen.errors import RegionError, UsageError
-from pytest_regen.kinds import messages
-from pytest_regen.kinds.catalogues import (
-    NEW_CATALOGUE,
-    Catalogues,
-    Original,
-    read_reply,
-    with_blanks,
-)
+from pytest_regen.kinds import catalogues, messages
+from pytest_regen.kinds.catalogues import Catalogues, Original
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.regions import Span
-from pytest_regen.regions.base import has_crlf, line_at, refuse_unknown, splice
+from pytest_regen.regions.base import defect, has_crlf, line_at, refuse_unknown, splice
 from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Unit, extract_text
 
@@ -39,6 +33,7 @@ _MSGSTR: Final = re.compile(
 _MSGID: Final = re.compile(r"^[ \t]*msgid\b", re.MULTILINE)
 _LANGUAGE: Final = re.compile(rb'^"Language: *([\w@-]+)', re.MULTILINE)
 _FLAGS: Final = re.compile(r"^#,(?P<flags>[^\r\n]*)(?P<end>\r?\n)", re.MULTILINE)
+_HINT: Final = "correct that line; msgfmt --check says more"
 _SEEN: Final = 1001
 _FEW: Final = 5
 """A form for no more numbers than these may say them in words; ``msgfmt --check`` draws the line
@@ -54,8 +49,7 @@ class _Lines(str):
         return re.split(r"\r\n|\r|\n", self)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """What one entry of a file holds, and where its ``msgstr`` stands."""
 
     msgid: str
@@ -85,12 +79,12 @@ def _read(text: str) -> _File:
         catalogue = polib.pofile(_Lines(f"{text}\n"))
     except OSError as error:
         place = re.search(r"\(line (\d+)\)", str(error))
-        raise _defect(int(place[1]) if place else 1, "gettext cannot read this") from None
+        raise defect(int(place[1]) if place else 1, "gettext cannot read this", _HINT) from None
     charset = re.search(r"charset=([\w.:-]+)", catalogue.metadata.get("Content-Type", ""))
     with suppress(LookupError):  # as of "CHARSET", which stands in templates
         if charset and codecs.lookup(charset[1]).name not in {"utf-8", "ascii"}:
             line = line_at(text, text.find(charset[0]))
-            raise _defect(line, f"the header has {charset[0]}: write charset=UTF-8 there")
+            raise defect(line, f"the header has {charset[0]}: write charset=UTF-8 there", _HINT)
     starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
     entries: dict[str, _Entry] = {}
     lines: dict[tuple[str | None, str], int] = {}
@@ -101,11 +95,13 @@ def _read(text: str) -> _File:
         msgstr = _MSGSTR.search(text, start)
         # polib takes an entry without a msgstr for a part of the next one.
         if msgstr is None or len(_MSGID.findall(text, start, msgstr.start())) > 1:
-            raise _defect(entry.linenum, "an entry has no msgstr")
-        line = bisect_right(starts, msgstr.start("all"))
+            raise defect(entry.linenum, "an entry has no msgstr", _HINT)
+        at = msgstr.start("all")
+        line = bisect_right(starts, at)
         first = lines.setdefault((entry.msgctxt, entry.msgid), line)
         if first != line:
-            raise _defect(line, f"a second entry of {quoted(entry.msgid)} (first: line {first})")
+            problem = f"a second entry of {quoted(entry.msgid)} (first: line {first})"
+            raise defect(line, problem, _HINT)
         name = entry.msgid if entry.msgctxt is None else f"{entry.msgctxt}|{entry.msgid}"
         if name in entries:  # because a msgid may hold the bar itself
             name = f"{entry.msgctxt}\x04{entry.msgid}"
@@ -113,22 +109,16 @@ def _read(text: str) -> _File:
         translation = json.dumps(forms, ensure_ascii=False) if forms else entry.msgstr
         if entry.fuzzy or not all(map(str.strip, forms)):
             translation = ""
-        if not entry.fuzzy:
-            start = msgstr.start("all")
+        lead_at = start if entry.fuzzy else at
         entries[name] = _Entry(
             entry.msgid,
             entry.msgid_plural,
             entry.comment,
             frozenset(entry.flags) & messages.FORMATS.keys(),
-            Span(translation, line, start, msgstr.end("all")),
-            _FLAGS.sub(_without_fuzzy, text[start : msgstr.start("all")]),
+            Span(translation, line, lead_at, msgstr.end("all")),
+            _FLAGS.sub(_without_fuzzy, text[lead_at:at]),
         )
     return _File(entries, _forms(catalogue.metadata.get("Plural-Forms", "")))
-
-
-def _defect(line: int, problem: str) -> RegionError:
-    hint = "correct that line; msgfmt --check says more"
-    return RegionError(f"line {line}: {problem}", line=line, hint=hint)
 
 
 def _without_fuzzy(line: re.Match[str]) -> str:
@@ -142,10 +132,13 @@ def _forms(header: str) -> Sequence[Sequence[int]]:
     for text in (header, "nplurals=2; plural=n != 1"):  # what gettext falls back to
         rule = re.search(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+)", text)
         with suppress(ValueError, ArithmeticError, SyntaxError, RecursionError, MemoryError):
-            choose = gettext.c2py(rule[2].strip() if rule else "")
-            numbers = [(number, choose(number)) for number in range(_SEEN)]
-            count = int(rule[1]) if rule else 0
-            return [[number for number, form in numbers if form == each] for each in range(count)]
+            if rule is not None:
+                choose = gettext.c2py(rule[2].strip())
+                forms: list[list[int]] = [[] for _ in range(int(rule[1]))]
+                for number in range(_SEEN):
+                    if (form := choose(number)) < len(forms):
+                        forms[form].append(number)
+                return forms
     return ()
 
 
@@ -168,25 +161,24 @@ class Entries:
         for name, new in texts.items():
             entry = entries[name]
             if new != entry.span.text:
-                written = entry.lead + _write(entry, new, "\r\n" if has_crlf(text) else "\n")
-                edits.append((entry.span.start, entry.span.end, written))
+                lines = _write(entry, new).replace("\n", "\r\n" if has_crlf(text) else "\n")
+                edits.append((entry.span.start, entry.span.end, entry.lead + lines))
         return splice(text, edits)
 
 
-def _write(entry: _Entry, text: str, line_end: str) -> str:
+def _write(entry: _Entry, text: str) -> str:
     """Return the lines of a translation as polib wraps them."""
-    if not entry.plural:
-        new = polib.POEntry(msgid="x", msgstr=text)
-    elif forms := _read_forms(text):
-        new = polib.POEntry(msgid="x", msgid_plural="x", msgstr_plural=dict(enumerate(forms)))
-    else:
+    forms = _read_forms(text) if entry.plural else []
+    if entry.plural and not forms:
         raise RegionError(
             f"{quoted(text)[:80]} is no JSON array of plural forms",
             hint='write a string for each form: ["%d file", "%d files"]',
         )
-    lines = str(new).rstrip("\n").split("\n")
-    first = next(index for index, line in enumerate(lines) if line.startswith("msgstr"))
-    return line_end.join(lines[first:])
+    new = polib.POEntry(msgid="x", msgstr=text)
+    if forms:
+        new = polib.POEntry(msgid="x", msgid_plural="x", msgstr_plural=dict(enumerate(forms)))
+    lines = str(new).rstrip("\n")
+    return lines[lines.index("\nmsgstr") + 1 :]
 
 
 def _read_forms(text: str) -> list[str]:
@@ -237,7 +229,7 @@ class Gettext(Catalogues):
             raise UsageError(
                 f"{file.name} is not there: {file}",
                 why="tools of gettext write a new catalogue with the texts of the code",
-                hint=NEW_CATALOGUE,
+                hint=catalogues.NEW_CATALOGUE,
             )
         return tuple(self._read(file).entries)
 
@@ -267,9 +259,9 @@ class Gettext(Catalogues):
         """Return the string of a reply, or the array of its plural forms."""
         entry = self._read(unit.path).entries[unit.name]
         if not entry.plural:
-            return read_reply(reply, entry.msgid)
+            return catalogues.read_reply(reply, entry.msgid)
         text = extract_text(reply).strip()
-        forms = [with_blanks(form, entry.msgid) for form in _read_forms(text)]
+        forms = [catalogues.with_blanks(form, entry.msgid) for form in _read_forms(text)]
         return json.dumps(forms, ensure_ascii=False) if forms else text
 
     def check(self, unit: Unit) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.extras import needs
 from pytest_regen.kinds.catalogues import Catalogues, Original, read_reply
+from pytest_regen.kinds.tables import Table
 from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
 from pytest_regen.regions import JsonStrings, Span
 from pytest_regen.regions.base import decode
@@ -16,7 +17,6 @@ from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Unit
 
 _TABLE: Final = "[[tool.pytest-regen.translations]]"
-_KEYS: Final = {"source", "targets", "style", "keep"}
 _HINT: Final = (
     'write `source = "locales/en.json"` and `targets = "locales/*.json"`,'
     ' or `targets = "locale/*/LC_MESSAGES/messages.po"`'
@@ -201,44 +201,28 @@ def translation_kinds(entries: object, root: Path) -> Sequence[Catalogues]:
             why=f"it is a list of tables, {_TABLE}",
             hint=f"below {_TABLE}, {_HINT}",
         )
-    return [_kind(entry, root) for entry in entries]
+    return [_kind(Table(_TABLE, _HINT, entry), root) for entry in entries]
 
 
-def _kind(entry: Mapping[str, object], root: Path) -> Catalogues:
-    if unknown := sorted(entry.keys() - _KEYS):
-        raise UsageError(
-            f"{_TABLE} has the key {unknown[0]!r}",
-            why=f"it knows {', '.join(sorted(_KEYS))}",
-            hint="take it out",
-        )
-    targets = _texts(entry, "targets", 'a glob such as "locales/*.json", or a list of them')
-    source, style = entry.get("source"), entry.get("style", "")
-    if not isinstance(style, str):
-        raise _wrong("style", style, 'a text such as "Say du."')
-    keep = _texts(entry, "keep", 'a list of names such as ["Berthly"]') if "keep" in entry else ()
-    if all(target.endswith(".po") for target in targets):
+def _kind(table: Table, root: Path) -> Catalogues:
+    table.check_keys(("source", "targets", "style", "keep"))
+    globs = 'a glob such as "locales/*.json", or a list of them'
+    targets = table.texts("targets", globs, least=1)
+    style = table.text("style", 'a text such as "Say du."')
+    keep = table.texts("keep", 'a list of names such as ["Berthly"]')
+    source = table.entry.get("source")
+    are_gettext = {target.endswith(".po") for target in targets}
+    if are_gettext == {True}:
         if source is not None and not (isinstance(source, str) and is_tag(source)):
-            raise _wrong("source", source, 'of .po files the language of the msgids, such as "en"')
+            form = 'of .po files the language of the msgids, such as "en"'
+            raise table.wrong("source", source, form)
         with needs("translations", "catalogues of gettext"):
             from pytest_regen.kinds.gettext import Gettext
         return Gettext(targets, source or "en", style=style, keep=keep)
-    if any(target.endswith(".po") for target in targets):
-        raise _wrong("targets", targets, "of one format: give .po files a table of their own")
+    if True in are_gettext:
+        form = "of one format: give .po files a table of their own"
+        raise table.wrong("targets", targets, form)
     if not isinstance(source, str) or not (root / source).is_file():
-        raise UsageError(
-            f"{_TABLE} has source = {quoted(source)}, which is no file below {root}",
-            hint=_HINT,
-        )
+        what = f"{_TABLE} has source = {quoted(source)}, which is no file below {root}"
+        raise UsageError(what, hint=_HINT)
     return Translation(root, Path(source).as_posix(), targets, style=style, keep=keep)
-
-
-def _texts(entry: Mapping[str, object], key: str, form: str) -> tuple[str, ...]:
-    value = entry.get(key)
-    texts = [value] if isinstance(value, str) else value
-    if isinstance(texts, list) and texts and all(isinstance(text, str) and text for text in texts):
-        return tuple(texts)
-    raise _wrong(key, value, form)
-
-
-def _wrong(key: str, value: object, form: str) -> UsageError:
-    return UsageError(f"{_TABLE} has {key} = {quoted(value)}", why=f"{key} is {form}", hint=_HINT)

@@ -1,97 +1,64 @@
-"""Stores as collected nodes and their types as test items."""
+"""Units as test items: an item for each type of a store, and for each unit of a file."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_regen.errors import RegenError, StoreError
-from pytest_regen.pytest_plugin.names import (
-    adopt_command,
-    is_adoptable,
-    is_edited,
-    rebuild_command,
-    regenerate_command,
-    repair_command,
-)
-from pytest_regen.pytest_plugin.selection import Selection, from_rootdir, text_from_here
+from pytest_regen.errors import KindError, RegenError
+from pytest_regen.pytest_plugin.looks import Look
+from pytest_regen.pytest_plugin.places import Opener, Selection
+from pytest_regen.pytest_plugin.selection import from_rootdir, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
-from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, look_at
-from pytest_regen.pytest_plugin.summary import add_warnings
-from pytest_regen.regeneration import fixable
-from pytest_regen.text import excerpt, plural
-from pytest_regen.validation.issues import Issue, ValidationResult
-from pytest_regen.validation.stores import Origin, update_command
+from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
+from pytest_regen.text import plural, visible
+from pytest_regen.units.naming import encode_name
+from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
-
 
 _SHOWN_ISSUES = 12
 
 
 class UnitError(AssertionError):
-    """A type of a store has errors. The text is worded when it is shown, so failing is cheap."""
+    """Something is wrong with a unit. The text is worded when it is shown, so failing is cheap."""
 
-    def __init__(self, check: "StoreCheck", type_name: str, issues: Sequence[Issue]) -> None:
-        super().__init__(check.place, type_name, len(issues))
-        self.check = check
-        self.type_name = type_name
+    def __init__(self, look: Look, name: str, issues: Iterable[Issue]) -> None:
+        self.look = look
+        self.name = name
         self.issues = tuple(issues)
         self.healing = self.next = ""
-        """What came of regenerating, where that was tried, and the command that follows."""
+        """What came of asking again, where that was tried, and the command that follows."""
+        super().__init__(look.place, name, len(self.issues))
 
     def __str__(self) -> str:
-        parts = [f"{self.check.here}::{self.type_name}: {plural(len(self.issues), 'error')}"]
-        pages = list(dict.fromkeys(issue.page for issue in self._first))
+        look, name = self.look, self.name
+        parts = [f"{look.here}::{encode_name(name)}: {plural(len(self.issues), 'error')}"]
+        first = self.issues[:_SHOWN_ISSUES]
+        is_edited = any(issue.code == "DRIFT" for issue in self.issues)
+        pages = list(dict.fromkeys(issue.page for issue in first))
         for page in pages:
-            parts += [_issue_text(self.check, issue) for issue in self._first if issue.page == page]
+            parts += [self._text_of(issue) for issue in first if issue.page == page]
             # Below the last issue of a page, so that what to do is said once; an edit is kept or
             # dropped with all its pages.
-            is_last = page == pages[-1]
-            commands = self._commands(page) if is_last or not is_edited(self.issues) else ()
-            parts[-1] += "\n" + "\n".join((*self._origin(page), *commands))
+            lines = list(look.origin(name, page))
+            if page == pages[-1] or not is_edited:
+                lines += look.commands(name, self.issues, page, self.next)
+            parts[-1] = "\n".join((parts[-1], *lines))
         if len(self.issues) > _SHOWN_ISSUES:
             parts.append(f"… and {len(self.issues) - _SHOWN_ISSUES} more")
-        if self.healing:
-            parts.append(self.healing)
-        return "\n\n".join(parts)
+        return "\n\n".join(filter(None, (*parts, self.healing)))
 
-    @property
-    def _first(self) -> tuple[Issue, ...]:
-        return self.issues[:_SHOWN_ISSUES]
-
-    def _origin(self, page: int | None) -> Iterator[str]:
-        """Yield from which stored prompts the page, or the type, was written."""
-        store = self.check.store
-        prompts = store.prompts_of(self.type_name)
-        asked = [prompt for prompt in prompts if page is None or prompt.page == page]
-        if asked:
-            numbers = [store.prompts.index(prompt) + 1 for prompt in asked]
-            entries = f"entry {numbers[0]}"
-            pages = f"page {asked[0].page} of {asked[0].total_pages}"
-            if len(asked) > 1:
-                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(asked)} pages"
-            yield f"  stored prompt: {self.check.here}/prompts.json, {entries} ({pages})"
-
-    def _commands(self, page: int | None) -> Iterator[str]:
-        """Yield what may be run about the page, or the type."""
-        here, name = self.check.here, self.type_name
-        command = repair_command(self.check, name, self.issues)
-        if is_edited(self.issues):
-            if is_adoptable(self.issues):
-                yield f"  keep:          {adopt_command(here, name)}"
-            yield f"  drop:          {rebuild_command(here, name)}"
-        elif not fixable(ValidationResult.of(self.issues)):
-            if command:
-                word = "rebuild:" if " rebuild " in command else "update: "
-                yield f"  {word}       {command}"
-        elif self.next:
-            yield f"  next:          {self.next}"
-        else:
-            yield f"  regenerate:    {command}"
-            yield f"  or:            {regenerate_command(self.check, name, page)}"
+    def _text_of(self, issue: Issue) -> str:
+        look = self.look
+        path, line = look.location_of(issue)
+        path = f"{look.here}{path.removeprefix(look.place)}"
+        lines = [f"{path}:{line}" if line else path]
+        lines[0] += f": {issue.code}: {issue.message}"
+        lines += [f"    {line}" for line in (issue.detail or "").splitlines()]
+        return "\n".join((*lines, *look.excerpt_of(issue)))
 
     @property
     def summary(self) -> str:
@@ -101,98 +68,47 @@ class UnitError(AssertionError):
         return f"{first.code}: {first.message}{more}"
 
 
-def failure_repr(
-    excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config
-) -> "TerminalRepr | None":
-    """Return our own text for our exceptions, ``None`` for any other.
-
-    The crash location is set to the generated file, which is what report readers annotate.
-    """
-    error = excinfo.value
-    if not isinstance(error, UnitError | RegenError):
-        return None
-    text = excinfo.getrepr(style="value")
-    for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
-        entry.lines = [text_from_here(line, config) for line in entry.lines]
-    crash = text.reprcrash
-    if crash is not None:
-        crash.message = text_from_here(
-            error.summary if isinstance(error, UnitError) else error.what, config
-        )
-        if isinstance(error, UnitError):
-            first = error.issues[0]
-            source = error.check.source_path
-            crash.path = str(source.with_name(first.file) if first.file else source)
-            crash.lineno = first.line or 1
-    return text
-
-
-def issue_place(check: "StoreCheck", issue: Issue) -> tuple[str, int | None]:
-    """Return the file that an issue is about, from the rootdir, and the line in it."""
-    if issue.file is not None:
-        return f"{check.place}/{issue.file}", issue.line
-    begins = check.line_of(issue.type_name or "")
-    # What is missing has no line; it is missing from where the type begins.
-    line = issue.line or (begins + 1 if begins is not None else None)
-    return f"{check.place}/{check.source_path.name}", line
-
-
 def findings_json(
-    findings: Iterable[Issue | str], check: "StoreCheck | None" = None
+    findings: Iterable[Issue | str], look: Look | None = None
 ) -> list[dict[str, Any]]:
     """Return issues as reports have them: with the file, and the line in it.
 
     A test's own words become an issue without a code. Duplicates are dropped.
     """
-    found = []
+    entries = []
     for finding in dict.fromkeys(findings):
-        issue = Issue("", finding) if isinstance(finding, str) else finding
-        path, line = issue_place(check, issue) if check and issue.code else ("", issue.line)
-        found.append({**issue.to_json(), "path": path, "line": line})
-    return found
+        issue = Issue("", str(finding)) if isinstance(finding, str) else finding
+        path, line = look.location_of(issue) if look and issue.code else ("", issue.line)
+        entries.append({**issue.to_json(), "path": path, "line": line})
+    return entries
 
 
-def _issue_text(check: "StoreCheck", issue: Issue) -> str:
-    path, line = issue_place(check, issue)
-    path = f"{check.here}/{Path(path).name}"
-    place = f"{path}:{line}" if line else path
-    lines = [f"{place}: {issue.code}: {issue.message}"]
-    if issue.detail:
-        lines += [f"    {line}" for line in issue.detail.splitlines()]
-    if issue.line and issue.file is None:
-        source, field = check.store.source.splitlines(), issue.field
-        lines += excerpt(source, issue.line, mark=lambda text: _span(text, field))
-    return "\n".join(lines)
-
-
-def _span(text: str, field: str | None) -> tuple[int, int]:
-    if field and (start := text.find(field)) >= 0:
-        return start, len(field)
-    stripped = text.strip()
-    return len(text) - len(text.lstrip()), len(stripped)
-
-
-DAMAGED = "store"
-"""Name of the one item of a store that cannot be opened."""
-
-
-def store_nodes(session: pytest.Session, selection: Selection) -> list["StoreNode"]:
-    """Return a node for each store of the run."""
-    look_at(session.config, list(selection.types))
+def place_nodes(session: pytest.Session, selection: Selection) -> list["PlaceNode"]:
+    """Return a node for each place of the run."""
+    config, openers = session.config, list(selection.openers.items())
+    worker = getattr(config, "workerinput", {})
+    number = worker.get("workerid", "").removeprefix("gw")
+    if number.isdecimal():
+        # All workers collect all places. Each begins elsewhere and leaves what it saw of stores in
+        # the cache, where the others find it.
+        first = len(openers) * int(number) // worker.get("workercount", 1)
+        for path, opener in (*openers[first:], *openers[:first]):
+            _ = opener(config, path).item_names
     nodes = []
-    for path, types in selection.types.items():
-        node: StoreNode = StoreNode.from_parent(session, path=path)
-        node.asked = types
+    for path, opener in openers:
+        node: PlaceNode = PlaceNode.from_parent(session, path=path)
+        node.opener, node.asked = opener, selection.names[path]
         nodes.append(node)
     return nodes
 
 
-class StoreNode(pytest.Directory):
-    """One store. A directory, so that the conftest files around it are loaded."""
+class PlaceNode(pytest.Directory):
+    """One place. A directory, so that the conftest files around it are loaded."""
 
     holds_regen_items = True
-    asked: set[str] | None = None
-    """The types to run; ``None`` for all."""
+    opener: Opener
+    asked: set[str] | None
+    """The units to run; ``None`` for all."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -200,72 +116,112 @@ class StoreNode(pytest.Directory):
         self.extra_keyword_matches.add(from_rootdir(self.path, self.config.rootpath))
         self.add_marker("regen")
 
-    @property
-    def check(self) -> StoreCheck:
-        """The store and what its validation found."""
-        return check_of(self.config, self.path)
-
     def collect(self) -> Iterable[pytest.Item]:
-        """Return an item per type; a store that cannot be opened is one item that fails."""
-        try:
-            names = self.check.type_names
-        except StoreError:
-            return [TypeItem.from_parent(self, name=DAMAGED)]
+        """Return an item per unit; a place that cannot be read is one item that fails."""
+        look = self.opener(self.config, self.path)
+        names = [name for name in look.item_names if self.asked is None or name in self.asked]
         return [
-            TypeItem.from_parent(self, name=name)
-            for name in names
-            if self.asked is None or name in self.asked
+            UnitItem.from_parent(self, name=encode_name(name), unit=name)
+            for name in names or (look.DAMAGED,)
         ]
 
 
-class TypeItem(pytest.Item):
-    """One generated type: passes if its validation finds no error."""
+class UnitItem(pytest.Item):
+    """One unit: passes if nothing is wrong with it."""
+
+    parent: PlaceNode
+
+    def __init__(self, *, unit: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.unit = unit
+        """The unit's name, as its place has it."""
 
     @property
-    def check(self) -> StoreCheck:
-        """The store this type belongs to."""
-        return check_of(self.config, self.path)
+    def look(self) -> Look:
+        """What is known of its place."""
+        return self.parent.opener(self.config, self.path)
 
     def runtest(self) -> None:
-        """Validate the type.
+        """Check the unit.
 
         Raises:
-            UnitError: the type has errors, or is stale where the project lets that fail.
-            StoreError: the store cannot be opened.
+            UnitError: something is wrong with it, or it is stale where the project lets that fail.
+            RegenError: its place cannot be read.
         """
         raise_known_failure(self)
-        check = self.check
+        look, name = self.look, self.unit
+        look.prepare(self.session.items)
         try:
-            failing, warnings = check.gate(self.name)
-        except StoreError as error:
-            if Origin.of_conflict(self.path):
-                add_warnings(self, (), command=error.hint, outdated=check.place)
+            failing, warned = look.gate(name)
+        except RegenError as error:
+            if command := look.rescue(error):
+                add_warnings(self, (), command=command, outdated=look.place)
             raise
-        is_stale = any(issue.code == "STALE" for issue in (*failing, *warnings))
-        command = update_command(check.store) if is_stale else ""
-        not_run = (check.place, check.not_run) if check.not_run else None
-        add_warnings(
-            self,
-            warnings,
-            note=check.format_note,
-            not_run=not_run,
-            command=command,
-            outdated=check.place if is_stale else "",
-        )
+
+        def id_of(issue: Issue) -> str:
+            # Of a unit that has no item this one tells the warning.
+            other = issue.type_name
+            return look.id_of(other) if other and other != name else ""
+
+        add_warnings(self, warned, id_of=id_of, **look.remarks(name, (*warned, *failing)))
         if failing:
-            raise UnitError(check, self.name, failing)
+            raise UnitError(look, name, failing)
+        if look.is_only_read(name) and (self.path, name) not in _marked_in(self.session):
+            note_only_read(self, look.id_of(name))
 
     def repr_failure(
-        self,
-        excinfo: pytest.ExceptionInfo[BaseException],
-        style: Any = None,
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
     ) -> "str | TerminalRepr":
-        """Return our own text without a traceback; anything unforeseen as pytest shows it."""
-        return failure_repr(excinfo, self.config) or super().repr_failure(excinfo, style)
+        """Return our own text without a traceback; anything unforeseen as pytest shows it.
+
+        The crash location is set to the source, which is what report readers annotate.
+        """
+        error = excinfo.value
+        if not isinstance(error, UnitError | RegenError):
+            return super().repr_failure(excinfo, style)
+        text = excinfo.getrepr(style="value", chain=False)
+        for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
+            entry.lines = [text_from_here(line, self.config) for line in entry.lines]
+            if isinstance(error, KindError) and error.trace:
+                entry.lines += ["", *map(visible, error.trace.splitlines())]
+        crash = text.reprcrash
+        if crash is not None:
+            if isinstance(error, UnitError):
+                path = self.config.rootpath / error.look.location_of(error.issues[0])[0]
+                line, message = error.issues[0].line or 1, error.summary
+            else:
+                path, line, message = self.path, 1, error.what
+            crash.path, crash.lineno = str(path), line
+            crash.message = text_from_here(message, self.config)
+        return text
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the generated file and the line on which the type begins."""
-        try:
-            return self.check.source_path, self.check.line_of(self.name), self.nodeid
-        except StoreError:
-            return self.path, None, self.nodeid
+        """Return the file, and the line on which the unit begins."""
+        look = self.look
+        return look.source_path, look.line_of(self.unit), look.heading(self.unit)
+
+
+_MARKED: "pytest.StashKey[frozenset[tuple[Path, str]]]" = pytest.StashKey()
+
+
+def _marked_in(session: pytest.Session) -> frozenset[tuple[Path, str]]:
+    """Return the units that marks of the tests of this run name, as files and names."""
+    if _MARKED not in session.stash:
+        from pytest_regen.pytest_plugin.units import marked_units
+
+        tests = [item for item in session.items if not isinstance(item, UnitItem)]
+        units = (unit for test in tests for unit in marked_units(test))
+        session.stash[_MARKED] = frozenset((look.path, name) for look, name in units)
+    return session.stash[_MARKED]
+
+
+def description_of(item: UnitItem, error: BaseException | None) -> tuple[list[dict[str, Any]], str]:
+    """Return what is wrong with a unit, as reports have it, and the command to run about it."""
+    look = item.look
+    try:
+        issues = look.issues(item.unit)
+        failing = error.issues if isinstance(error, UnitError) else issues
+        return findings_json(issues, look), look.command(item.unit, failing)
+    except RegenError:
+        # The failure itself says what cannot be read.
+        return [], ""

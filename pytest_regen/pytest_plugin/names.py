@@ -2,10 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import md5
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,11 +15,6 @@ from pytest_regen.modes import TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.selection import id_from_here
-from pytest_regen.validation.issues import Issue, ValidationResult
-
-if TYPE_CHECKING:
-    from pytest_regen.pytest_plugin.stores import StoreCheck
-
 
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)", re.IGNORECASE)
@@ -183,18 +177,6 @@ def keeps_template(config: pytest.Config) -> bool:
     return not any(named) and config.hook.pytest_regen_provider(config=config) is None
 
 
-def template_writes(check: "StoreCheck", type_name: str, feedback: Iterable[object] = ()) -> bool:
-    """Return whether the template writes a type: it is chosen, or wrote it before.
-
-    What a test says in words it does not read.
-    """
-    from pytest_regen.validation.stores import is_by_template
-
-    is_told = any(isinstance(one, str) for one in feedback)
-    wrote = not is_told and is_by_template(check.store, type_name)
-    return choices_of(check.config).writes_types or (wrote and keeps_template(check.config))
-
-
 def heal_command(
     config: pytest.Config, nodeid: str, cassette: Path, *, by_template: bool = False
 ) -> str:
@@ -313,74 +295,3 @@ def _asked_provider(config: pytest.Config) -> str | None:
     """Return the provider that was typed, if it asks a model."""
     provider = choices_of(config).provider_option
     return None if provider == TEMPLATE else provider
-
-
-def regenerate_command(
-    check: "StoreCheck", type_name: str, page: int | None = None, *more: str
-) -> str:
-    """Return the command that regenerates just this page, or the type.
-
-    Args:
-        check: the store.
-        type_name: the declared name.
-        page: of the type; ``None`` for all.
-        more: options.
-    """
-    place = shlex.quote(check.here)
-    words = [f"pytest-regen regenerate {place} --type {shlex.quote(type_name)}"]
-    words += [f"--page {page}"] if page is not None else []
-    return " ".join([*words, *more, *map(shlex.quote, asking_options(check.config))])
-
-
-def adopt_command(place: str, type_name: str) -> str:
-    """Return the command that makes a type as it was edited by hand the stored one."""
-    return f"pytest-regen adopt {shlex.quote(place)} --type {shlex.quote(type_name)}"
-
-
-def rebuild_command(place: str, type_name: str) -> str:
-    """Return the command that drops an edit: the block is written from its stored pages."""
-    return f"pytest-regen rebuild {shlex.quote(place)} --type {shlex.quote(type_name)}"
-
-
-def repair_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
-    """Return the command that repairs a type with these errors; empty where only an editor can.
-
-    An edit by hand is not regenerated, but kept or dropped; one that has errors itself is dropped.
-    A stale type is updated first, for its stored prompt is the old one.
-    """
-    # Tests of cassettes ask for commands, too, and load no stores.
-    from pytest_regen.regeneration import fixable
-    from pytest_regen.validation.stores import update_command
-
-    issues = tuple(issues)
-    result = ValidationResult.of(issues)
-    if is_edited(issues):
-        keep = is_adoptable(issues) and not fixable(result)
-        return (adopt_command if keep else rebuild_command)(check.here, type_name)
-    if is_stale(issues) or any(issue.code == "EDITED_PROMPT" for issue in issues):
-        return update_command(check.store)
-    if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
-        return f"pytest-regen rebuild {shlex.quote(check.here)}"
-    # Issues of a hook's own are errors that are fed back, too.
-    if not fixable(result):
-        return ""
-    cassette = cassette_of_type(check.config, check.path, type_name)
-    by_template = template_writes(check, type_name)
-    nodeid = f"{check.place}::{type_name}"
-    return heal_command(check.config, nodeid, cassette, by_template=by_template)
-
-
-def is_stale(issues: Iterable[Issue]) -> bool:
-    """Return whether a type with these issues was made for an older document."""
-    return any(issue.code == "STALE" for issue in issues)
-
-
-def is_adoptable(issues: Iterable[Issue]) -> bool:
-    """Return whether an edit by hand can be adopted: where the block is gone, nothing can be."""
-    drift = [issue for issue in issues if issue.code == "DRIFT"]
-    return all(issue.line is not None or issue.file is not None for issue in drift)
-
-
-def is_edited(issues: Iterable[Issue]) -> bool:
-    """Return whether a type with these errors was edited by hand, and so is left alone."""
-    return any(issue.code == "DRIFT" for issue in issues)

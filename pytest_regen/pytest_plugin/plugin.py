@@ -46,8 +46,7 @@ from pytest_regen.pytest_plugin.stash import (
 )
 
 if TYPE_CHECKING:
-    from pytest_regen.pytest_plugin.selection import Selection
-    from pytest_regen.pytest_plugin.units import UnitSelection
+    from pytest_regen.pytest_plugin.places import Selection
 
 __all__ = [
     "anthropic_emulator",
@@ -61,7 +60,8 @@ __all__ = [
 ]
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
-_UNITS: "pytest.StashKey[UnitSelection]" = pytest.StashKey()
+_WATCHED: "pytest.StashKey[bool]" = pytest.StashKey()
+"""Whether modules of units are watched, which tests import and healing writes."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -159,24 +159,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             config.pluginmanager.register(_Watch(config), "regen-watch")
         return
     from pytest_regen.pytest_plugin.choices import choices_of, is_reported
-    from pytest_regen.pytest_plugin.selection import refuse_unmatched, select
+    from pytest_regen.pytest_plugin.places import refuse_unmatched, select
 
     choices = choices_of(config)
     selection, config.args = select(config)
-    if has_kinds(config):
-        from pytest_regen.pytest_plugin.units import ids_of, select_units
-
-        units, config.args = select_units(config, config.args)
-        config.stash[_UNITS] = units
-        if config.option.regen_heal:
-            from pytest_regen.pytest_plugin.loaded import watch_modules
-            from pytest_regen.pytest_plugin.units import kinds_of
-
-            watch_modules(config, kinds_of(config).files)
-        refuse_unmatched(choices.only, selection, config, lambda: ids_of(units, config))
-    else:
-        refuse_unmatched(choices.only, selection, config)
     config.stash[_SELECTION] = selection
+    refuse_unmatched(choices.only, selection, config)
+    if has_kinds(config) and config.option.regen_heal:
+        from pytest_regen.pytest_plugin.loaded import watch_modules
+        from pytest_regen.pytest_plugin.units import kinds_of
+
+        watch_modules(config, kinds_of(config).files)
+        config.stash[_WATCHED] = True
     if not hasattr(config, "workerinput"):
         from pytest_regen.pytest_plugin.summary import RunLog
 
@@ -196,7 +190,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         if is_reported(config):
             from pytest_regen.pytest_plugin.report_log import report_to
 
-            report_to(config, selection.types, log)
+            report_to(config, selection.names, log)
 
 
 class _Watch:
@@ -245,15 +239,10 @@ def pytest_make_collect_report(
         if wrong:
             report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
-    if selection and selection.types and isinstance(collector, pytest.Session):
-        from pytest_regen.pytest_plugin.items import store_nodes
+    if selection and selection.names and isinstance(collector, pytest.Session):
+        from pytest_regen.pytest_plugin.items import place_nodes
 
-        report.result = [*(report.result or ()), *store_nodes(collector, selection)]
-    units = collector.config.stash.get(_UNITS, None)
-    if units and units.names and isinstance(collector, pytest.Session):
-        from pytest_regen.pytest_plugin.units import unit_nodes
-
-        report.result = [*(report.result or ()), *unit_nodes(collector, units)]
+        report.result = [*(report.result or ()), *place_nodes(collector, selection)]
     return report
 
 
@@ -343,11 +332,7 @@ def pytest_runtest_makereport(
 
 def _ran_on_old_module(item: pytest.Item, report: pytest.TestReport) -> bool:
     """Whether a test used a module as it was before it was healed; noted for the summary."""
-    if (
-        report.when != "call"
-        or not item.config.option.regen_heal
-        or _UNITS not in item.config.stash
-    ):
+    if report.when != "call" or _WATCHED not in item.config.stash:
         return False
     from pytest_regen.pytest_plugin.loaded import note_old
 

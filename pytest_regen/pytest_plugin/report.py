@@ -1,11 +1,17 @@
-"""The report as JSON: what happened to the items of a run. The format: docs/pytest.md."""
+"""The report: what happened to the items of a run, as JSON and for GitHub.
+
+The format of the JSON is described in docs/pytest.md.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
+from pytest_regen import github
+from pytest_regen.github import Finding
 from pytest_regen.pytest_plugin.summary import HealReport
 from pytest_regen.text import plural
 
@@ -68,6 +74,8 @@ class ReportEntry:
         Args:
             advice: what to run next, as the test's cassette has it.
         """
+        following = next((heal.next for heal in self.heals if heal.next), advice)
+        following = following or ("" if self.heals else self.command) or self.rerun
         return {
             "id": self.id,
             "kind": self.kind,
@@ -75,15 +83,10 @@ class ReportEntry:
             "place": [self.place[0] or self.id.partition("::")[0], self.place[1]],
             "outcome": self.outcome,
             "issues": self.issues,
-            "heals": [_heal(heal) for heal in self.heals],
+            "heals": [heal_json(heal) for heal in self.heals],
             "text": self.text,
-            "next": self._next(advice) if self.outcome == "failed" else "",
+            "next": following if self.outcome == "failed" else "",
         }
-
-    def _next(self, advice: str) -> str:
-        after_heal = next((heal.next for heal in self.heals if heal.next), advice)
-        repair = "" if self.heals else self.command
-        return after_heal or repair or self.rerun
 
 
 def report_of(
@@ -98,38 +101,32 @@ def report_of(
     # What was tried and failed first, as in the terminal.
     tried = [item for item in failed if any(heal["next"] for heal in item["heals"])]
     failing = run["next"] if tried else next((item["next"] for item in failed), "")
-    changed = sorted({path for heal in heals for path in heal["changed"]})
+    counts = Counter(item["outcome"] for item in items)
+    issues = [issue for item in items for issue in item["issues"]]
+    costs = [Decimal(heal["cost_usd"]) for heal in heals if heal["cost_usd"] is not None]
+    summed = ("calls", "tokens_in", "tokens_out", "cache_read", "cache_write")
     return {
         "format": "pytest-regen/report",
         "version": FORMAT,
         "run": {
             **run,
             "emulated": any(heal["emulated"] for heal in heals),
-            "changed": changed,
+            "changed": sorted({path for heal in heals for path in heal["changed"]}),
             "next": failing or run["next"],
             "pending": sorted({id_ for heal in heals for id_ in heal["pending"]}),
         },
-        "totals": {**_totals(items, heals), "drifted": len(cassettes["drifted"])},
-        "kinds": _kinds(items),
+        "totals": {
+            "items": len(items),
+            **{outcome: counts[outcome] for outcome in OUTCOMES},
+            "warnings": sum(issue["severity"] == "warning" for issue in issues),
+            **{key: sum(heal[key] for heal in heals) for key in summed},
+            "cost_usd": str(sum(costs)) if costs else None,
+            "drifted": len(cassettes["drifted"]),
+        },
+        "kinds": list(_kinds(items)),
         "items": items,
         "cassettes": cassettes,
-        "collection_errors": sorted(collection_errors, key=lambda one: str(one["id"])),
-    }
-
-
-def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
-    counts = Counter(item["outcome"] for item in items)
-    warnings = [
-        issue for item in items for issue in item["issues"] if issue["severity"] == "warning"
-    ]
-    costs = [Decimal(heal["cost_usd"]) for heal in heals if heal["cost_usd"] is not None]
-    summed = ("calls", "tokens_in", "tokens_out", "cache_read", "cache_write")
-    return {
-        "items": len(items),
-        **{outcome: counts[outcome] for outcome in OUTCOMES},
-        "warnings": len(warnings),
-        **{key: sum(heal[key] for heal in heals) for key in summed},
-        "cost_usd": str(sum(costs)) if costs else None,
+        "collection_errors": sorted(collection_errors, key=lambda error: str(error["id"])),
     }
 
 
@@ -143,55 +140,41 @@ _STATES: Final = {
 """Codes that say in which state a type or unit is, and the word for that."""
 
 
-def _kinds(items: Sequence[Json]) -> list[Json]:
-    """Return how many items of each kind there are, with their outcomes and states."""
-    found = []
-    names = list(dict.fromkeys(item["group"] for item in items))
-    order = {name: number for number, name in enumerate(_GROUPS)}
-    for name in sorted(names, key=lambda name: (order.get(name, len(_GROUPS) - 2.5), name)):
-        mine = [item for item in items if item["group"] == name]
-        outcomes = Counter(item["outcome"] for item in mine)
+_GROUPS: Final = ("types", "functions", "translations", "", "sessions", "tests")
+"""Kinds in the order in which they are listed; "" stands for those of one's own."""
+
+
+def _kinds(items: Sequence[Json]) -> Iterator[Json]:
+    """Yield how many items of each kind there are, with their outcomes and states."""
+
+    def rank(name: str) -> tuple[int, str]:
+        return _GROUPS.index(name if name in _GROUPS else ""), name
+
+    for name in sorted({item["group"] for item in items}, key=rank):
+        group = [item for item in items if item["group"] == name]
+        outcomes = Counter(item["outcome"] for item in group)
         states = Counter(
-            word
-            for item in mine
-            for code, word in _STATES.items()
-            if any(issue["code"] == code for issue in item["issues"])
+            _STATES[code]
+            for item in group
+            for code in dict.fromkeys(issue["code"] for issue in item["issues"])
+            if code in _STATES
         )
         counts = {outcome: outcomes[outcome] for outcome in OUTCOMES}
-        found.append({"kind": name, "items": len(mine), **counts, "states": dict(states)})
-    return found
+        yield {"kind": name, "items": len(group), **counts, "states": dict(states)}
 
 
-_GROUPS: Final = ("types", "functions", "translations", "sessions", "tests")
-"""Kinds in the order in which they are listed; those of one's own stand before the tests."""
+def heal_json(heal: HealReport) -> Json:
+    """Return the work on a unit as the report has it; ``heal_of`` takes that back."""
+    value = asdict(heal)
+    value["cost_usd"] = value.pop("cost") or None
+    return {key: value[key] for key in value if key != "cassette"}
 
 
-def _heal(heal: HealReport) -> Json:
-    return {
-        "unit": heal.unit,
-        "outcome": heal.outcome,
-        "stop_reason": heal.stop_reason,
-        "attempts": heal.attempts,
-        "pages": heal.pages,
-        "calls": heal.calls,
-        "tokens_in": heal.tokens_in,
-        "tokens_out": heal.tokens_out,
-        "cache_read": heal.cache_read,
-        "cache_write": heal.cache_write,
-        "cost_usd": heal.cost or None,
-        "estimate": heal.estimate,
-        "emulated": heal.emulated,
-        "by_template": heal.by_template,
-        "ordered": heal.ordered,
-        "findings": heal.findings,
-        "why": heal.why,
-        "changed": heal.changed,
-        "diff": heal.diff,
-        "next": heal.next,
-        "transcript": heal.transcript,
-        "has_pages": heal.has_pages,
-        "pending": heal.pending,
-    }
+def heal_of(value: Json) -> HealReport:
+    """Return the work on a unit that ``heal_json`` wrote."""
+    return HealReport(
+        **{key: value[key] for key in value if key != "cost_usd"}, cost=value["cost_usd"] or ""
+    )
 
 
 def clean_report(value: Any, clean: Callable[[str], str]) -> Any:
@@ -205,17 +188,10 @@ def clean_report(value: Any, clean: Callable[[str], str]) -> Any:
     return value
 
 
-def is_empty(report: Json) -> bool:
-    """Return whether a run has nothing to tell: none of our items, and no reason to end badly."""
-    run = report["run"]
-    told = report["items"], report["collection_errors"], run["why_failed"], run["stopped"]
-    return not any(told)
-
-
-def in_short(totals: Json) -> str:
+def in_short(counts: Json) -> str:
     """Return what became of the items in numbers, ``1 failed, 2 passed``."""
-    counts = (f"{totals[outcome]:,} {outcome}" for outcome in OUTCOMES if totals[outcome])
-    return ", ".join(counts) or "nothing ran"
+    words = (f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    return ", ".join(words) or "nothing ran"
 
 
 def headline(report: Json) -> str:
@@ -230,22 +206,95 @@ def headline(report: Json) -> str:
         return "Nothing was checked"
     if totals["unfinished"]:
         return f"{totals['unfinished']:,} of {items:,} did not finish"
-    if healed:
-        return f"{_all(items)}, {healed:,} only after regeneration"
-    return _all(items) if totals["passed"] == items else f"{totals['passed']:,} of {items:,} pass"
+    if not healed and totals["passed"] != items:
+        return f"{totals['passed']:,} of {items:,} pass"
+    passes = "It passes" if items == 1 else f"All {items:,} pass"
+    return f"{passes}, {healed:,} only after regeneration" if healed else passes
 
 
-def _all(items: int) -> str:
-    return "It passes" if items == 1 else f"All {items:,} pass"
+def findings_of(report: Json) -> Iterator[Finding]:
+    """Yield what is wrong at the end of a run, for GitHub; places begin at the rootdir."""
+    for error in report["collection_errors"]:
+        place = Path(error["id"].partition("::")[0])
+        yield Finding("error", error["id"], "not collected", error["text"], place)
+    for item in report["items"]:
+        failing = _failing_issues(item) if item["outcome"] == "failed" else []
+        warnings = [issue for issue in item["issues"] if issue["severity"] == "warning"]
+        # A stale type that fails is an error, whatever its severity: it is told once.
+        for issue in (*failing, *(issue for issue in warnings if issue not in failing)):
+            is_failing = issue in failing
+            place, line = (issue["path"], issue["line"]) if issue["path"] else item["place"]
+            message = "\n".join(filter(None, (issue["message"], issue["detail"])))
+            following = item["next"] if is_failing else ""
+            level: Literal["error", "warning"] = "error" if is_failing else "warning"
+            yield Finding(level, item["id"], issue["code"], message, Path(place), line, following)
 
 
-def spent(totals: Json) -> str:
-    """Return what was asked of models as a sentence."""
+def _failing_issues(item: Json) -> list[Json]:
+    errors = [issue for issue in item["issues"] if issue["severity"] == "error"]
+    errors = errors or [issue for issue in item["issues"] if issue["code"] == "STALE"]
+    if errors:
+        return errors
+    # A test's own words: the first line of its assertion, else the last that pytest shows.
+    lines = [line for line in item["text"].splitlines() if line.strip()]
+    words = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
+    message = next(iter(words or lines[-1:]), "") or "it failed"
+    return [{"code": "", "message": message, "detail": "", "path": "", "line": None}]
+
+
+_DIFFS: Final = 40
+"""Changes that unfold in the job summary; the commit has them all."""
+
+
+def summary_blocks(report: Json) -> Iterator[str]:
+    """Yield the job summary of a scrubbed report, what matters most first.
+
+    Nothing where none of our items ran and no reason of ours lets the run end badly.
+    """
+    run, totals = report["run"], report["totals"]
+    if not (report["items"] or report["collection_errors"] or run["why_failed"] or run["stopped"]):
+        return
+    yield f"### pytest-regen: {in_short(totals)}"
+    counted = ", ".join(f"{kind['items']:,} {kind['kind']}" for kind in report["kinds"])
+    of = f" Counted: {counted}; unmarked tests are not." if totals["failed"] else ""
+    reasons = ", ".join(map(github.code_span, filter(None, (run["why_failed"], run["stopped"]))))
+    because = f": {reasons}" if reasons else ""
+    yield f"**{headline(report)}.**{of} pytest exits with {run['exit_code']}{because}."
+    yield github.failing_table(findings_of(report), report["links"].get)
+    heals = [heal for item in report["items"] for heal in item["heals"]]
+    rows = [
+        (
+            github.code_span(heal["unit"]),
+            heal["outcome"],
+            github.code_span(heal["why"].partition("\n")[0] or heal["stop_reason"]),
+            f"{heal['calls']:,}",
+            f"{heal['tokens_in'] + heal['tokens_out'] + heal['cache_read']:,}",
+        )
+        for heal in heals
+    ]
+    yield github.table(("unit", "outcome", "reason", "calls", "tokens"), rows)
+    if pending := run["pending"]:
+        waits = f"{plural(len(pending), 'candidate')} {'waits' if len(pending) == 1 else 'wait'}"
+        names = [f"- {github.code_span(candidate)}" for candidate in pending[:_DIFFS]]
+        yield "\n".join((f"{waits} for `pytest-regen review`:", "", *names))
+    if run["next"]:
+        yield f"Next: {github.code_span(run['next'])}"
+    if totals["calls"]:
+        yield _spent(totals)
+    if run["emulated"]:
+        yield "_Emulated: replies came from the emulator or its recordings, not from a model._"
+    changed = [heal for heal in heals if heal["diff"]]
+    for heal in changed[:_DIFFS]:
+        yield github.details(f"What changed: {heal['unit']}", heal["diff"], "diff")
+    if len(changed) > _DIFFS:
+        yield f"… and {len(changed) - _DIFFS:,} more that changed"
+
+
+def _spent(totals: Json) -> str:
     written, read = totals["cache_write"], totals["cache_read"]
     parts = [f"{totals['tokens_in'] - written:,} tokens of input"]
     parts += [f"{written:,} written to the prompt cache"] if written else []
-    parts += [f"{read:,} read from it"] if read and written else []
-    parts += [f"{read:,} read from the prompt cache"] if read and not written else []
+    parts += [f"{read:,} read from {'it' if written else 'the prompt cache'}"] if read else []
     parts.append(f"{totals['tokens_out']:,} of output")
     cost = totals["cost_usd"]
     price = f", ${cost} for live requests whose price is known" if cost is not None else ""

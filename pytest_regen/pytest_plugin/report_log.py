@@ -3,30 +3,27 @@
 import json
 import os
 import tempfile
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_regen import github
 from pytest_regen.credentials.search import scrub_text
-from pytest_regen.errors import RegenError
+from pytest_regen.errors import MissingExtraError, RegenError
+from pytest_regen.extras import needs
 from pytest_regen.files import replace_file
-from pytest_regen.github import annotation_lines, append_summary, summary_file, wants_annotations
+from pytest_regen.pytest_plugin import report as reports
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError, findings_json
-from pytest_regen.pytest_plugin.names import node_command, repair_command
-from pytest_regen.pytest_plugin.options import usage_error
+from pytest_regen.pytest_plugin.items import UnitItem, description_of, findings_json
+from pytest_regen.pytest_plugin.names import node_command
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
+from pytest_regen.pytest_plugin.places import look_at_store
 from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
-from pytest_regen.pytest_plugin.report import (
-    Json,
-    ReportEntry,
-    clean_report,
-    report_of,
-)
+from pytest_regen.pytest_plugin.report import Json, ReportEntry
 from pytest_regen.pytest_plugin.selection import from_rootdir, store_path
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS, scrubber_of
-from pytest_regen.pytest_plugin.stores import check_of
 from pytest_regen.pytest_plugin.summary import record_on
 from pytest_regen.testing import FeedbackError
 from pytest_regen.text import visible
@@ -41,25 +38,24 @@ _KEY = "regen_item"
 _OTHER_ANNOTATOR = "pytest_github_actions_annotate_failures"
 """The entry point of the plugin that annotates every test that fails."""
 
+_STOPPED = {3: "internal error", 4: "usage error"}
+"""What ends a run early without saying so, by pytest's exit code."""
+
 
 def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
     """Put the kind of one of our items on its report, and what is wrong with it."""
-    kind, group, issues, command = "test", "tests", None, ""
-    if isinstance(item, TypeItem):
-        group = "types"
-        kind = "store" if item.name == DAMAGED else "type"
-        if report.when == "call" and kind == "type":
-            issues = _issues_of(item)
-            if isinstance(error, UnitError):
-                command = repair_command(error.check, item.name, error.issues)
-    elif hasattr(item, "unit"):
-        from pytest_regen.pytest_plugin.units import describe_unit, kind_name
-
-        kind, group = "unit", kind_name(item)
+    kind, group, command = "test", "tests", ""
+    issues: list[dict[str, Any]] | None = None
+    if isinstance(item, UnitItem):
+        kind, group = item.look.kind_of(item.unit)
         if report.when == "call":
-            issues, command = describe_unit(item)
+            issues, command = description_of(item, error)
     elif isinstance(error, FeedbackError):
-        issues = _issues_from_test(item, error)
+        notes = [note for note in error.feedback if isinstance(note, Issue)]
+        try:
+            issues = findings_json(notes, look_at_store(item.config, store_path(item)))
+        except (RegenError, pytest.UsageError):
+            issues = findings_json(notes)  # No store is known that would tell their file.
     if SESSION_MAKERS in item.stash:
         group = "sessions"
     # pytest-xdist carries what stands here as it is.
@@ -81,81 +77,47 @@ def _place_of(item: pytest.Item, report: pytest.TestReport) -> tuple[str, int | 
     return path, None if line is None else line + 1
 
 
-def description_on(report: pytest.TestReport) -> dict[str, Any] | None:
-    """Return what ``describe`` put on a report."""
-    return report.__dict__.get(_KEY)
-
-
-def _issues_of(item: TypeItem) -> list[dict[str, Any]]:
-    try:
-        return findings_json(item.check.result(item.name).issues, item.check)
-    except RegenError:
-        # The store broke while it was tested; the failure itself says how.
-        return []
-
-
-def _issues_from_test(item: pytest.Item, error: FeedbackError) -> list[dict[str, Any]]:
-    """Return the issues that a test failed with; with their file, if its store is known."""
-    issues = [note for note in error.feedback if isinstance(note, Issue)]
-    try:
-        return findings_json(issues, check_of(item.config, store_path(item)))
-    except (RegenError, pytest.UsageError):
-        return findings_json(issues)
-
-
-SUFFIXES = (".html", ".json")
-
-
-def report_path(config: pytest.Config) -> Path:
+def _report_path(config: pytest.Config) -> Path:
     """Return the file that the report goes to; its folder is made and can be written.
 
     Raises:
-        pytest.UsageError: the ending is no format, or nothing can be written there.
+        pytest.UsageError: the ending is no format, its extra is not installed, or nothing can be
+            written there.
     """
-    given = config.option.regen_report
+    option = config.option.regen_report
     path = Path(
-        os.path.normpath(config.invocation_params.dir / os.path.expanduser(given))  # noqa: PTH111
+        os.path.normpath(config.invocation_params.dir / os.path.expanduser(option))  # noqa: PTH111
     )
-    if path.suffix.lower() not in SUFFIXES:
-        better = Path(given).with_suffix(".html") if Path(given).name else "report.html"
+    if path.suffix.lower() not in {".html", ".json"}:
+        better = Path(option).with_suffix(".html") if Path(option).name else "report.html"
         raise usage_error(
-            f"--regen-report {given}: no report ends in {path.suffix!r}",
-            why=f"the ending chooses the format: {' or '.join(SUFFIXES)}",
+            f"--regen-report {option}: no report ends in {path.suffix!r}",
+            why="the ending chooses the format: .html or .json",
             hint=f"--regen-report {better}",
         )
+    if path.suffix.lower() == ".html":
+        try:
+            with needs("report", "reports as HTML"):
+                # Imported before hours of tests, not after them.
+                from pytest_regen.pytest_plugin import report_page  # noqa: F401
+        except MissingExtraError as error:
+            raise plain_usage_error(str(error)) from None
+    why = ""
     try:
-        if path.is_dir():
-            raise _unwritable(given, "it is a folder")
+        why = "it is a folder" if path.is_dir() else ""
         path.parent.mkdir(parents=True, exist_ok=True)
         # Only writing shows whether one may write; after hours of tests it would be too late.
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise _unwritable(given, error.strerror or str(error)) from None
+        why = error.strerror or str(error)
+    if why:
+        raise usage_error(
+            f"--regen-report {option} cannot be written",
+            why=why,
+            hint="name a file in a folder that can be written",
+        )
     return path
-
-
-def write_report(path: Path, text: str) -> None:
-    """Write the report, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written; an older report is as it was.
-    """
-    # The folder may have been cleared away by a test.
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, text)
-
-
-def _unwritable(given: str, why: str) -> pytest.UsageError:
-    return usage_error(
-        f"--regen-report {given} cannot be written",
-        why=why,
-        hint="name a file in a folder that can be written",
-    )
-
-
-_STOPPED = {3: "internal error", 4: "usage error"}
-"""What ends a run early without saying so, by pytest's exit code."""
 
 
 def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
@@ -169,8 +131,9 @@ def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") 
     Raises:
         pytest.UsageError: it could not be written where it is to go.
     """
-    path = report_path(config) if config.option.regen_report is not None else None
-    places = [from_rootdir(store, config.rootpath) for store in stores]
+    path = _report_path(config) if config.option.regen_report is not None else None
+    # A worker that crashed sends a report that no item of its own has described.
+    places = frozenset(from_rootdir(store, config.rootpath) for store in stores)
     log = _ReportLog(config, path, places, summary)
     config.pluginmanager.register(log, "regen-report")
 
@@ -189,29 +152,27 @@ class _ReportLog:
         self,
         config: pytest.Config,
         path: Path | None,
-        stores: Collection[str],
+        stores: frozenset[str],
         summary: "RunLog",
     ) -> None:
         self._config = config
         self._choices = choices_of(config)
         self._path = path
-        self._stores = frozenset(stores)
+        self._stores = stores
         self._summary = summary
         self._entries: dict[str, ReportEntry] = {}
-        self._collection_errors: dict[str, Json] = {}
+        self._collection_errors: dict[str, str] = {}
         self._stopped = ""
         self._annotations: list[str] = []
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
         if report.failed:
-            error = {"id": report.nodeid, "text": _text_of_failure(report)}
-            self._collection_errors[report.nodeid] = error
+            self._collection_errors[report.nodeid] = _text_of_failure(report)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how a phase of one of our items ended."""
-        description = description_on(report)
-        # A worker that crashed sends a report that no item of its own has described.
+        description = report.__dict__.get(_KEY)
         if description is None and report.nodeid.partition("::")[0] not in self._stores:
             return
         if report.when == "setup" or report.nodeid not in self._entries:
@@ -225,15 +186,22 @@ class _ReportLog:
                 entry.place = tuple(description["place"])
             if entry.group == "tests":  # As it is set up, nobody knows of a session yet.
                 entry.group = description["group"]
-            entry.issues = (
-                description["issues"] if description["issues"] is not None else entry.issues
-            )
+            if description["issues"] is not None:
+                entry.issues = description["issues"]
             entry.command = description["next"] or entry.command
         record = record_on(report)
         if record is not None:
             entry.command = entry.command or record.next
-        entry.heals = record.heals if record is not None else entry.heals
-        entry.add_phase(self._category(report), _text_of(report))
+            entry.heals = record.heals
+        status = self._config.hook.pytest_report_teststatus(report=report, config=self._config)
+        text = ""
+        if report.failed:
+            text = _text_of_failure(report)
+        elif report.skipped:
+            where = report.longrepr
+            reason = getattr(report, "wasxfail", None)
+            text = str(reason or (where[-1] if isinstance(where, tuple) else ""))
+        entry.add_phase(str(status[0]) if status else "", text)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Note that the run ended before its end."""
@@ -243,45 +211,23 @@ class _ReportLog:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Write the report, after all other plugins have decided how the run ends."""
         yield
-        report = clean_report(self._report(session), self._clean)
+        report = reports.clean_report(self._report(session), self._clean)
         if self._path is not None:
             self._write(session, self._path, report)
         self._tell_github(report)
 
-    def _tell_github(self, report: Json) -> None:
-        """Write the job summary, and prepare the lines that GitHub makes annotations of."""
-        job = summary_file()
-        if job is not None:
-            from pytest_regen.pytest_plugin.report_github import summary_blocks
-
-            try:
-                append_summary(job, summary_blocks(report, report["links"].get))
-            except OSError as error:
-                why = f"{error.strerror or error}: {job}"
-                self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {why}")
-        if wants_annotations(self._choices.annotations):
-            from pytest_regen.pytest_plugin.report_github import annotations_of
-
-            found = annotations_of(report, self._config.rootpath, leaves_out=self._is_annotated)
-            self._annotations = list(annotation_lines(found))
-
-    def _is_annotated(self, item: Json) -> bool:
-        """Return whether pytest-github-actions-annotate-failures annotates an item as well."""
-        return item["kind"] == "test" and self._config.pluginmanager.has_plugin(_OTHER_ANNOTATOR)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: "pytest.TerminalReporter"
-    ) -> Generator[None, None, None]:
-        """Print the annotations after all else: in the log they stand together."""
-        yield
-        for line in self._annotations:
-            terminalreporter.write_line(visible(line))
-
     def _write(self, session: pytest.Session, path: Path, report: Json) -> None:
         place = os.path.relpath(path, self._config.invocation_params.dir)
+        if path.suffix.lower() == ".json":
+            text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+        else:
+            from pytest_regen.pytest_plugin.report_page import page_of
+
+            text = page_of(report)
         try:
-            write_report(path, _render(report, path.suffix.lower()))
+            # The folder may have been cleared away by a test.
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, text)
         except OSError as error:
             # Whoever asked for a report must not take a green run for one that has it.
             why = f"{error.strerror or error}: {place}"
@@ -291,10 +237,40 @@ class _ReportLog:
         else:
             self._summary.report = f"report: {place}"
 
-    def _category(self, report: pytest.TestReport) -> str:
-        """Return pytest's word for how a phase ended, as the terminal has it."""
-        found = self._config.hook.pytest_report_teststatus(report=report, config=self._config)
-        return str(found[0]) if found else ""
+    def _tell_github(self, report: Json) -> None:
+        """Write the job summary, and prepare the lines that GitHub makes annotations of."""
+        job = github.summary_file()
+        if job is not None:
+            try:
+                github.append_summary(job, reports.summary_blocks(report))
+            except OSError as error:
+                fault = f"{error.strerror or error}: {job}"
+                self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {fault}")
+        if not github.wants_annotations(self._choices.annotations):
+            return
+        # A plugin that annotates every test that fails has told of them.
+        is_told = self._config.pluginmanager.has_plugin(_OTHER_ANNOTATOR)
+        others = {item["id"] for item in report["items"] if is_told and item["kind"] == "test"}
+        findings = [
+            finding
+            for finding in reports.findings_of(report)
+            if finding.level == "warning" or finding.unit not in others
+        ]
+        run = report["run"]
+        if run["why_failed"]:
+            changed = Path(run["changed"][0]) if run["changed"] else None
+            why = run["why_failed"]
+            findings.append(github.Finding("error", "regenerated", "pytest-regen", why, changed))
+        self._annotations = list(github.annotation_lines(findings, self._config.rootpath))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: "pytest.TerminalReporter"
+    ) -> Generator[None, None, None]:
+        """Print the annotations after all else: in the log they stand together."""
+        yield
+        for line in self._annotations:
+            terminalreporter.write_line(visible(line))
 
     def _report(self, session: pytest.Session) -> Json:
         log = cassette_log(self._config)
@@ -306,33 +282,32 @@ class _ReportLog:
             ],
             "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
         }
-        errors = list(self._collection_errors.values())
-        report = report_of(self._run(session), self._entries.values(), errors, cassettes)
+        errors = [{"id": id_, "text": text} for id_, text in self._collection_errors.items()]
+        report = reports.report_of(self._run(session), self._entries.values(), errors, cassettes)
         return {**report, "links": self._links(report)}
 
     def _links(self, report: Json) -> dict[str, str]:
         """Return where the issue codes of a report are explained, of those that are."""
         from pytest_regen.links import code_link
 
-        said = [heal["findings"] for item in report["items"] for heal in item["heals"]]
-        said += [item["issues"] for item in report["items"]]
-        said += [
-            entry["issues"]
-            for item in report["items"]
-            for heal in item["heals"]
-            for entry in heal["transcript"]
-            if "issues" in entry
-        ]
-        codes = sorted({issue["code"] for issues in said for issue in issues if issue["code"]})
+        heals = [heal for item in report["items"] for heal in item["heals"]]
+        issues = [issue for item in report["items"] for issue in item["issues"]]
+        issues += [issue for heal in heals for issue in heal["findings"]]
+        entries = [entry for heal in heals for entry in heal["transcript"]]
+        issues += [issue for entry in entries for issue in entry.get("issues", ())]
         docs_url = self._choices.settings.docs_url
+        codes = sorted({issue["code"] for issue in issues if issue["code"]})
         links = {code: code_link(code, docs_url=docs_url) for code in codes}
         return {code: link for code, link in links.items() if link}
 
     def _run(self, session: pytest.Session) -> Json:
         choices = self._choices
+        mode = "heal" if choices.heal else "gate"
+        mode = "dry_run" if choices.dry_run else mode
+        mode = "collect" if self._config.option.collectonly else mode
         stopped = session.shouldfail or session.shouldstop or self._stopped
         return {
-            "mode": self._mode,
+            "mode": mode,
             "record": choices.record_mode(),
             "model": choices.model,
             "provider": choices.provider_option or choices.provider_default,
@@ -348,14 +323,6 @@ class _ReportLog:
             "next": self._summary.next_command,
         }
 
-    @property
-    def _mode(self) -> str:
-        if self._config.option.collectonly:
-            return "collect"
-        if self._choices.dry_run:
-            return "dry_run"
-        return "heal" if self._choices.heal else "gate"
-
     def _clean(self, text: str) -> str:
         """Return a text without credentials, places of this machine and halves of letters."""
         text = scrub_text(text.replace(f"{self._config.rootpath}{os.sep}", ""))
@@ -364,25 +331,6 @@ class _ReportLog:
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _text_of(report: pytest.TestReport) -> str:
-    """Return what pytest shows of a phase that went wrong, or why it was skipped."""
-    if report.failed:
-        return _text_of_failure(report)
-    if not report.skipped:
-        return ""
-    reason = getattr(report, "wasxfail", None)
-    where = report.longrepr
-    return str(reason or (where[-1] if isinstance(where, tuple) else ""))
-
-
 def _text_of_failure(report: pytest.TestReport | pytest.CollectReport) -> str:
     # Not `longreprtext`, which starts with the worker and its interpreter.
     return str(report.longrepr).strip("\n")
-
-
-def _render(report: Json, suffix: str) -> str:
-    if suffix == ".json":
-        return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    from pytest_regen.pytest_plugin.report_page import page_of
-
-    return page_of(report)

@@ -1,43 +1,45 @@
-"""A store and its validation, read once per process however many of its types are tested."""
+"""Stores as a run looks at them, and the fixture ``regen_store``."""
 
 import gc
 import os
+import shlex
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 
+from pytest_regen import regeneration
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.errors import MissingBlockError, RegenError
+from pytest_regen.errors import MissingBlockError, RegenError, StoreError
+from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.selection import from_here, from_rootdir, store_path
+from pytest_regen.pytest_plugin.looks import Look, Plan, Target
+from pytest_regen.pytest_plugin.selection import store_path
+from pytest_regen.regeneration.flow import Check
+from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.regeneration.store_place import StorePlace
+from pytest_regen.regeneration.store_view import StoreView
+from pytest_regen.regeneration.values import HealResult
 from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import RegenStore, StoredPage
-from pytest_regen.validation.issues import Issue, ValidationResult, without_ignored
-from pytest_regen.validation.store_cache import StoreCache, StoreFacts, StoreFindings, lines_of
-from pytest_regen.validation.stores import runs_any
+from pytest_regen.text import excerpt
+from pytest_regen.turns.values import estimate_tokens
+from pytest_regen.validation import store_cache
+from pytest_regen.validation.issues import Feedback, Issue, ValidationResult, without_ignored
+from pytest_regen.validation.stores import Origin, is_by_template, runs_any, update_command
 
-_CHECKS: pytest.StashKey[dict[Path, "StoreCheck"]] = pytest.StashKey()
-
-
-def check_of(config: pytest.Config, path: Path) -> "StoreCheck":
-    """Return what is known of the store at ``path``; read on first use."""
-    checks = config.stash.setdefault(_CHECKS, {})
-    if path not in checks:
-        checks[path] = StoreCheck(config, path)
-    return checks[path]
+_BAD_DOCUMENT: Final = "correct the API description, then pytest-regen generate on it"
+_HELD: Final = 32 << 20
+"""Bytes of the files of stores that stay open; as values they take three to four times as many."""
 
 
 class _OpenStores:
-    """The stores that were opened last, so that none is read twice in a row.
+    """The stores that were opened last, so that none is read twice in a row."""
 
-    All stores of a large project together take more memory than a machine has.
-    """
-
+    # Not all of them: those of a large project together take more memory than a machine has.
     def __init__(self) -> None:
         self._stores: OrderedDict[Path, tuple[RegenStore, int]] = OrderedDict()
         self._size = 0
@@ -65,54 +67,35 @@ class _OpenStores:
             self._size -= self._stores.pop(path)[1]
 
 
-_HELD: Final = 32 << 20
-"""Bytes of the files of stores that stay open; as values they take three to four times as many."""
-
 _OPEN: pytest.StashKey[_OpenStores] = pytest.StashKey()
-_CACHE: pytest.StashKey[StoreCache] = pytest.StashKey()
+_CACHE: pytest.StashKey[store_cache.StoreCache] = pytest.StashKey()
 
 
-def _open_stores(config: pytest.Config) -> _OpenStores:
-    return config.stash.setdefault(_OPEN, _OpenStores())
+class StoreLook(Look):
+    """One store as it stood when it was first looked at; its units are types.
 
-
-def _store_cache(config: pytest.Config) -> StoreCache:
-    """Return what is known of stores; workers of one run share it."""
-    run = getattr(config, "workerinput", {}).get("testrunuid", "")
-    return config.stash.setdefault(_CACHE, StoreCache(run))
-
-
-def forget(config: pytest.Config, path: Path) -> None:
-    """Drop what is known of a store, because it was written."""
-    config.stash.setdefault(_CHECKS, {}).pop(path, None)
-    _open_stores(config).drop(path)
-
-
-def look_at(config: pytest.Config, paths: Sequence[Path]) -> None:
-    """Let workers, which all collect all stores, share the work of opening them.
-
-    Each begins elsewhere and leaves what it saw in the cache, where the others find it.
+    Where nothing changed since the last run neither the store is opened nor its types validated:
+    its facts and findings come out of the cache, which workers of one run share.
     """
-    worker: Mapping[str, Any] = getattr(config, "workerinput", {})
-    name, count = worker.get("workerid", ""), worker.get("workercount", 1)
-    if name.removeprefix("gw").isdecimal() and len(paths) > 1:
-        first = len(paths) * int(name.removeprefix("gw")) // count
-        for path in (*paths[first:], *paths[:first]):
-            with suppress(RegenError):  # Its items say why it cannot be opened.
-                _ = check_of(config, path).type_names
 
-
-class StoreCheck:
-    """One store as it stood when it was first looked at."""
+    DAMAGED: ClassVar = "store"
+    has_pages: ClassVar = True
+    at_fault: ClassVar = "the pages of the type"
+    asks_stale: ClassVar = False
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
-        self.config = config
-        self.path = path
-        self.place = from_rootdir(path, config.rootpath)
-        """As node ids spell it."""
-        self.here = from_here(path, config)
-        """As commands spell it."""
+        super().__init__(config, path)
+        run = getattr(config, "workerinput", {}).get("testrunuid", "")
+        self._cache = config.stash.setdefault(_CACHE, store_cache.StoreCache(run))
+        self._opened = config.stash.setdefault(_OPEN, _OpenStores())
         self._user_issues: dict[str, tuple[Issue, ...]] = {}
+
+    def forget(self) -> None:
+        """Drop what is known of the store, because it was written."""
+        super().forget()
+        self._opened.drop(self.path)
+
+    # What there is
 
     @property
     def store(self) -> RegenStore:
@@ -121,112 +104,300 @@ class StoreCheck:
         Raises:
             StoreError: they are missing, unreadable or contradict one another.
         """
-        return _open_stores(self.config).open(self.path)
+        return self._opened.open(self.path)
 
     @cached_property
-    def _facts(self) -> StoreFacts:
-        return _store_cache(self.config).facts(self.path, lambda: self.store)
+    def home(self) -> StorePlace:
+        """The place of the main flow."""
+        return StorePlace(self.path, self._ignored)
+
+    @cached_property
+    def _facts(self) -> store_cache.StoreFacts:
+        return self._cache.facts(self.path, lambda: self.store)
 
     @property
-    def type_names(self) -> tuple[str, ...]:
-        """The types that have an item, in the order of their prompts.
+    def names(self) -> tuple[str, ...]:
+        """The types, in the order of their prompts.
 
         Raises:
             StoreError: an artifact is missing or unreadable, or they contradict one another.
         """
         return self._facts.type_names
 
+    def id_of(self, name: str) -> str:
+        """Return the id of the item of a type."""
+        return f"{self.place}::{name}"
+
+    def heading(self, name: str) -> str:
+        """Return the id."""
+        return self.id_of(name)
+
+    def kind_of(self, name: str) -> tuple[str, str]:
+        """Return how reports name a type, or the store itself."""
+        return "store" if name == self.DAMAGED else "type", "types"
+
+    # What is wrong
+
     @cached_property
-    def results(self) -> dict[str, ValidationResult]:
+    def _results(self) -> dict[str, ValidationResult]:
         """What validation found, type by type, codes that the project ignores left out."""
-        found = without_ignored(self._findings.results, self.ignored)
+        results = without_ignored(self._findings.results, self._ignored)
         # It stays until the end of the run. Searching it for garbage while a thousand items are
         # run costs as much as validating it.
         gc.freeze()
-        return found
+        return results
 
     @cached_property
-    def _findings(self) -> StoreFindings:
-        if self._known_findings is not None:
-            return self._known_findings
-        stores = _store_cache(self.config)
-        return stores.findings(
+    def _findings(self) -> store_cache.StoreFindings:
+        return self._known_findings or self._cache.findings(
             self.path, self._facts, lambda: self.store, behaviour=self._wants_behaviour
         )
 
     @cached_property
-    def _known_findings(self) -> StoreFindings | None:
-        stores = _store_cache(self.config)
-        return stores.known_findings(self.path, self._facts, behaviour=self._wants_behaviour)
+    def _known_findings(self) -> store_cache.StoreFindings | None:
+        return self._cache.known_findings(self.path, self._facts, behaviour=self._wants_behaviour)
 
     @property
     def _wants_behaviour(self) -> bool:
-        return runs_any(self.type_names, self.ignored)
+        return runs_any(self.names, self._ignored)
 
-    def ignored(self, type_name: str) -> frozenset[str]:
+    def _ignored(self, name: str) -> frozenset[str]:
         """Return the codes that the project ignores in one type."""
-        return choices_of(self.config).settings.ignored_codes(f"{self.place}::{type_name}")
+        return choices_of(self.config).settings.ignored_codes(self.id_of(name))
+
+    def issues(self, name: str) -> tuple[Issue, ...]:
+        """Return what was found in a type, by validation and by validators of the user's."""
+        issues = self._results.get(name, ValidationResult()).issues
+        if name == self.names[0]:
+            # Blocks that no type asked for have no item; their errors must fail one all the same.
+            strays = [stray for stray in self._results if stray not in self.names]
+            issues += tuple(issue for stray in strays for issue in self._results[stray].issues)
+        return (*issues, *self._issues_of_hook(name))
+
+    def _issues_of_hook(self, name: str) -> tuple[Issue, ...]:
+        hook = self.config.hook.pytest_regen_validators
+        # Without a hook the store need not be opened.
+        if hook.get_hookimpls() and name not in self._user_issues:
+            answers = hook(config=self.config, store=self.store, type_name=name)
+            issues = tuple(issue for answer in answers for issue in answer or ())
+            self._user_issues[name] = issues
+        return self._user_issues.get(name, ())
+
+    def user_errors(self, name: str) -> tuple[Issue, ...]:
+        """Return what fails a type because a hook of the user's says so."""
+        return tuple(one for one in self._issues_of_hook(name) if one.severity == "error")
+
+    # Where it stands
 
     @property
     def source_path(self) -> Path:
-        """The assembled source."""
-        return self.path / self._facts.source_file
+        """The assembled source; the folder, where the store cannot be opened."""
+        try:
+            return self.path / self._facts.source_file
+        except StoreError:
+            return self.path
 
-    def result(self, type_name: str) -> ValidationResult:
-        """Return what was found for one type, by validation and by validators of the user's."""
-        found = self.results.get(type_name, ValidationResult()).issues
-        if type_name == self.type_names[0]:
-            # Blocks that no type asked for have no item; their errors must fail one all the same.
-            strays = [self.results[name].issues for name in self.results if self._is_stray(name)]
-            found = tuple(issue for issues in (found, *strays) for issue in issues)
-        return ValidationResult.of((*found, *self.user_issues(type_name)))
-
-    def gate(self, type_name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
-        """Return the issues that fail a type, and those that only warn, as the project wants.
-
-        Where the project has not chosen, the warning that a type is stale says what CI makes of it.
-        """
-        return choices_of(self.config).gate(self.result(type_name))
-
-    @property
-    def format_note(self) -> str:
-        """That another version of the package made the store; empty where this one did."""
-        note = self._facts.format_note
-        return f"note: {self.place}: {note}" if note else ""
-
-    @property
-    def not_run(self) -> str:
-        """Why the types were not run, where that is worth saying."""
-        return self._findings.not_run
-
-    def _is_stray(self, name: str) -> bool:
-        return name not in self.type_names
-
-    def user_issues(self, type_name: str) -> tuple[Issue, ...]:
-        """Return what the hook ``pytest_regen_validators`` finds in one type."""
-        hook = self.config.hook.pytest_regen_validators
-        if not hook.get_hookimpls():
-            return ()  # The store need not be opened for nobody.
-        if type_name not in self._user_issues:
-            answers = hook(config=self.config, store=self.store, type_name=type_name)
-            self._user_issues[type_name] = tuple(
-                issue for answer in answers for issue in answer or ()
-            )
-        return self._user_issues[type_name]
-
-    def user_errors(self, type_name: str) -> tuple[Issue, ...]:
-        """Return those of ``user_issues`` that fail the type."""
-        found = self.user_issues(type_name)
-        return tuple(issue for issue in found if issue.severity == "error")
-
-    def line_of(self, type_name: str) -> int | None:
-        """Return the line on which the type's block begins, counted from 0."""
-        return self._lines.get(type_name)
+    def line_of(self, name: str) -> int | None:
+        """Return the line on which the block of a type begins."""
+        try:
+            return self._lines.get(name)
+        except StoreError:
+            return None
 
     @cached_property
     def _lines(self) -> Mapping[str, int]:
         known = self._known_findings
-        return lines_of(self.store) if known is None else known.lines
+        return store_cache.lines_of(self.store) if known is None else known.lines
+
+    def location_of(self, issue: Issue) -> tuple[str, int | None]:
+        """Return the file that an issue is about, and the line in it."""
+        if issue.file is not None:
+            return f"{self.place}/{issue.file}", issue.line
+        begins = self.line_of(issue.type_name or "")
+        # What is missing has no line; it is missing from where the type begins.
+        line = issue.line or (begins + 1 if begins is not None else None)
+        return f"{self.place}/{self.source_path.name}", line
+
+    def excerpt_of(self, issue: Issue) -> list[str]:
+        """Return the lines around an issue of the source, with carets below what it is about."""
+        if not issue.line or issue.file is not None:
+            return []
+
+        def mark(text: str) -> tuple[int, int]:
+            if issue.field and (start := text.find(issue.field)) >= 0:
+                return start, len(issue.field)
+            return len(text) - len(text.lstrip()), len(text.strip())
+
+        return excerpt(self.store.source.splitlines(), issue.line, mark=mark)
+
+    # What may be done
+
+    def origin(self, name: str, page: int | None) -> Iterator[str]:
+        """Yield from which stored prompts a page, or the type, was written."""
+        prompts = self.store.prompts_of(name)
+        asked = [prompt for prompt in prompts if page is None or prompt.page == page]
+        if asked:
+            numbers = [self.store.prompts.index(prompt) + 1 for prompt in asked]
+            entries = f"entry {numbers[0]}"
+            pages = f"page {asked[0].page} of {asked[0].total_pages}"
+            if len(asked) > 1:
+                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(asked)} pages"
+            yield f"  stored prompt: {self.here}/prompts.json, {entries} ({pages})"
+
+    def commands(
+        self, name: str, issues: Sequence[Issue], page: int | None = None, following: str = ""
+    ) -> Iterator[str]:
+        """Yield lines with what may be run about a page, or the type."""
+        if _has(issues, "DRIFT"):
+            if _is_adoptable(issues):
+                yield f"  keep:          {self._of_type('adopt', name)}"
+            yield f"  drop:          {self._of_type('rebuild', name)}"
+            return
+        next_command = self.command(name, issues)
+        if not regeneration.fixable(ValidationResult.of(issues)):
+            if next_command:
+                word = "rebuild:" if " rebuild " in next_command else "update: "
+                yield f"  {word}       {next_command}"
+        elif following:
+            yield f"  next:          {following}"
+        else:
+            yield f"  regenerate:    {next_command}"
+            yield f"  or:            {self._regenerating(name, page)}"
+
+    def command(self, name: str, issues: Sequence[Issue]) -> str:
+        """Return the command that repairs a type; empty where only an editor can.
+
+        An edit by hand is not regenerated, but kept or dropped; one that has errors itself is
+        dropped. A stale type is updated first, for its stored prompt is the old one.
+        """
+        # Issues of a hook's own are errors that are fed back, too.
+        is_fixable = bool(regeneration.fixable(ValidationResult.of(issues)))
+        if _has(issues, "DRIFT"):
+            keep = _is_adoptable(issues) and not is_fixable
+            return self._of_type("adopt" if keep else "rebuild", name)
+        if _has(issues, "STALE", "EDITED_PROMPT"):
+            return update_command(self.store)
+        if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
+            return f"pytest-regen rebuild {shlex.quote(self.here)}"
+        if not is_fixable:
+            return ""
+        return words.heal_command(
+            self.config,
+            self.id_of(name),
+            self.cassette_of(name),
+            by_template=self.by_template(name),
+        )
+
+    def _of_type(self, verb: str, name: str) -> str:
+        return f"pytest-regen {verb} {shlex.quote(self.here)} --type {shlex.quote(name)}"
+
+    def _regenerating(self, name: str, page: int | None, *options: str) -> str:
+        """Return the command that regenerates just this page, or the type."""
+        parts = [self._of_type("regenerate", name), *([f"--page {page}"] if page else [])]
+        asking = map(shlex.quote, words.asking_options(self.config))
+        return " ".join([*parts, *options, *asking])
+
+    def remarks(self, _name: str, issues: Sequence[Issue]) -> Mapping[str, Any]:
+        """Return what the end of a run says of the store."""
+        is_stale, note, not_run = (
+            _has(issues, "STALE"),
+            self._facts.format_note,
+            self._findings.not_run,
+        )
+        return {
+            # Another version of the package made it.
+            "note": f"note: {self.place}: {note}" if note else "",
+            "not_run": (self.place, not_run) if not_run else None,
+            "command": update_command(self.store) if is_stale else "",
+            "outdated": self.place if is_stale else "",
+        }
+
+    def rescue(self, error: RegenError) -> str:
+        """Return the command that makes anew what git could not merge."""
+        return error.hint if Origin.of_conflict(self.path) else ""
+
+    # Healing
+
+    def checker(self, name: str) -> Check | None:
+        """Return what calls validators of the user's about a candidate; ``None`` without any."""
+        if not self.config.hook.pytest_regen_validators.get_hookimpls():
+            return None
+
+        def check() -> Sequence[Feedback]:
+            self.forget()  # The store holds a candidate now.
+            return self.again().user_errors(name)
+
+        return check
+
+    def obstacle(self, target: Target) -> tuple[str, str]:
+        """Return why a stale type must not be asked for with its old prompt."""
+        issues = self.issues(target.name)
+        is_fixable = bool(target.feedback or regeneration.fixable(ValidationResult(issues)))
+        ignores = choices_of(self.config).ignore_stale and is_fixable
+        if ignores or not _has(issues, "STALE"):
+            return "", ""
+        why = "its stored prompts were made for another version of the document (STALE)"
+        option = "--regen-ignore-stale"
+        again = words.rerun_command(self.config, target.nodeid, target.cassette, option)
+        return why, again if is_fixable else update_command(self.store)
+
+    def by_template(self, name: str, feedback: Sequence[Feedback] = ()) -> bool:
+        """Return whether the template writes a type: it is chosen, or wrote it before.
+
+        What a test says in words it does not read.
+        """
+        is_told = any(isinstance(one, str) for one in feedback)
+        wrote = not is_told and is_by_template(self.store, name)
+        return choices_of(self.config).writes_types or (wrote and words.keeps_template(self.config))
+
+    def plan(self, target: Target) -> Plan:
+        """Return the pages that would be asked for, and about how many tokens that takes."""
+        name, issues = target.name, self.issues(target.name)
+        by_template = self.by_template(name, target.feedback)
+        if _has((one for one in issues if one.severity == "error"), "DRIFT"):
+            # As without the dry run: an edit is kept or dropped, not regenerated.
+            return Plan(next=self.command(name, issues), by_template=by_template)
+        prompts = self.store.prompts_of(name)
+        errors = StoreView(self.store, self._ignored).correctable(name)
+        findings = (*errors, *target.feedback)
+        pages = regeneration.pages_at_fault(findings, len(prompts)) if findings else {}
+        if not pages:
+            ordered = len(errors) < len(regeneration.fixable(ValidationResult(issues)))
+            repair = self.command(name, issues) or _BAD_DOCUMENT
+            following = SPELLING_ADVICE if ordered else repair
+            return Plan(next=following, by_template=by_template)
+        sent = [prompt.system + prompt.user for prompt in prompts if prompt.page in pages]
+        estimate = 0 if by_template else sum(map(estimate_tokens, sent))
+        return Plan(list(pages), estimate, by_template=by_template)
+
+    def correcting(self, name: str, page: int | None) -> str:
+        """Return the command that tells a model in words what is wrong."""
+        return self._regenerating(name, page, "--correction 'what is wrong'")
+
+    def mending(self, target: Target, result: HealResult) -> tuple[str, bool]:
+        """Return what to run or do where no answer can help, and whether it stands for all else."""
+        is_unfixable = result.stop_reason == "unfixable"
+        if result.ordered and is_unfixable:
+            return SPELLING_ADVICE, True
+        if result.by_template and result.stop_reason not in {None, "clean"}:
+            config, cassette = self.config, target.cassette
+            return words.other_model_command(config, target.nodeid, cassette), True
+        repair = self.command(target.name, result.issues_after)
+        return _BAD_DOCUMENT if is_unfixable else repair, False
+
+    def cassette_of(self, name: str) -> Path:
+        """Return the file in which regenerating a type is recorded, as its own item."""
+        return words.cassette_of_type(self.config, self.path, name)
+
+
+def _has(issues: "Iterator[Issue] | Sequence[Issue]", *codes: str) -> bool:
+    return any(issue.code in codes for issue in issues)
+
+
+def _is_adoptable(issues: Sequence[Issue]) -> bool:
+    """Return whether an edit by hand can be adopted: where the block is gone, nothing can be."""
+    drift = [issue for issue in issues if issue.code == "DRIFT"]
+    return all(issue.line is not None or issue.file is not None for issue in drift)
 
 
 class StoreOpener:
@@ -329,4 +500,4 @@ class TypeHandle:
 
     def issues(self) -> tuple[Issue, ...]:
         """Return what is wrong with the type, warnings included; none if it is as it must be."""
-        return StoreCheck(self._config, self._path).result(self.name).issues
+        return StoreLook(self._config, self._path).issues(self.name)

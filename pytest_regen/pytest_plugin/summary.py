@@ -6,9 +6,9 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -79,16 +79,6 @@ class HealReport:
     pending: list[str] = field(default_factory=list)
     """The id of the candidate that waits for review."""
 
-    @property
-    def is_ordered(self) -> bool:
-        """Whether nothing is wrong but what the prompts ask for; of all such, one line is shown."""
-        return self.outcome == "failed" and self.stop_reason == "unfixable" and bool(self.ordered)
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that passed through the model."""
-        return self.tokens_in + self.tokens_out + self.cache_read
-
 
 @dataclass(slots=True)
 class Record:
@@ -115,16 +105,6 @@ class Record:
     """Files that were healed after this process had imported them: the test ran on what was."""
     passed_apart: bool = False
     """Whether the test failed on such a module, and passed in a process of its own."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the record that ``to_json`` made."""
-        known = {entry.name: data[entry.name] for entry in fields(cls)}
-        return cls(**{**known, "heals": [HealReport(**heal) for heal in data["heals"]]})
 
 
 def tokens_in(usage: "Usage") -> int:
@@ -205,24 +185,20 @@ def add_heal(item: pytest.Item, heal: HealReport) -> None:
         # The item passes now, so that earlier attempts that failed need no next step.
         record.heals = [replace(vain, outcome="skipped", next="") for vain in record.heals]
     record.heals.append(heal)
-    mine = [entry for entry in item.user_properties if not entry[0].startswith("regen.")]
-    item.user_properties[:] = mine + _properties(record.heals)
-
-
-def _properties(heals: list[HealReport]) -> list[tuple[str, object]]:
-    # Nothing is tried after what lets the item pass.
-    passes = heals[-1].outcome == "regenerated"
-    shown = heals[-1] if passes else heals[0]
-    return [
-        ("regen.outcome", shown.outcome),
-        ("regen.stop_reason", shown.stop_reason),
-        ("regen.attempts", max(heal.attempts for heal in heals)),
-        ("regen.calls", sum(heal.calls for heal in heals)),
-        ("regen.tokens", sum(heal.tokens for heal in heals)),
-        ("regen.tokens_in", sum(heal.tokens_in for heal in heals)),
-        ("regen.tokens_out", sum(heal.tokens_out for heal in heals)),
-        ("regen.pages", ",".join(f"{heal.unit}:{page}" for heal in heals for page in heal.pages)),
-    ]
+    # Nothing is tried after what lets the item pass; before it, the first attempt is its own.
+    shown, heals = heal if heal.outcome == "regenerated" else record.heals[0], record.heals
+    properties: dict[str, object] = {
+        "outcome": shown.outcome,
+        "stop_reason": shown.stop_reason,
+        "attempts": max(work.attempts for work in heals),
+        "calls": sum(work.calls for work in heals),
+        "tokens": sum(work.tokens_in + work.tokens_out + work.cache_read for work in heals),
+        "tokens_in": sum(work.tokens_in for work in heals),
+        "tokens_out": sum(work.tokens_out for work in heals),
+        "pages": ",".join(f"{work.unit}:{page}" for work in heals for page in work.pages),
+    }
+    foreign = [entry for entry in item.user_properties if not entry[0].startswith("regen.")]
+    item.user_properties[:] = foreign + [(f"regen.{key}", properties[key]) for key in properties]
 
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -237,14 +213,51 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         note_command(item, None, *notes)
     record = item.stash.get(_RECORD, None)
     if record is not None:
-        report.__dict__[RECORD_KEY] = record.to_json()
+        # pytest-xdist carries plain values only.
+        report.__dict__[RECORD_KEY] = asdict(record)
 
 
 def record_on(report: pytest.TestReport) -> Record | None:
     """Return the record a report carries."""
     data = report.__dict__.get(RECORD_KEY)
-    return None if data is None else Record.from_json(data)
+    if data is None:
+        return None
+    return Record(**{**data, "heals": [HealReport(**heal) for heal in data["heals"]]})
 
+
+def heal_words(heal: HealReport) -> tuple[str, str]:
+    """Return what came of the work on a unit: words before its name, and words behind it."""
+    where = f" page {heal.pages[0]}" if len(heal.pages) == 1 else f" pages {heal.pages}"
+    where = where if heal.pages and heal.has_pages else ""
+    match heal.outcome:
+        case "planned":
+            about = f", about {heal.estimate:,} tokens in"
+            asked = f"would ask{where or ' for it'}{about}"
+            if heal.by_template:
+                asked = f"would write{where or ' for it'} by the template"
+            return "dry run:", f": {asked if heal.pages else 'nothing a reply could correct'}"
+        case "regenerated":
+            head, tail = "regenerated:", where
+        case "pending":
+            head, tail = "waits for review:", f" [{heal.pending[0]}]"
+        case "failed":
+            head, tail = "still failing:", f" [{heal.stop_reason}]"
+        case _:
+            head, tail = "not regenerated:", ""
+    if heal.calls:
+        cached = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
+        cost = f", ${heal.cost}" if heal.cost else ""
+        tail += f", {plural(heal.calls, 'call')}, {heal.tokens_in:,} tokens in"
+        tail += f", {heal.tokens_out:,} out{cached}{cost}"
+    elif heal.by_template:
+        tail += ", by the template"
+    return head, tail
+
+
+Line = tuple[str, tuple[str, ...]]
+"""A line of the summary, and how it is marked up."""
+
+_COLOURS = {"planned": (), "regenerated": ("yellow",), "pending": ("yellow",)}
 
 _ALIKE = 5
 """Warnings in the same words that are printed of one file before the rest is counted."""
@@ -262,31 +275,17 @@ class RunLog:
     def __init__(self, config: pytest.Config, choices: Choices) -> None:
         self._config = config
         self._choices = choices
-        self._by_item: list[tuple[str, HealReport]] = []
-        """Node ids, and the work on a type that each has led to."""
-        self._warnings: list[tuple[str, str]] = []
-        """Node ids as they are seen from where pytest was called, and what is reported of them."""
+        self._records: list[tuple[str, bool, Record]] = []
+        """Node ids, whether the item failed, and its record."""
         self._has_failed = False
         """Whether a unit or a type fails."""
-        self._commands: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
-        """Node ids, and what mends those that fail; and what ends the warnings of the others."""
-        self._outdated: dict[str, str] = {}
-        """Commands that make a store anew, and the place of the store."""
-        self._old_modules: dict[tuple[str, bool], list[str]] = {}
-        """The tests that ran on what a file was before it was healed, and whether they passed in
-        a process of their own."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
         self._started = time.time()
         self.sandbox = ""
         """The weakest level that verdicts came from, if any did."""
-        self._has_run = False
         self.fallen = ""
         """In what way that is not enough."""
-        self._not_run: dict[str, set[str]] = {}
-        """Why code was not run, and the stores it is of."""
-        self._only_read: list[str] = []
-        """The functions that nothing in the run calls."""
         self.report = ""
         """What became of the report that was asked for."""
         self.report_failed = False
@@ -297,39 +296,18 @@ class RunLog:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
         self._has_failed |= report.failed and "regen" in report.keywords
-        record: Record | None = record_on(report)
+        record = record_on(report)
         if record is None:
             return
-        self._by_item += [(report.nodeid, heal) for heal in record.heals]
-        here = id_from_here(report.nodeid, self._config)
-        self._warnings += [
-            (id_from_here(other, self._config) if other else here, warning)
-            for other, warning in record.warnings
-        ]
-        if record.next:
-            self._commands[report.failed].append((report.nodeid, record.next))
-        if record.outdated:
-            self._outdated[record.next] = record.outdated
+        self._records.append((report.nodeid, report.failed, record))
         self.notes += [note for note in record.notes if note not in self.notes]
-        self._note_level(record.sandbox)
-        self._has_run = self._has_run or record.has_run
-        if record.not_run:
-            place, reason = record.not_run
-            self._not_run.setdefault(reason, set()).add(place)
-        if record.only_read:
-            self._only_read.append(record.only_read)
-        for place in record.old_modules:
-            self._old_modules.setdefault((place, record.passed_apart), []).append(here)
-
-    def _note_level(self, level: str) -> None:
-        """Keep the weakest level that code was run at, and in what way that is not enough."""
-        if not level or level == self.sandbox:
+        if not record.sandbox or record.sandbox == self.sandbox:
             return
         from pytest_regen.sandbox.levels import is_weaker
         from pytest_regen.sandbox.verdicts import fallen_level
 
-        if not self.sandbox or is_weaker(level, self.sandbox):
-            self.sandbox = level
+        if not self.sandbox or is_weaker(record.sandbox, self.sandbox):
+            self.sandbox = record.sandbox
         settings = self._choices.settings
         self.fallen = fallen_level(self._config.rootpath, self.sandbox, settings.sandbox)
 
@@ -347,47 +325,52 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        commands = self._commands[self._has_failed]
-        parts = self._heals, self._warnings, commands, self.all_notes, self._old_modules
-        if not (any(parts) or self._has_run or self.gate or self.report):
+        lines = [*self._note_lines(), *self._heal_lines()]
+        lines += [*self._old_module_lines(), *self._last_lines()]
+        if not lines:
             return
         terminalreporter.write_sep("=", "regen", purple=True)
-        for line, colour in self._lines():
-            shown = visible(line)
+        for line, colour in lines:
+            text = visible(line)
             if self.links is not None:
-                shown = self.links.text(shown)
-            terminalreporter.write_line(shown, **dict.fromkeys(colour, True))
+                text = self.links.text(text)
+            terminalreporter.write_line(text, **dict.fromkeys(colour, True))
 
     @property
     def all_notes(self) -> list[str]:
         """What is said once per run."""
-        not_run = [
-            f"behaviour: not run for {plural(len(stores), 'store')}: {reason}"
-            for reason, stores in sorted(self._not_run.items())
-        ]
-        fallen = [f"note: {self.fallen}"] if self.fallen and not self._choices.in_ci else []
-        return [*self.notes, *fallen, *not_run, *self._only_read_note()]
-
-    def _only_read_note(self) -> Iterable[str]:
-        if not self._only_read:
-            return
-        ids = sorted(dict.fromkeys(self._only_read))
-        is_one = len(ids) == 1
-        verb, they, them = ("was", "it has", "it") if is_one else ("were", "they have", "them")
-        yield (
-            f"{plural(len(ids), 'function')} {verb} only read, not run: {they} no example in the "
-            f"docstring, and no test of this run is marked for {them}: {_some(ids)}; "
-            f"add an example (>>>), or mark a test with "
-            f'@pytest.mark.regen(unit="{ids[0]}")'
-        )
+        notes = list(self.notes)
+        if self.fallen and not self._choices.in_ci:
+            notes.append(f"note: {self.fallen}")
+        not_run: dict[str, set[str]] = {}
+        for _, _, record in self._records:
+            if record.not_run:
+                place, reason = record.not_run
+                not_run.setdefault(reason, set()).add(place)
+        for reason, stores in sorted(not_run.items()):
+            notes.append(f"behaviour: not run for {plural(len(stores), 'store')}: {reason}")
+        ids = sorted({record.only_read for _, _, record in self._records if record.only_read})
+        if ids:
+            verb, they, them = ("was", "it has", "it")
+            if len(ids) > 1:
+                verb, they, them = ("were", "they have", "them")
+            notes.append(
+                f"{plural(len(ids), 'function')} {verb} only read, not run: {they} no example in "
+                f"the docstring, and no test of this run is marked for {them}: {_some(ids)}; "
+                f"add an example (>>>), or mark a test with "
+                f'@pytest.mark.regen(unit="{ids[0]}")'
+            )
+        return notes
 
     @property
     def _heals(self) -> list[HealReport]:
-        return [heal for _, heal in self._by_item]
+        return [heal for _, _, record in self._records for heal in record.heals]
 
     @property
     def prompt_faults(self) -> "tuple[PromptFault, ...]":
         """Errors that the prompts ask for, each once with all types that have it."""
+        if not any(heal.ordered for heal in self._heals):
+            return ()  # Most runs: what answers below is not imported for them.
         from pytest_regen.regeneration.prompt_faults import prompt_faults
         from pytest_regen.validation.issues import Issue
 
@@ -403,7 +386,7 @@ class RunLog:
         )
 
     @property
-    def pending(self) -> list[str]:
+    def _pending(self) -> list[str]:
         """The ids of the candidates that this run has left for review."""
         return list(dict.fromkeys(id_ for heal in self._heals for id_ in heal.pending))
 
@@ -412,139 +395,68 @@ class RunLog:
         return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
 
     @property
-    def _written_paths(self) -> list[str]:
-        """What this run has changed, the recordings it made on the way included."""
-        heals = [heal for heal in self._heals if heal.changed and heal.cassette]
-        cassettes = [heal.cassette for heal in heals if self._is_new(heal.cassette)]
-        return list(dict.fromkeys([*self._changed_paths, *cassettes]))
-
-    def _is_new(self, place: str) -> bool:
-        """Return whether a file was written since the run began."""
-        try:
-            return (self._config.rootpath / place).stat().st_mtime >= self._started
-        except OSError:
-            return False
-
-    @property
     def gate(self) -> str:
         """Why a green run exits with 1; empty where it does not."""
-        fail_on, changed = self._choices.fail_on, bool(self._changed_paths)
         if self.fallen and self._choices.in_ci:
             return self.fallen
+        fail_on, changed = self._choices.fail_on, self._changed_paths
+        what = "a file with units was changed" if changed else ""
+        if any(Path(path).name == "pages.json" for path in changed):
+            what = "a store was changed"
         if fail_on == "regenerated" and any(heal.outcome == "regenerated" for heal in self._heals):
-            what = self._what_changed or "a test passed only after another turn"
+            what = what or "a test passed only after another turn"
             return f"{what} and regen_fail_on = regenerated"
         if fail_on == "auto" and self._choices.in_ci and changed:
-            return f"{self._what_changed} and CI is set (regen_fail_on = auto)"
+            return f"{what} and CI is set (regen_fail_on = auto)"
         return ""
 
-    @property
-    def _what_changed(self) -> str:
-        if any(Path(path).name == "pages.json" for path in self._changed_paths):
-            return "a store was changed"
-        return "a file with units was changed" if self._changed_paths else ""
-
-    def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+    def _note_lines(self) -> Iterable[Line]:
         for note in self.all_notes:
             yield note, ("yellow",)
-        for warning in self._warning_lines():
-            yield f"warning: {warning}", ("yellow",)
+        warnings = [
+            (id_from_here(other or nodeid, self._config), text)
+            for nodeid, _, record in self._records
+            for other, text in record.warnings
+        ]
+        # Of those that many items of one file share, the first are shown and the rest is counted.
+        counts = Counter((nodeid.partition("::")[0], text) for nodeid, text in warnings)
+        seen: Counter[tuple[str, str]] = Counter()
+        for nodeid, text in warnings:
+            place = nodeid.partition("::")[0]
+            seen[place, text] += 1
+            if seen[place, text] <= _ALIKE:
+                yield f"warning: {nodeid}: {text}", ("yellow",)
+            elif seen[place, text] == counts[place, text]:
+                more = counts[place, text] - _ALIKE
+                yield f"warning: {place}: {more:,} more: {text}", ("yellow",)
+
+    def _heal_lines(self) -> Iterable[Line]:
         alike: dict[tuple[object, ...], list[HealReport]] = {}
         for number, heal in enumerate(self._heals):
+            # Of all for which nothing is wrong but what the prompts ask for, one line is shown.
+            if heal.outcome == "failed" and heal.stop_reason == "unfixable" and heal.ordered:
+                continue
+            # Several that were left alone for the same reason are told together.
             is_alone = heal.calls or not heal.why
             key = (number,) if is_alone else (heal.outcome, heal.stop_reason, heal.why)
-            alike.setdefault(key, []).extend([heal] if not heal.is_ordered else [])
-        for heals in filter(None, alike.values()):
-            yield from self._heal_lines(heals)
+            alike.setdefault(key, []).append(heal)
+        for heals in alike.values():
+            heal, (head, tail) = heals[0], heal_words(heals[0])
+            units = dict.fromkeys(id_from_here(work.unit, self._config) for work in heals)
+            yield f"{head} {_some(list(units))}{tail}", _COLOURS.get(heal.outcome, ("red",))
+            if heal.outcome == "planned":
+                continue
+            for line in text_from_here(heal.why, self._config).splitlines():
+                yield f"  {line}", ()
+            lines = heal.diff.splitlines()
+            for line in lines[:_DIFF_LINES]:
+                yield f"  {line}", {"+": ("green",), "-": ("red",)}.get(line[:1], ())
+            if len(lines) > _DIFF_LINES:
+                yield f"  … {len(lines) - _DIFF_LINES} more lines: {self._whole_diff(heal)}", ()
         for fault in self.prompt_faults:
             yield f"unfixable: {fault}", ("red",)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
-        for (place, passed_apart), tests in sorted(self._old_modules.items()):
-            yield self._old_module_line(place, tests, passed_apart=passed_apart), ("yellow",)
-        yield from self._last_lines()
-
-    def _last_lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        if self.pending:
-            verb = "waits" if len(self.pending) == 1 else "wait"
-            count = plural(len(self.pending), "candidate")
-            yield f"{count} {verb} for review: {REVIEW}", ("yellow",)
-        if self._changed_paths:
-            yield f"changed: {', '.join(map(self._here, self._written_paths))}", ()
-        if self.gate:
-            todo = "; commit the change" if self._changed_paths else ""
-            yield f"exit 1: {self.gate}{todo}", ("red",)
-        if self._has_run:
-            from pytest_regen.sandbox.levels import level_line
-
-            yield level_line(self.sandbox), ()
-        if self.report:
-            yield self.report, ("red",) if self.report_failed else ()
-        following = self.next_command
-        if following:
-            yield f"next: {text_from_here(following, self._config)}", ("bold",)
-
-    def _old_module_line(self, place: str, tests: list[str], *, passed_apart: bool) -> str:
-        shown = _some(tests)
-        if passed_apart:
-            return f"passed in a process of its own, with the new {self._here(place)}: {shown}"
-        return f"ran on {self._here(place)} as it was before, run again: {shown}"
-
-    def _warning_lines(self) -> Iterable[str]:
-        """Yield the warnings; of those that many items of one file share, the first and a count."""
-        counts = Counter((nodeid.partition("::")[0], text) for nodeid, text in self._warnings)
-        seen: Counter[tuple[str, str]] = Counter()
-        for nodeid, text in self._warnings:
-            place = nodeid.partition("::")[0]
-            seen[place, text] += 1
-            if seen[place, text] <= _ALIKE:
-                yield f"{nodeid}: {text}"
-            elif seen[place, text] == counts[place, text]:
-                yield f"{place}: {counts[place, text] - _ALIKE:,} more: {text}"
-
-    def _heal_lines(self, heals: list[HealReport]) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Yield what came of one unit, or of several that were left alone for the same reason."""
-        heal = heals[0]
-        unit = _some(list(dict.fromkeys(id_from_here(each.unit, self._config) for each in heals)))
-        pages = f"page {heal.pages[0]}" if len(heal.pages) == 1 else f"pages {heal.pages}"
-        match heal.outcome:
-            case "planned":
-                asked = "nothing a reply could correct"
-                if heal.pages:
-                    asked = pages if heal.has_pages else "for it"
-                    asked = (
-                        f"would write {asked} by the template"
-                        if heal.by_template
-                        else f"would ask {asked}, about {heal.estimate:,} tokens in"
-                    )
-                yield f"dry run: {unit}: {asked}", ()
-                return
-            case "regenerated":
-                where = f" {pages}" if heal.pages and heal.has_pages else ""
-                head, colour = f"regenerated: {unit}{where}", ("yellow",)
-            case "pending":
-                head, colour = f"waits for review: {unit} [{heal.pending[0]}]", ("yellow",)
-            case "failed":
-                head, colour = f"still failing: {unit} [{heal.stop_reason}]", ("red",)
-            case _:
-                head, colour = f"not regenerated: {unit}", ("red",)
-        if heal.calls:
-            head += f", {plural(heal.calls, 'call')}, {_tokens(heal)}"
-        elif heal.by_template:
-            head += ", by the template"
-        yield head, colour
-        for line in text_from_here(heal.why, self._config).splitlines():
-            yield f"  {line}", ()
-        yield from self._diff_lines(heal)
-
-    def _diff_lines(self, heal: HealReport) -> Iterable[tuple[str, tuple[str, ...]]]:
-        lines = heal.diff.splitlines()
-        for line in lines[:_DIFF_LINES]:
-            colour = {"+": ("green",), "-": ("red",)}.get(line[:1], ())
-            yield f"  {line}", colour
-        if len(lines) > _DIFF_LINES:
-            path = self._whole_diff(heal)
-            yield f"  … {len(lines) - _DIFF_LINES} more lines: {path}", ()
 
     def _whole_diff(self, heal: HealReport) -> str:
         cache: pytest.Cache | None = getattr(self._config, "cache", None)
@@ -555,33 +467,79 @@ class RunLog:
         path.write_text(heal.diff, "utf-8")
         return os.path.relpath(path, self._config.invocation_params.dir)
 
+    def _old_module_lines(self) -> Iterable[Line]:
+        old: dict[tuple[str, bool], list[str]] = {}
+        for nodeid, _, record in self._records:
+            for place in record.old_modules:
+                tests = old.setdefault((place, record.passed_apart), [])
+                tests.append(id_from_here(nodeid, self._config))
+        for (path, passed_apart), tests in sorted(old.items()):
+            place = self._here(path)
+            what = f"ran on {place} as it was before, run again"
+            if passed_apart:
+                what = f"passed in a process of its own, with the new {place}"
+            yield f"{what}: {_some(tests)}", ("yellow",)
+
+    def _last_lines(self) -> Iterable[Line]:
+        if pending := self._pending:
+            verb = "waits" if len(pending) == 1 else "wait"
+            yield f"{plural(len(pending), 'candidate')} {verb} for review: {REVIEW}", ("yellow",)
+        if changed := self._changed_paths:
+            cassettes = [heal.cassette for heal in self._heals if heal.changed and heal.cassette]
+            written = dict.fromkeys([*changed, *filter(self._is_new, cassettes)])
+            yield f"changed: {', '.join(map(self._here, written))}", ()
+        if self.gate:
+            todo = "; commit the change" if changed else ""
+            yield f"exit 1: {self.gate}{todo}", ("red",)
+        if any(record.has_run for _, _, record in self._records):
+            from pytest_regen.sandbox.levels import level_line
+
+            yield level_line(self.sandbox), ()
+        if self.report:
+            yield self.report, ("red",) if self.report_failed else ()
+        if following := self.next_command:
+            yield f"next: {text_from_here(following, self._config)}", ("bold",)
+
+    def _is_new(self, place: str) -> bool:
+        """Return whether a file was written since the run began."""
+        try:
+            return (self._config.rootpath / place).stat().st_mtime >= self._started
+        except OSError:
+            return False
+
     @property
     def next_command(self) -> str:
         """What to run next; empty where nothing is left to do."""
-        if self.pending:
+        if self._pending:
             return REVIEW
-        commands = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
+        commands = [
+            (nodeid, heal.next)
+            for nodeid, _, record in self._records
+            for heal in record.heals
+            if heal.next
+        ]
         if commands:
             return self._leading(commands)
-        if self._changed_paths and not self._is_in_git:
+        changed, root = self._changed_paths, self._config.rootpath
+        if changed and not any((folder / ".git").exists() for folder in (root, *root.parents)):
             return "pytest"
-        if self._changed_paths:
-            sources = [path for path in self._changed_paths if Path(path).name != ".regen"]
-            paths = [Path(self._here(path)) for path in sources]
+        if changed:
+            paths = [Path(self._here(path)) for path in changed if Path(path).name != ".regen"]
             stores = {path.parent for path in paths if path.name == "pages.json"}
-            shown = dict.fromkeys(
+            places = dict.fromkeys(
                 str(path.parent if path.parent in stores else path) for path in paths
             )
-            return shlex.join(["git", "diff", *(shown if len(shown) <= _MOST_PATHS else ())])
+            return shlex.join(["git", "diff", *(places if len(places) <= _MOST_PATHS else ())])
         # Beside what fails, warnings have no say.
-        commands = self._commands[self._has_failed]
-        best = self._leading(commands)
-        outdated = {self._outdated[each] for _, each in commands if each in self._outdated}
-        if best in self._outdated and len(outdated) > 1:
+        records = [entry for entry in self._records if entry[1] == self._has_failed]
+        best = self._leading([(nodeid, record.next) for nodeid, _, record in records])
+        outdated = {record.next: record.outdated for _, _, record in records if record.outdated}
+        if best in outdated and len(set(outdated.values())) > 1:
             from pytest_regen.regeneration.document_stores import command_for_all
 
-            places = (self._outdated[best], *sorted(outdated))
-            return command_for_all([self._config.rootpath / each for each in places]) or best
+            # The first decides which document is meant.
+            folders = (outdated[best], *sorted(set(outdated.values())))
+            return command_for_all([root / folder for folder in folders]) or best
         return best
 
     def _leading(self, commands: list[tuple[str, str]]) -> str:
@@ -591,9 +549,10 @@ class RunLog:
         """
         alike: dict[str, list[str]] = {}
         for nodeid, command in sorted(commands):
-            own = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
-            alike.setdefault(command.replace(own, "pytest", 1), []).append(command)
-        common = max(alike, key=lambda each: len(alike[each]), default="")
+            if command:
+                alone = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
+                alike.setdefault(command.replace(alone, "pytest", 1), []).append(command)
+        common = max(alike, key=lambda command: len(alike[command]), default="")
         if len(set(alike.get(common, ()))) < 2:
             return min(alike.get(common, ()), default="")
         option = self._config.option
@@ -601,11 +560,6 @@ class RunLog:
         chosen += ["-k", option.keyword] if option.keyword else []
         chosen += ["-m", option.markexpr] if option.markexpr else []
         return common.replace("pytest", shlex.join(["pytest", *map(str, chosen)]), 1)
-
-    @property
-    def _is_in_git(self) -> bool:
-        root = self._config.rootpath
-        return any((folder / ".git").exists() for folder in (root, *root.parents))
 
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""
@@ -616,9 +570,3 @@ def _some(names: list[str]) -> str:
     """Return names in a line; of many the first, and a count."""
     more = f" and {len(names) - _ALIKE:,} more" if len(names) > _ALIKE else ""
     return f"{', '.join(names[:_ALIKE])}{more}"
-
-
-def _tokens(heal: HealReport) -> str:
-    read = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
-    cost = f", ${heal.cost}" if heal.cost else ""
-    return f"{heal.tokens_in:,} tokens in, {heal.tokens_out:,} out{read}{cost}"

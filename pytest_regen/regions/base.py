@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pytest_regen.errors import RegionError
+from pytest_regen.text import shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +76,19 @@ class WholeFile:
 
     def replace(self, text: str, texts: Mapping[str, str]) -> str:
         """Return another text for the whole file, with the line ends that ``text`` has."""
-        found = self.find(text)
-        refuse_unknown(texts, found)
-        if all(found[name].text == new for name, new in texts.items()):
+        spans = self.find(text)
+        refuse_unknown(texts, spans)
+        if all(spans[name].text == new for name, new in texts.items()):
             return text
-        return text[: found[self.name].start] + _with_line_ends(texts[self.name] + "\n", text)
+        return text[: spans[self.name].start] + self.insert(text, texts)
 
     def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:
         """Return the text of a new file."""
         refuse_unknown(texts, (self.name,))
-        return _with_line_ends(texts[self.name] + "\n", text) if texts else text
+        if not texts:
+            return text
+        new = unix_line_ends(texts[self.name]) + "\n"
+        return new.replace("\n", "\r\n") if has_crlf(text) else new
 
 
 def decode(data: bytes, place: str) -> str:
@@ -101,16 +105,21 @@ def decode(data: bytes, place: str) -> str:
         raise RegionError(what, line=line, hint="save it as UTF-8") from None
 
 
-def refuse_unknown(texts: Iterable[str], found: Iterable[str]) -> None:
-    """Raise RegionError if one of ``texts`` is no unit that was found."""
-    known = found if isinstance(found, Mapping) else tuple(found)
+def refuse_unknown(texts: Iterable[str], units: Iterable[str]) -> None:
+    """Raise RegionError if one of ``texts`` is none of the units."""
+    names = dict.fromkeys(units)
     for name in texts:
-        if name not in known:
+        if name not in names:
             raise RegionError(
                 f"the file has no unit {name!r}",
-                why=f"units it has: {_some(known)}",
+                why=f"units it has: {shorten(list(names)) or 'none'}",
                 hint="pass one of these names",
             )
+
+
+def defect(line: int, problem: str, hint: str, why: str = "") -> RegionError:
+    """Return the error that something is wrong on a line of a file."""
+    return RegionError(f"line {line}: {problem}", line=line, why=why, hint=hint)
 
 
 def line_at(text: str, index: int) -> int:
@@ -137,15 +146,3 @@ def has_crlf(text: str) -> bool:
 def unix_line_ends(text: str) -> str:
     """Return ``text`` with LF line ends only."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def _with_line_ends(new: str, text: str) -> str:
-    """Return ``new`` with the line ends that ``text`` has."""
-    new = unix_line_ends(new)
-    return new.replace("\n", "\r\n") if has_crlf(text) else new
-
-
-def _some(names: Iterable[str], limit: int = 8) -> str:
-    names = list(names)
-    more = f", and {len(names) - limit} more" if len(names) > limit else ""
-    return (", ".join(names[:limit]) or "none") + more

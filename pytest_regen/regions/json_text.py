@@ -1,28 +1,21 @@
 """Regions of JSON files: each string, or each member of one object, is a unit.
 
-The reader keeps the position of every value, so that only the bytes of one value change. It holds
-its own stack: a hostile file cannot exhaust Python's.
+A file is read into values that know their place. What is not changed is written as it stood, so
+that a review shows the units that changed and nothing else.
 """
 
 import json
+import math
 import re
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final
 
 from pytest_regen.errors import RegionError
-from pytest_regen.regions.base import (
-    Span,
-    has_crlf,
-    line_at,
-    refuse_unknown,
-    splice,
-    unix_line_ends,
-)
+from pytest_regen.regions import base
 
 _Path = tuple[str | int, ...]
 """Keys, and indices of lists, from the root of a document to one value."""
@@ -31,35 +24,46 @@ _MAX_DEPTH: Final = 200
 """Deeper documents are refused: the names of their units would outgrow the document itself."""
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_INDENT: Final = re.compile(r"[ \t]*")
 _PLAIN: Final = re.compile(
     r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.+-])|(?:true|false|null)(?!\w)"
 )
-_scan_string: Final[Callable[[str, int, bool], tuple[str, int]]] = vars(json.decoder)["scanstring"]
-"""The standard library's own reader of strings, in C; its type stubs leave it out."""
-_CLOSERS: Final = {"object": "}", "list": "]"}
+_CLOSERS: Final = {"{": "}", "[": "]"}
+_FLAT_HINT: Final = "JsonStrings(flat=True) keeps dots in keys"
 
 
 @dataclass(eq=False, slots=True)
 class _Value:
-    """A value of a document, with its place."""
+    """A value of a document, with its place; a container may be changed and written again."""
 
-    kind: Literal["object", "list", "string", "plain"]
-    start: int
+    opens: str
+    """The first character of a container or a string; empty for a number and the like."""
+    start: int = 0
     end: int = 0
+    """Where it ends in the file; 0 of what is new."""
     string: str = ""
     members: "list[_Member]" = field(default_factory=list)
     by_key: "dict[str | int, _Member]" = field(default_factory=dict)
+    tail: str = ""
+    """The blanks before the closing bracket."""
+    unit: tuple[str, str] | None = None
+    """Name and text, where the value is to be another one."""
+    is_changed: bool = False
+    """Whether something in the container is new, or gone."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _Member:
     """A member of an object, or an item of a list."""
 
     key: str | int
-    start: int
-    """Of the key; of the value, in a list."""
-    number: int
     value: _Value
+    lead: str = ""
+    """The blanks before it."""
+    name: str = ""
+    """The key and the colon, as they are written."""
+    rank: float = math.inf
+    """Where in the order of all units its first unit stands."""
 
 
 class _Json(ABC):
@@ -76,19 +80,30 @@ class _Json(ABC):
         self.at = at
         self.flat = flat
 
-    def find(self, text: str) -> dict[str, Span]:
+    def find(self, text: str) -> dict[str, base.Span]:
         """Return the units of ``text`` by name, in the order of the file.
 
         Raises:
             RegionError: the text is no JSON, an object has a key twice, or values are nested
                 deeper than any catalogue is.
         """
-        found, line, counted = {}, 1, 0
+        spans: dict[str, base.Span] = {}
+        line, counted = 1, 0
         for name, (_, value) in self._units(_read(text)).items():
+            # Lines are counted from the last unit on: a catalogue may have 5,000 of them.
             line += text.count("\n", counted, value.start)
             counted = value.start
-            found[name] = Span(self._text(text, value), line, value.start, value.end)
-        return found
+            spans[name] = base.Span(self._text(text, value), line, value.start, value.end)
+        return spans
+
+    def find_paths(self, text: str) -> dict[str, tuple[_Path, str]]:
+        """Return the path and the text of each unit by name; a path has indices of lists as int.
+
+        Raises:
+            RegionError: see ``find``.
+        """
+        units = self._units(_read(text))
+        return {name: (path, self._text(text, value)) for name, (path, value) in units.items()}
 
     def replace(self, text: str, texts: Mapping[str, str]) -> str:
         """Return ``text`` with other values; no other byte changes.
@@ -97,7 +112,7 @@ class _Json(ABC):
             RegionError: see ``find``; or there is no such unit, or the new text cannot stand there.
         """
         units = self._units(_read(text))
-        refuse_unknown(texts, units)
+        base.refuse_unknown(texts, units)
         style = _Style.of(text)
         edits = []
         for name, new in texts.items():
@@ -105,7 +120,7 @@ class _Json(ABC):
             if new != self._text(text, value):
                 indent = _indent_at(text, value.start)
                 edits.append((value.start, value.end, self.write_value(name, new, style, indent)))
-        return splice(text, edits)
+        return base.splice(text, edits)
 
     def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:
         """Return ``text`` with units added, each behind its nearest predecessor in ``order``.
@@ -118,23 +133,22 @@ class _Json(ABC):
         """
         if not texts:
             return text
-        blank = not text.strip("\ufeff \t\r\n")
-        text = text if not blank else f"{text[: text.startswith(chr(0xFEFF))]}{{}}\n"
+        if not text.strip("\ufeff \t\r\n"):
+            text = text[: text.startswith("\ufeff")] + "{}\n"
         root = _read(text)
         units = self._units(root)
         ranks = {name: number for number, name in enumerate(order)}
-        additions = _Additions(text, self)
+        for name, (path, _) in units.items():
+            container = root
+            for key in path:
+                member = container.by_key[key]
+                member.rank = min(member.rank, ranks.get(name, math.inf))
+                container = member.value
         for name, new in texts.items():
             if name in units:
-                raise RegionError(
-                    f"the file has the unit {name!r} already",
-                    line=line_at(text, units[name][1].start),
-                    hint="replace its text instead",
-                )
-            path = self._path(root, name)
-            additions.add(root, path, (name, new), ranks.get(name, len(order)))
-        placed = {path: ranks[name] for name, (path, _) in units.items() if name in ranks}
-        return splice(text, additions.edits(placed, len(order)))
+                raise _obstacle(text, units[name][1], name)
+            _add(text, root, self._path(root, name), (name, new), ranks.get(name, math.inf))
+        return _Writer(text, self).document(root)
 
     def remove(self, text: str, names: Iterable[str]) -> str:
         """Return ``text`` without these units.
@@ -145,39 +159,34 @@ class _Json(ABC):
         names = tuple(names)
         root = _read(text)
         units = self._units(root)
-        refuse_unknown(names, units)
-        gone: defaultdict[_Path, set[str | int]] = defaultdict(set)
-        for name in names:
-            path, _ = units[name]
-            gone[path[:-1]].add(path[-1])
-        return splice(
-            text,
-            (cut for path, keys in gone.items() for cut in _cuts(text, _walk(root, path), keys)),
-        )
-
-    def find_paths(self, text: str) -> dict[str, tuple[_Path, str]]:
-        """Return the path and the text of each unit by name; a path has indices of lists as int.
-
-        Raises:
-            RegionError: see ``find``.
-        """
-        units = self._units(_read(text))
-        return {name: (path, self._text(text, value)) for name, (path, value) in units.items()}
+        base.refuse_unknown(names, units)
+        gone = {units[name][0] for name in names}
+        for path in {path[:-1] for path in gone}:
+            for container in _walk(root, path):
+                container.is_changed = True
+            first = container.members[0]
+            container.members = [m for m in container.members if (*path, m.key) not in gone]
+            keys = [member.key for member in container.members]
+            if container.opens == "[" and keys != list(range(len(keys))):
+                line = base.line_at(text, container.start)
+                raise RegionError(
+                    f"line {line}: an item cannot be taken out of a list that goes on behind it",
+                    line=line,
+                    why="the names of later items would change",
+                    hint="edit the list by hand, then run `pytest-regen adopt` on the file",
+                )
+            for member in container.members[:1]:
+                member.lead = first.lead
+        return _Writer(text, self).document(root)
 
     def _units(self, root: _Value) -> dict[str, tuple[_Path, _Value]]:
         """Return path and value of each unit by name."""
-        base = self._base(root)
-        if base is None:
+        path = _path(root, self.at) if self.at else ()
+        above = list(_walk(root, path))
+        if len(above) <= len(path) or above[-1].opens not in _CLOSERS:
             return {}
-        values = {(*base, *path): value for path, value in self._select(_walk(root, base))}
+        values = {(*path, *below): value for below, value in self._select(above[-1])}
         return dict(zip(self._names(tuple(values)), values.items(), strict=True))
-
-    def _base(self, root: _Value) -> _Path | None:
-        """Return the path of the container of all units, or ``None`` if it is not there."""
-        if not self.at:
-            return ()
-        path = _existing(root, self.at)
-        return path if path is not None and _walk(root, path).kind in _CLOSERS else None
 
     def _names(self, paths: Sequence[_Path]) -> list[str]:
         """Return the names of values: keys joined by dots, pointers where that is ambiguous."""
@@ -190,14 +199,13 @@ class _Json(ABC):
 
     def _path(self, root: _Value, name: str) -> _Path:
         """Return the path on which a unit that is not there is to stand."""
-        base = _path(root, self.at) if self.at else ()
-        rest = name.removeprefix(".".join(map(str, base)) + ".") if base else name
-        if rest.startswith("/"):
-            return _path(root, rest)
-        here: _Value | None = root
-        for key in base:
-            here = _child(here, key)
-        return (*base, *_path(here, rest, flat=self.flat))
+        start = _path(root, self.at) if self.at else ()
+        below = name.removeprefix(".".join(map(str, start)) + ".") if start else name
+        if below.startswith("/"):
+            return _path(root, below)
+        above = list(_walk(root, start))
+        container = above[-1] if len(above) > len(start) else None
+        return (*start, *_path(container, below, flat=self.flat))
 
     @abstractmethod
     def _select(self, value: _Value) -> Iterator[tuple[_Path, _Value]]:
@@ -220,17 +228,11 @@ class JsonStrings(_Json):
     """
 
     def _select(self, value: _Value) -> Iterator[tuple[_Path, _Value]]:
-        open_ = [((), value)] if value.kind in _CLOSERS else []
-        stack: list[tuple[_Path, Iterator[_Member]]] = [(p, iter(v.members)) for p, v in open_]
-        while stack:
-            path, members = stack[-1]
-            member = next(members, None)
-            if member is None:
-                stack.pop()
-            elif member.value.kind == "string":
-                yield (*path, member.key), member.value
-            elif member.value.members:
-                stack.append(((*path, member.key), iter(member.value.members)))
+        for member in value.members:
+            if member.value.opens == '"':
+                yield (member.key,), member.value
+            for path, string in self._select(member.value):
+                yield (member.key, *path), string
 
     def _text(self, text: str, value: _Value) -> str:  # decoded when it was read
         return value.string
@@ -254,7 +256,7 @@ class JsonValues(_Json):
         """Return whether two texts are the same JSON value, in whatever order keys come."""
         try:
             return old == new or _decode(old) == _decode(new)
-        except RegionError:
+        except (ValueError, ArithmeticError, RecursionError):
             return False
 
     def _select(self, value: _Value) -> Iterator[tuple[_Path, _Value]]:
@@ -264,10 +266,10 @@ class JsonValues(_Json):
     def _text(self, text: str, value: _Value) -> str:
         source = text[value.start : value.end].replace("\r\n", "\n")
         indent = _indent_at(text, value.start)
-        lines = source.split("\n")
-        if indent and all(line.startswith(indent) for line in lines[1:] if line):
-            return "\n".join((lines[0], *(line.removeprefix(indent) for line in lines[1:])))
-        return source
+        first, *lines = source.split("\n")
+        if any(line and not line.startswith(indent) for line in lines):
+            return source
+        return "\n".join((first, *(line.removeprefix(indent) for line in lines)))
 
     def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
         """Return the JSON with its lines indented.
@@ -275,22 +277,16 @@ class JsonValues(_Json):
         Raises:
             RegionError: it is no JSON.
         """
-        new = unix_line_ends(new).strip("\ufeff \t\n")
-        if not new:
-            raise RegionError(
-                f"the text of {name!r} is empty",
-                hint="write a JSON value: an object, a list, a string, a number, true or null",
-            )
+        new = base.unix_line_ends(new).strip("\ufeff \t\n")
         try:
-            _read(new)
+            _Reader(new).document()
         except RegionError as error:
             raise RegionError(
                 f"the text of {name!r} is no JSON value: {error.what}",
                 hint="write one JSON value and nothing else",
             ) from None
-        lines = new.split("\n")
-        lines[1:] = [indent + line if line else line for line in lines[1:]]
-        return style.line_end.join(lines)
+        first, *lines = new.split("\n")
+        return style.line_end.join((first, *(indent + line if line else line for line in lines)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +305,7 @@ class _Style:
         colon = re.search(r"\"([ \t]*:[ \t]*)(?=[\"\[{0-9a-z-])", text)
         escapes = text.isascii() and re.search(r"\\u(?!00[0-7])[0-9a-fA-F]{4}", text) is not None
         return cls(
-            line_end="\r\n" if has_crlf(text) else "\n",
+            line_end="\r\n" if base.has_crlf(text) else "\n",
             indent=indent[1] if indent else "  ",
             colon=colon[1] if colon else ": ",
             ascii_only=escapes,
@@ -321,283 +317,131 @@ class _Style:
         return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", written)
 
 
-@dataclass(slots=True)
-class _New:
-    """A member that is to be added: the value of a unit, or a group of members."""
-
-    rank: int
-    unit: tuple[str, str] | None = None
-    """Name and text."""
-    members: "dict[str | int, _New]" = field(default_factory=dict)
+# Reading
 
 
-class _Additions:
-    """Units that are to be added to a document, by the container that is there already."""
+class _Reader:
+    """Reads JSON into values that know their place; ``at`` is where it has come to."""
 
-    def __init__(self, text: str, region: _Json) -> None:
-        self._text = text
-        self._region = region
-        self._style = _Style.of(text)
-        self._refilled: list[tuple[_Value, str, str]] = []
-        self._added: dict[_Path, tuple[_Value, _New]] = {}
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self._decoder = json.JSONDecoder()
 
-    def add(self, root: _Value, path: _Path, unit: tuple[str, str], rank: int) -> None:
-        """Note that a unit is to stand at ``path``."""
-        here, depth = root, 0
-        while depth < len(path) and (member := here.by_key.get(path[depth])) is not None:
-            here, depth = member.value, depth + 1
-        if depth == len(path) and here.kind == "plain":
-            self._refilled.append((here, *unit))
-            return
-        if depth == len(path) or here.kind not in _CLOSERS:
-            raise RegionError(
-                f"line {line_at(self._text, here.start)}: a value stands where {unit[0]!r} belongs",
-                line=line_at(self._text, here.start),
-                hint="take that value out, or name the unit otherwise; JsonStrings(flat=True) keeps"
-                " dots in keys",
-            )
-        _, new = self._added.setdefault(path[:depth], (here, _New(rank)))
-        for key in path[depth:-1]:
-            new = new.members.setdefault(key, _New(rank))
-        if new.unit is not None or path[-1] in new.members:
-            raise RegionError(
-                f"{unit[0]!r} and another unit would stand at the same place",
-                hint="name units so that none is a group of others; JsonStrings(flat=True) keeps"
-                " dots in keys",
-            )
-        new.members[path[-1]] = _New(rank, unit)
+    def skip(self, count: int = 0) -> None:
+        """Go on behind some characters, and the blanks there."""
+        blanks = _SPACE.match(self.text, self.at + count)
+        assert blanks is not None  # as it matches nothing, too
+        self.at = blanks.end()
 
-    def edits(self, ranks: Mapping[_Path, int], last: int) -> Iterator[tuple[int, int, str]]:
-        """Yield the edits of the text.
+    def document(self) -> _Value:
+        """Return the value that the text ends with."""
+        root = self.value()
+        self.skip()
+        if self.at != len(self.text):
+            raise self.defect("goes on behind the end of the JSON value")
+        return root
 
-        Args:
-            ranks: where in the order of all units those stand that are there.
-            last: the rank of units that have no place in that order.
-        """
-        for value, *unit in self._refilled:
-            new = _New(0, (unit[0], unit[1]))
-            yield value.start, value.end, self._write(new, _indent_at(self._text, value.start))
-        places: defaultdict[_Path, list[tuple[int, int]]] = defaultdict(list)
-        for path, rank in ranks.items():
-            for depth in range(len(path)):
-                if (added := self._added.get(path[:depth])) is not None:
-                    number = added[0].by_key[path[depth]].number
-                    places[path[:depth]].append((rank, number))
-        for path, (container, new) in self._added.items():
-            yield from self._insert(container, new, sorted(places[path]), last)
+    def value(self, depth: int = 0) -> _Value:
+        """Return the value that begins here."""
+        start, opens = self.at, self.text[self.at : self.at + 1]
+        if opens in _CLOSERS:
+            if depth == _MAX_DEPTH:
+                raise self.defect(f"nests values deeper than {_MAX_DEPTH} levels")
+            return self._container(_Value(opens, start), depth + 1)
+        if opens == '"':
+            return _Value(opens, start, string=self._string(), end=self.at)
+        plain = _PLAIN.match(self.text, start)
+        if plain is None:
+            raise self.defect("has no JSON value where one belongs")
+        self.at = plain.end()
+        return _Value("", start, self.at)
 
-    def _insert(
-        self, container: _Value, new: _New, places: Sequence[tuple[int, int]], last: int
-    ) -> Iterator[tuple[int, int, str]]:
-        """Yield the edits of one container; ``places`` are its members by their rank."""
-        members, text, style = container.members, self._text, self._style
-        outer = _indent_at(text, container.start)
-        before = text[container.start + 1 : members[0].start] if members else style.line_end
-        inner = before.rpartition("\n")[2] if members else outer + style.indent
-        gap = style.line_end + inner if "\n" in before else _blanks_between(text, members)
-        behind: defaultdict[int, list[str]] = defaultdict(list)
-        if container.kind == "list":
-            self._check_goes_on(container, new)
-        for key, member in sorted(new.members.items(), key=lambda item: item[1].rank):
-            place = bisect_left(places, (member.rank, 0))
-            number = places[place - 1][1] if place else -1
-            if member.rank >= last or container.kind == "list":
-                number = len(members) - 1
-            behind[number].append(self._member(container.kind, key, member, inner))
-        for number, added in behind.items():
-            joined = f",{gap}".join(added)
-            if not members:
-                closing = style.line_end + outer
-                yield container.start + 1, container.end - 1, f"{gap}{joined}{closing}"
-            elif number < 0:
-                yield members[0].start, members[0].start, f"{joined},{gap}"
-            else:
-                end = members[number].value.end
-                yield end, end, f",{gap}{joined}"
+    def _container(self, value: _Value, depth: int) -> _Value:
+        closer = _CLOSERS[value.opens]
+        behind = self.at + 1
+        self.skip(1)
+        while value.members or not self.text.startswith(closer, self.at):
+            start = self.at
+            key = len(value.members) if closer == "]" else self._key()
+            lead, name = self.text[behind:start], self.text[start : self.at]
+            member = _Member(key, self.value(depth), lead, name)
+            first = value.by_key.setdefault(key, member)
+            if first is not member:
+                line = base.line_at(self.text, first.value.start)
+                self.at = start
+                raise self.defect(
+                    f"has the key {key!r} a second time (first: line {line})",
+                    "take one of the two out; programs read the last",
+                )
+            value.members.append(member)
+            behind = self.at
+            self.skip()
+            if not self.text.startswith(",", self.at):
+                break
+            behind = self.at + 1
+            self.skip(1)
+        if not self.text.startswith(closer, self.at):
+            raise self.defect(f"lacks `,` or `{closer}`")
+        value.tail = self.text[behind : self.at]
+        self.at += 1
+        value.end = self.at
+        return value
 
-    def _check_goes_on(self, container: _Value, new: _New) -> None:
-        """Refuse items of a list that leave a gap; put the others in order."""
-        first = len(container.members)
-        keys = sorted(new.members, key=int)
-        if keys != list(range(first, first + len(keys))):
-            line = line_at(self._text, container.start)
-            raise RegionError(
-                f"line {line}: an item {keys[-1]} would leave a gap in a list of {first}",
-                line=line,
-                hint=f"go on with the item {first}",
-            )
-        for rank, key in enumerate(keys):
-            new.members[key].rank = rank
+    def _key(self) -> str:
+        """Return the key that begins here, and go on to its value."""
+        if not self.text.startswith('"', self.at):
+            raise self.defect("lacks a key in double quotes")
+        key = self._string()
+        self.skip()
+        if not self.text.startswith(":", self.at):
+            raise self.defect("lacks `:` behind a key")
+        self.skip(1)
+        return key
 
-    def _member(self, kind: str, key: str | int, new: _New, indent: str) -> str:
-        value = self._write(new, indent)
-        return (
-            value if kind == "list" else f"{self._style.string(str(key))}{self._style.colon}{value}"
-        )
+    def _string(self) -> str:
+        try:
+            string, self.at = self._decoder.raw_decode(self.text, self.at)
+        except json.JSONDecodeError as error:
+            self.at = error.pos
+            raise self.defect(f"has a broken string: {error.msg}") from None
+        return str(string)
 
-    def _write(self, new: _New, indent: str) -> str:
-        """Return the JSON of what is added; its lines but the first begin with ``indent``."""
-        if new.unit is not None:
-            return self._region.write_value(*new.unit, self._style, indent)
-        inner = indent + self._style.indent
-        kind = "list" if all(isinstance(key, int) for key in new.members) else "object"
-        opening, closing = ("[", "]") if kind == "list" else ("{", "}")
-        gap = self._style.line_end + inner
-        members = f",{gap}".join(
-            self._member(kind, key, member, inner) for key, member in new.members.items()
-        )
-        return f"{opening}{gap}{members}{self._style.line_end}{indent}{closing}"
-
-
-def _blanks_between(text: str, members: Sequence[_Member]) -> str:
-    """Return what stands behind a comma between members on one line."""
-    if len(members) < 2:
-        return "" if _Style.of(text).colon == ":" else " "
-    return text[members[0].value.end : members[1].start].partition(",")[2]
-
-
-def _cuts(text: str, container: _Value, keys: set[str | int]) -> Iterator[tuple[int, int, str]]:
-    """Yield the edits that take members out of a container, with their commas."""
-    members = container.members
-    kept = [member for member in members if member.key not in keys]
-    if container.kind == "list" and [member.number for member in kept] != list(range(len(kept))):
-        line = line_at(text, members[0].start)
-        raise RegionError(
-            f"line {line}: an item cannot be taken out of a list that goes on behind it",
+    def defect(self, problem: str, hint: str = "") -> RegionError:
+        """Return the error that the JSON has a problem here."""
+        line = base.line_at(self.text, self.at)
+        column = self.at - self.text.rfind("\n", 0, self.at)
+        cut_off = " (is the file cut off?)" if self.at >= len(self.text) else ""
+        return RegionError(
+            f"line {line}, column {column}: the JSON {problem}{cut_off}",
             line=line,
-            why="the names of later items would change",
-            hint="edit the list by hand, then run `pytest-regen adopt` on the file",
+            hint=hint or "correct that line, or take the file from version control",
         )
-    if not kept:
-        yield container.start + 1, container.end - 1, ""
-        return
-    if kept[0].number:
-        yield members[0].start, kept[0].start, ""
-    for member, after in zip(kept, (*kept[1:], None), strict=True):
-        end = members[after.number - 1 if after else -1].value.end
-        if end > member.value.end:
-            yield member.value.end, end, ""
 
 
 def _read(text: str) -> _Value:
-    """Return the root of a JSON document with the places of all its values."""
-    at = _skip(text, int(text.startswith("\ufeff")))
-    if at == len(text):
-        return _Value("object", at, at)
-    root = _value(text, at)
-    open_, at = _begin(text, [], root)
-    while open_:
-        parent = open_[-1]
-        key, start = _key(text, at) if parent.kind == "object" else (None, at)
-        value = _value(text, start)
-        _attach(text, parent, key, at, value)
-        open_, at = _begin(text, open_, value)
-    if at != len(text):
-        raise _defect(text, at, "goes on behind the end of the JSON value")
-    return root
+    """Return the root of a JSON document with the places of all its values; of none, ``{}``."""
+    reader = _Reader(text)
+    reader.skip(int(text.startswith("\ufeff")))
+    return reader.document() if reader.at < len(text) else _Value("{", reader.at, reader.at)
 
 
-def _begin(text: str, open_: list[_Value], value: _Value) -> tuple[list[_Value], int]:
-    """Return which containers are open behind a value, and where the next value or key begins."""
-    if value.kind in _CLOSERS:
-        open_.append(value)
-        if len(open_) > _MAX_DEPTH:
-            raise _defect(text, value.start, f"nests values deeper than {_MAX_DEPTH} levels")
-        at = _skip(text, value.start + 1)
-        if not text.startswith(_CLOSERS[value.kind], at):
-            return open_, at
-    else:
-        at = _skip(text, value.end)
-    while open_:
-        parent = open_[-1]
-        if text.startswith(_CLOSERS[parent.kind], at):
-            parent.end = at + 1
-            open_.pop()
-            at = _skip(text, at + 1)
-        elif text.startswith(",", at):
-            return open_, _skip(text, at + 1)
-        else:
-            raise _defect(text, at, f"lacks `,` or `{_CLOSERS[parent.kind]}`")
-    return open_, at
+def _decode(text: str) -> object:
+    """Return a JSON value such that equal values are equal: numbers by value, true is not 1."""
+
+    def number(digits: str) -> tuple[str, Decimal]:
+        return "number", Decimal(digits)
+
+    value: object = json.loads(text, parse_int=number, parse_float=number)
+    return value
 
 
-def _key(text: str, at: int) -> tuple[str, int]:
-    """Return the key at an index, and the index of its value."""
-    if not text.startswith('"', at):
-        raise _defect(text, at, "lacks a key in double quotes")
-    key, end = _string(text, at)
-    end = _skip(text, end)
-    if not text.startswith(":", end):
-        raise _defect(text, end, "lacks `:` behind a key")
-    return key, _skip(text, end + 1)
+# Names
 
 
-def _value(text: str, at: int) -> _Value:
-    """Return the value that begins at an index; of an object or a list, only its beginning."""
-    match text[at : at + 1]:
-        case "{":
-            return _Value("object", at)
-        case "[":
-            return _Value("list", at)
-        case '"':
-            string, end = _string(text, at)
-            return _Value("string", at, end, string)
-        case _:
-            plain = _PLAIN.match(text, at)
-            if plain is None:
-                raise _defect(text, at, "has no JSON value where one belongs")
-            return _Value("plain", at, plain.end())
-
-
-def _string(text: str, at: int) -> tuple[str, int]:
-    try:
-        return _scan_string(text, at + 1, True)  # noqa: FBT003 - strict; C takes no keywords
-    except json.JSONDecodeError as error:
-        raise _defect(text, error.pos, f"has a broken string: {error.msg}") from None
-
-
-def _attach(text: str, parent: _Value, key: str | None, start: int, value: _Value) -> None:
-    number = len(parent.members)
-    name: str | int = number if key is None else key
-    member = _Member(name, start, number, value)
-    if parent.by_key.setdefault(name, member) is not member:
-        first = line_at(text, parent.by_key[name].start)
-        problem = f"has the key {name!r} a second time (first: line {first})"
-        raise _defect(text, start, problem, "take one of the two out; programs read the last")
-    parent.members.append(member)
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return at if match is None else match.end()
-
-
-def _defect(text: str, at: int, problem: str, hint: str = "") -> RegionError:
-    line = line_at(text, at)
-    column = at - (text.rfind("\n", 0, at) + 1) + 1
-    shown = " (is the file cut off?)" if at >= len(text) else ""
-    return RegionError(
-        f"line {line}, column {column}: the JSON {problem}{shown}",
-        line=line,
-        hint=hint or "correct that line, or take the file from version control",
-    )
-
-
-def _walk(root: _Value, path: _Path) -> _Value:
-    for key in path:
-        root = root.by_key[key].value
-    return root
-
-
-def _existing(root: _Value, name: str) -> _Path | None:
-    """Return the path of the value that a name stands for, if there is one."""
-    path = _path(root, name)
-    for key in path:
-        member = root.by_key.get(key)
-        if member is None:
-            return None
-        root = member.value
-    return path
+def pointer(path: Sequence[str | int]) -> str:
+    """Return the JSON pointer of a path (RFC 6901)."""
+    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
 
 
 def _path(root: _Value | None, name: str, *, flat: bool | None = None) -> _Path:
@@ -606,77 +450,161 @@ def _path(root: _Value | None, name: str, *, flat: bool | None = None) -> _Path:
     Dots divide keys as the document has it: objects that are there are entered, and a new key
     holds dots where keys beside it do. With ``flat``, dots divide no keys.
     """
-    if is_pointer := name.startswith("/"):
+    is_pointer = name.startswith("/")
+    if is_pointer:
         keys = [key.replace("~1", "/").replace("~0", "~") for key in name[1:].split("/")]
     else:
         keys = [name] if flat else name.split(".")
     path: list[str | int] = []
-    here = root
+    value = root
     while keys:
-        count = 1 if is_pointer or here is None else _keys_in_one(here, keys, flat=flat)
+        count = 1 if is_pointer or value is None else _keys_in_one(value, keys, flat=flat)
         key: str | int = ".".join(keys[:count])
-        if here is not None and here.kind == "list":
-            key = _index(here, str(key), name)
-        here = _child(here, key)
+        if value is not None and value.opens == "[":
+            if not re.fullmatch("[0-9]{1,9}", str(key)):
+                raise RegionError(
+                    f"{name!r} names no item of a list: {key!r} is no number",
+                    hint=f"name an item, from 0 to {len(value.members)}",
+                )
+            key = int(key)
+        member = None if value is None else value.by_key.get(key)
+        value = None if member is None else member.value
         path.append(key)
         del keys[:count]
     return tuple(path)
 
 
-def _child(here: _Value | None, key: str | int) -> _Value | None:
-    member = None if here is None else here.by_key.get(key)
-    return None if member is None else member.value
-
-
-def _keys_in_one(here: _Value, keys: Sequence[str], *, flat: bool | None) -> int:
+def _keys_in_one(value: _Value, keys: Sequence[str], *, flat: bool | None) -> int:
     """Return how many of ``keys``, which dots divide, are one key of a value."""
-    if ".".join(keys) in here.by_key:
-        return len(keys)
-    for count in range(len(keys) - 1, 0, -1):
-        member = here.by_key.get(".".join(keys[:count]))
-        if member is not None and member.value.kind in _CLOSERS:
+    for count in range(len(keys), 0, -1):
+        member = value.by_key.get(".".join(keys[:count]))
+        if member is not None and (count == len(keys) or member.value.opens in _CLOSERS):
             return count
-    is_flat = flat is None and any("." in str(member.key) for member in here.members)
-    return len(keys) if is_flat or keys[0] in here.by_key else 1
+    is_flat = flat is None and any("." in str(member.key) for member in value.members)
+    return len(keys) if is_flat or keys[0] in value.by_key else 1
 
 
-def _index(container: _Value, key: str, name: str) -> int:
-    if key.isascii() and key.isdecimal() and len(key) < 10:  # more items than fit
-        return int(key)
-    raise RegionError(
-        f"{name!r} names no item of a list: {key!r} is no number",
-        hint=f"name an item, from 0 to {len(container.members)}",
-    )
-
-
-def pointer(path: Sequence[str | int]) -> str:
-    """Return the JSON pointer of a path (RFC 6901)."""
-    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+def _walk(root: _Value, path: _Path) -> Iterator[_Value]:
+    """Yield the values on a path, the root first, as far as they are there."""
+    yield root
+    for key in path:
+        if key not in root.by_key:
+            return
+        root = root.by_key[key].value
+        yield root
 
 
 def _indent_at(text: str, index: int) -> str:
     """Return the indentation of the line on which ``index`` stands."""
-    start = text.rfind("\n", 0, index) + 1
-    match = re.compile(r"[ \t]*").match(text, start)
-    return "" if match is None else match[0]
+    blanks = _INDENT.match(text, text.rfind("\n", 0, index) + 1)
+    return blanks[0] if blanks else ""
 
 
-def _decode(text: str) -> Any:
-    """Return a JSON value such that equal values are equal: numbers by value, true is not 1."""
-    return _plain(text, _read(text))
+# Changes
 
 
-def _plain(text: str, value: _Value) -> Any:
-    match value.kind:
-        case "object":
-            return {member.key: _plain(text, member.value) for member in value.members}
-        case "list":
-            return [_plain(text, member.value) for member in value.members]
-        case "string":
-            return value.string
-        case "plain":
-            source = text[value.start : value.end]
-            try:
-                return Decimal(source)
-            except ArithmeticError:  # true, false, null, or an exponent beyond all bounds
-                return (source,)
+def _add(text: str, root: _Value, path: _Path, unit: tuple[str, str], rank: float) -> None:
+    """Put a unit at ``path``, with the containers on the way there."""
+    value = root
+    for depth, key in enumerate(path):
+        if value.opens not in _CLOSERS or value.unit is not None:
+            raise _obstacle(text, value, unit[0])
+        value.is_changed = True
+        if key not in value.by_key:
+            below = path[depth + 1 : depth + 2]
+            opens = "[" if below and isinstance(below[0], int) else "{"
+            value.by_key[key] = _Member(key, _Value(opens), rank=rank)
+            value.members.append(value.by_key[key])
+        value = value.by_key[key].value
+    # What stands there may be null, which tools write for a text that is missing.
+    is_free = not value.opens or (value.end == 0 and not value.members)
+    if not is_free or value.unit is not None:
+        raise _obstacle(text, value, unit[0])
+    value.unit = unit
+
+
+def _obstacle(text: str, value: _Value, name: str) -> RegionError:
+    line = base.line_at(text, value.start)
+    return RegionError(
+        f"line {line}: a value stands where {name!r} belongs",
+        line=line,
+        hint="take that value out, or name the unit otherwise; JsonStrings(flat=True) keeps dots"
+        " in keys",
+    )
+
+
+class _Writer:
+    """Writes a document with what was added to it and taken out of it."""
+
+    def __init__(self, text: str, region: _Json) -> None:
+        self._text = text
+        self._region = region
+        self._style = _Style.of(text)
+
+    def document(self, root: _Value) -> str:
+        """Return the file with another root; what stands around it stays."""
+        return self._text[: root.start] + self._write(root, "") + self._text[root.end :]
+
+    def _write(self, value: _Value, indent: str) -> str:
+        """Return the JSON of a value: as it stands in the file, but for what has changed.
+
+        Args:
+            value: of the document, or new.
+            indent: of the line on which the value begins, where it is new.
+        """
+        if value.end:
+            indent = _indent_at(self._text, value.start)
+        if value.unit is not None:
+            return self._region.write_value(*value.unit, self._style, indent)
+        if value.end and not value.is_changed:
+            return self._text[value.start : value.end]
+        present = [member for member in value.members if member.value.end]
+        lead = present[0].lead if present else f"{self._style.line_end}{indent}{self._style.indent}"
+        inner, gap = indent, self._style.colon.partition(":")[2]
+        if "\n" in lead:
+            inner = lead.rpartition("\n")[2]
+            gap = self._style.line_end + inner
+        elif len(present) > 1:
+            gap = present[1].lead
+        if len(present) < len(value.members):
+            value.members = self._ordered(value, present)
+            # Who was the first may now stand behind what is new.
+            new = [member for member in value.members if not member.value.end]
+            for member in (*present[:1], *new):
+                member.lead = gap
+            value.members[0].lead = lead
+        tail = value.tail if present else self._style.line_end + indent
+        parts = [self._write_member(member, inner) for member in value.members]
+        return value.opens + ",".join(parts) + tail * bool(parts) + _CLOSERS[value.opens]
+
+    def _write_member(self, member: _Member, indent: str) -> str:
+        name = member.name
+        if not member.value.end and isinstance(member.key, str):
+            name = self._style.string(member.key) + self._style.colon
+        return member.lead + name + self._write(member.value, indent)
+
+    def _ordered(self, value: _Value, present: Sequence[_Member]) -> list[_Member]:
+        """Return the members of a container, each new one behind its nearest predecessor."""
+        if value.opens == "[":
+            members = sorted(value.members, key=lambda member: int(member.key))
+            last = members[-1].key
+            if last != len(members) - 1:
+                line = base.line_at(self._text, value.start)
+                raise RegionError(
+                    f"line {line}: an item {last} would leave a gap in a list of {len(present)}",
+                    line=line,
+                    hint=f"go on with the item {len(present)}",
+                )
+            return members
+        behind: defaultdict[int, list[_Member]] = defaultdict(list)
+        new = [member for member in value.members if not member.value.end]
+        for member in sorted(new, key=lambda member: member.rank):
+            ranks = [(m.rank, number) for number, m in enumerate(present) if m.rank < member.rank]
+            number = max(ranks, default=(0, -1))[1]
+            if member.rank == math.inf:
+                number = len(present) - 1
+            behind[number].append(member)
+        members = behind[-1]
+        for number, member in enumerate(present):
+            members += (member, *behind[number])
+        return members

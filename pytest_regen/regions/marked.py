@@ -1,11 +1,11 @@
 """Marked regions: blocks between two comment lines, ``# [REGEN:BEGIN name]`` and its END."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from pytest_regen.errors import RegionError
-from pytest_regen.regions.base import Span, refuse_unknown, splice, unix_line_ends
+from pytest_regen.regions.base import Span, defect, refuse_unknown, splice, unix_line_ends
 from pytest_regen.regions.markers import (
     Malformed,
     Marker,
@@ -55,7 +55,7 @@ class Marked:
         """
         return {
             begin.name: Span(_body(text, begin, end), begin.line + 1, begin.start, end.end)
-            for begin, end in _pairs(text)
+            for begin, end in pair_markers(read_markers(text), _error)
         }
 
     def replace(self, text: str, texts: Mapping[str, str]) -> str:
@@ -64,16 +64,16 @@ class Marked:
         Raises:
             RegionError: see ``find``; or there is no such block.
         """
-        pairs = {begin.name: (begin, end) for begin, end in _pairs(text)}
+        pairs = {
+            begin.name: (begin, end) for begin, end in pair_markers(read_markers(text), _error)
+        }
         refuse_unknown(texts, pairs)
-        return splice(
-            text,
-            (
-                (pairs[name][0].start, pairs[name][1].end, _block(text, *pairs[name], new))
-                for name, new in texts.items()
-                if new != _body(text, *pairs[name])
-            ),
-        )
+        edits = []
+        for name, new in texts.items():
+            begin, end = pairs[name]
+            if new != _body(text, begin, end):
+                edits.append((begin.start, end.end, _block(text, begin, end, new)))
+        return splice(text, edits)
 
     def describe(self, name: str) -> str:
         """Return which lines a file needs so that there is a block of that name."""
@@ -83,99 +83,62 @@ class Marked:
         )
 
 
-def _pairs(text: str) -> Iterator[tuple[Marker, Marker]]:
-    """Yield the markers that belong together, in order."""
-    return pair_markers(read_markers(text), _error)
-
-
-def _error(problem: str, marker: Marker | Malformed, reason: str) -> RegionError:
+def _error(_: str, marker: Marker | Malformed, reason: str) -> RegionError:
     if isinstance(marker, Malformed):
-        line = marker.comment.line("[REGEN:BEGIN name]")
-        return RegionError(
-            f"line {marker.line}: {marker.text[:200]!r} is no marker",
-            line=marker.line,
-            hint=f"write it as `{line}`, a line of its own and a name without blanks and brackets",
+        form = marker.comment.line("[REGEN:BEGIN name]")
+        return defect(
+            marker.line,
+            f"{marker.text[:200]!r} is no marker",
+            f"write it as `{form}`, a line of its own and a name without blanks and brackets",
         )
-    del problem
-    return RegionError(
-        f"line {marker.line}: the marker {marker.text.strip()!r} {reason}",
-        line=marker.line,
-        hint=_HINT,
-    )
+    return defect(marker.line, f"the marker {marker.text.strip()!r} {reason}", _HINT)
 
 
 def _body(text: str, begin: Marker, end: Marker) -> str:
     """Return what stands between two markers, without the indentation of the first."""
-    body = (
-        text[text.index("\n", begin.end) + 1 : end.start].replace("\r\n", "\n").removesuffix("\n")
-    )
-    return _dedent(body, begin)
+    start = text.index("\n", begin.end) + 1
+    body = text[start : end.start].replace("\r\n", "\n").removesuffix("\n")
+    in_strings, lines = _lines_in_strings(body, begin.sign), body.split("\n")
+    for number, line in enumerate(lines):
+        if number in in_strings:
+            continue
+        if line.strip() and not line.startswith(begin.indent):
+            return body  # A label or an #ifdef stands farther left.
+        lines[number] = line.removeprefix(begin.indent) if line.startswith(begin.indent) else ""
+    return "\n".join(lines)
 
 
 def _block(text: str, begin: Marker, end: Marker, new: str) -> str:
     """Return a block with another text, from its first marker to its last."""
     new = unix_line_ends(new)
+    in_strings, lines = _lines_in_strings(new, begin.sign), new.split("\n")
+    outside = [line for n, line in enumerate(lines) if n not in in_strings and line.strip()]
+    # A text that `_body` took out as it stood is put back so.
+    is_indented = new.lstrip("\n").startswith(begin.indent)
+    if not is_indented or all(line.startswith(begin.indent) for line in outside):
+        for number, line in enumerate(lines):
+            if line and number not in in_strings:
+                lines[number] = begin.indent + line
     mark = free_mark(new)
-    body = (_indent(new, begin),) if new else ()
-    lines = (renumber(begin, mark), *body, renumber(end, mark))
-    block = "\n".join(lines)
+    parts = (renumber(begin, mark), *(lines if new else ()), renumber(end, mark))
+    block = "\n".join(parts)
     return block.replace("\n", "\r\n") if text.startswith("\r", begin.end) else block
-
-
-def _indent(text: str, begin: Marker) -> str:
-    """Return ``text`` with the indentation of a marker, lines inside of strings left alone."""
-    if not begin.indent:
-        return text
-    kept, lines = _lines_in_strings(text, begin.sign), text.split("\n")
-    if text.lstrip("\n").startswith(begin.indent) and any(
-        line.strip() and number not in kept and not line.startswith(begin.indent)
-        for number, line in enumerate(lines)
-    ):
-        return text  # as `_dedent` took it out: a label or an #ifdef stands farther left
-    return "\n".join(
-        line if not line or number in kept else begin.indent + line
-        for number, line in enumerate(lines)
-    )
-
-
-def _dedent(text: str, begin: Marker) -> str:
-    """Return ``text`` without the indentation of a marker; the inverse of ``_indent``."""
-    if not begin.indent:
-        return text
-    kept, lines = _lines_in_strings(text, begin.sign), text.split("\n")
-    for number, line in enumerate(lines):
-        if number in kept:
-            continue
-        if line.startswith(begin.indent):
-            lines[number] = line.removeprefix(begin.indent)
-        elif line.strip():
-            return text
-        else:
-            lines[number] = ""
-    return "\n".join(lines)
 
 
 def _lines_in_strings(text: str, sign: str) -> set[int]:
     """Return the numbers of the lines, from 0, that begin inside a string.
 
-    Indentation at the start of other lines does not change the result, so ``_indent`` and
-    ``_dedent`` agree on it.
+    Indentation at the start of other lines does not change the result, so ``_body`` and ``_block``
+    agree on it.
     """
-    if sign.startswith("#"):
-        pattern = _PYTHON
-    elif sign.startswith(("//", "/*", "{/*")):
-        pattern = _BRACES
-    elif sign.startswith("--"):
-        pattern = _SQL
-    else:
-        return set()
-    found: set[int] = set()
+    patterns = {"#": _PYTHON, "//": _BRACES, "/*": _BRACES, "{/*": _BRACES, "--": _SQL}
+    pattern = next((patterns[start] for start in patterns if sign.startswith(start)), None)
+    numbers: set[int] = set()
     line, counted = 0, 0
-    for match in pattern.finditer(text):
+    for match in pattern.finditer(text) if pattern else ():
         ends = match[0].count("\n")
-        if not ends or match[0].startswith(("#", "//", "/*", "--")):
-            continue
-        line += text.count("\n", counted, match.start())
-        found.update(range(line + 1, line + ends + 1))
-        line, counted = line + ends, match.end()
-    return found
+        if ends and not match[0].startswith(("#", "//", "/*", "--")):
+            line += text.count("\n", counted, match.start())
+            numbers.update(range(line + 1, line + ends + 1))
+            line, counted = line + ends, match.end()
+    return numbers

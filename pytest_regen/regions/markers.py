@@ -80,6 +80,11 @@ class Marker:
     has_cr: bool
     """Whether the line ends in CRLF."""
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What both markers of a block have alike."""
+        return self.tag, self.name, self.sign, self.mark.strip()
+
 
 class Malformed(NamedTuple):
     """A line that looks like a marker but is not one."""
@@ -100,18 +105,18 @@ def read_markers(text: str, tags: str = DEFAULT_TAG) -> Iterator[Marker | Malfor
         tags: the words before the colon, as a regular expression.
     """
     hits, opening = _patterns(tags)
-    line, counted, done = 1, 0, int(text.startswith("\ufeff"))
+    line, counted, read = 1, 0, int(text.startswith("\ufeff"))
     for hit in hits.finditer(text):
-        if hit.start() < done:
+        if hit.start() < read:
             continue
-        start = text.rfind("\n", done, hit.start()) + 1 or done
-        done = text.find("\n", hit.end()) + 1 or len(text) + 1
+        start = text.rfind("\n", read, hit.start()) + 1 or read
+        read = text.find("\n", hit.end()) + 1 or len(text) + 1
         opens = opening.match(text, start)
         if opens is None or opens.end() != hit.start():
             continue
         line += text.count("\n", counted, start)
         counted = start
-        yield _marker(text, start, min(done - 1, len(text)), line, opens)
+        yield _marker(text, start, min(read - 1, len(text)), line, opens)
 
 
 def pair_markers(
@@ -130,7 +135,7 @@ def pair_markers(
     begin: Marker | None = None
     for marker in markers:
         if begin is not None:
-            if isinstance(marker, Marker) and _closes(begin, marker):
+            if isinstance(marker, Marker) and not marker.is_begin and marker.key == begin.key:
                 yield begin, marker
                 begin = None
                 continue
@@ -170,8 +175,8 @@ def renumber(marker: Marker, mark: str) -> str:
     """Return the line of a marker as it stands, with another number."""
     if marker.mark.strip() == mark.strip():
         return marker.text
-    rest = marker.text[marker.mark_at + len(marker.mark) :]
-    return marker.text[: marker.mark_at] + mark + rest
+    end = marker.mark_at + len(marker.mark)
+    return marker.text[: marker.mark_at] + mark + marker.text[end:]
 
 
 def is_comment(comment: Comment) -> bool:
@@ -190,10 +195,11 @@ def _patterns(tags: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _marker(text: str, start: int, end: int, line: int, opens: re.Match[str]) -> Marker | Malformed:
-    rest = _REST.fullmatch(text, opens.end(), end)
+    parts = _REST.fullmatch(text, opens.end(), end)
     sign = opens["sign"]
-    if rest is None or rest["close"] != _CLOSERS.get(sign, ""):
-        return Malformed(line, text[start:end].strip(), Comment(sign, _CLOSERS.get(sign, "")))
+    closer = _CLOSERS.get(sign, "")
+    if parts is None or parts["close"] != closer:
+        return Malformed(line, text[start:end].strip(), Comment(sign, closer))
     whole = text[start:end].removesuffix("\r")
     return Marker(
         line=line,
@@ -202,17 +208,10 @@ def _marker(text: str, start: int, end: int, line: int, opens: re.Match[str]) ->
         text=whole,
         indent=opens["indent"],
         sign=sign,
-        tag=rest["tag"],
-        name=rest["name"],
-        is_begin=rest["edge"] == "BEGIN",
-        mark=rest["mark"],
-        mark_at=rest.start("mark") - start,
+        tag=parts["tag"],
+        name=parts["name"],
+        is_begin=parts["edge"] == "BEGIN",
+        mark=parts["mark"],
+        mark_at=parts.start("mark") - start,
         has_cr=text.startswith("\r", start + len(whole)),
-    )
-
-
-def _closes(begin: Marker, marker: Marker) -> bool:
-    return not marker.is_begin and (
-        (marker.tag, marker.name, marker.sign, marker.mark.strip())
-        == (begin.tag, begin.name, begin.sign, begin.mark.strip())
     )

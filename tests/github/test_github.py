@@ -11,7 +11,7 @@ from laws import scaled
 from pytest_regen.github import (
     MAX_ANNOTATIONS,
     MAX_SUMMARY,
-    Annotation,
+    Finding,
     annotation_lines,
     append_summary,
     code_span,
@@ -41,7 +41,7 @@ def read(line: str) -> tuple[str, dict[str, str], str]:
 def test_no_text_starts_a_second_command(title: str, message: str, path: str) -> None:
     """Whatever a model, a document or a folder is called: one line, of which nothing is lost."""
     place = Path(path.replace("\0", "") or "x")
-    (line,) = annotation_lines([Annotation("error", title, message, place, 3)])
+    (line,) = annotation_lines([Finding("error", title, "", message, place, 3)])
 
     assert len(line.splitlines()) == 1
     assert UNSEEN.search(line) is None
@@ -53,15 +53,15 @@ def test_no_text_starts_a_second_command(title: str, message: str, path: str) ->
 
 def test_a_message_is_what_it_was() -> None:
     """Signs that mean something to GitHub come back as they were."""
-    (line,) = annotation_lines([Annotation("warning", "A: b, c", "100 %, a::b\nand on")])
+    (line,) = annotation_lines([Finding("warning", "b, c", "A", "100 %, a::b\nand on")])
 
     assert line == "::warning title=A%3A b%2C c::100 %25, a::b%0Aand on"
 
 
 def test_ten_of_a_kind_and_a_count() -> None:
     """Equal ones count once."""
-    found = [Annotation("error", "t", str(n % 12)) for n in range(40)]
-    found += [Annotation("warning", "t", str(n)) for n in range(11)]
+    found = [Finding("error", "t", "", str(n % 12)) for n in range(40)]
+    found += [Finding("warning", "t", "", str(n)) for n in range(11)]
 
     *lines, last = annotation_lines(found)
 

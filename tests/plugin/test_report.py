@@ -475,6 +475,23 @@ def test_what_cannot_be_written_is_a_usage_error(
     result.stderr.fnmatch_lines([f"ERROR: --regen-report {name} cannot be written", "*next: *"])
 
 
+def test_a_page_needs_its_extra(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told before anything runs, with the line that installs it; JSON needs none."""
+    project.store()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    # Another test of this process may have imported it.
+    monkeypatch.delitem(sys.modules, "pytest_regen.pytest_plugin.report_page", raising=False)
+    monkeypatch.delattr("pytest_regen.pytest_plugin.report_page", raising=False)
+
+    page = project.run("--regen-report=report.html")
+    plain = project.run("--regen-report=report.json")
+
+    assert page.ret == pytest.ExitCode.USAGE_ERROR
+    page.stderr.fnmatch_lines(["ERROR: reports as HTML need *jinja2*", "*'pytest-regen[[]report]'"])
+    page.stdout.no_fnmatch_line("generated/*")
+    assert plain.ret == 0
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no folder that even root cannot write")
 def test_a_folder_that_cannot_be_written_is_a_usage_error(project: Project) -> None:
     """Only trying tells, for whoever may write anywhere else."""

@@ -26,7 +26,7 @@ LEVELS = {
     "errors": 0,
     "facade": 0,
     "canonical": 0,
-    "github": 1,
+    "github": 2,
     "html": 0,
     "modes": 0,
     "strict_json": 0,
@@ -93,6 +93,7 @@ DOORS = {
     "tree_sitter_typescript": ("languages.typescript.tree",),
     "referencing": ("documents.reading",),
     "itsdangerous": ("context.signing",),
+    "jinja2": ("pytest_plugin.report_page",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
     "filelock": (
         "commit",

@@ -8,13 +8,13 @@ holds, it stands where nothing arrives, or its own error is caught and ignored.
 import ast
 import builtins
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from pytest_regen.kinds.functions.source import canonical, stored
+from pytest_regen.kinds.functions.source import Import, canonical, stored
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness
 
@@ -65,11 +65,11 @@ class Code:
         self,
         nodes: Sequence[ast.AST],
         parameters: Iterable[str] = (),
-        imports: Iterable[ast.Import | ast.ImportFrom] = (),
+        imports: Iterable[Import] = (),
     ) -> None:
         self.nodes = nodes
         self.parameters = frozenset(parameters)
-        self._imports = imports
+        self._imports = (*imports, *(node for node in nodes if isinstance(node, Import)))
 
     @cached_property
     def checks(self) -> tuple[_Check, ...]:
@@ -80,9 +80,9 @@ class Code:
         return tuple(self._checks_in(top, (), frozenset()))
 
     @cached_property
-    def sources(self) -> dict[str, set[str]]:
-        """What the value of each variable is made from, at any remove."""
-        found: dict[str, set[str]] = {}
+    def _sources(self) -> dict[str, set[str]]:
+        """What the value of each variable is made from."""
+        sources: defaultdict[str, set[str]] = defaultdict(set)
         for node in self.nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
@@ -93,69 +93,58 @@ class Code:
                     | ast.NamedExpr(target=target, value=value)
                     | ast.For(target=target, iter=value)
                     | ast.comprehension(target=target, iter=value)
-                ) if value is not None:
-                    targets = [target]
-                case ast.withitem(optional_vars=ast.expr() as target, context_expr=value):
+                    | ast.withitem(optional_vars=target, context_expr=value)
+                ) if target and value:
                     targets = [target]
                 case _:
                     continue
-            for target in targets:
-                for name in _names_in(target):
-                    found.setdefault(name, set()).update(_atoms(value))
-        for _ in found:  # each turn goes one remove further
-            grown = {
-                name: atoms.union(*(found.get(atom, ()) for atom in atoms))
-                for name, atoms in found.items()
-            }
-            if grown == found:
-                break
-            found = grown
-        return found
+            for name in set().union(*map(_names_in, targets)):
+                sources[name] |= _atoms(value)
+        return sources
 
     def made_from(self, trees: Iterable[ast.AST]) -> set[str]:
         """Return all that expressions look at, directly or through variables."""
         atoms = {atom for tree in trees for atom in _atoms(tree)}
-        return atoms.union(*(self.sources.get(atom, ()) for atom in atoms))
+        while more := {a for atom in atoms for a in self._sources.get(atom, ())} - atoms:
+            atoms |= more
+        return atoms
 
     @cached_property
     def numbers(self) -> set[float]:
         """The numbers in the code, and those next to them: ``< 65536`` is ``<= 65535``."""
-        return {
-            node.value + more
-            for node in self.nodes
-            if isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-            for more in (-1, 0, 1)
-        }
+        numbers = {value for value in map(_constant, self.nodes) if isinstance(value, int | float)}
+        return {number + more for number in numbers for more in (-1, 0, 1)}
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """The calls by the name of what is called, but for those that make an error."""
         errors = {id(node.exc) for node in self.nodes if isinstance(node, ast.Raise)}
-        found: dict[str, list[ast.Call]] = {}
+        calls: defaultdict[str, list[ast.Call]] = defaultdict(list)
         for node in self.nodes:
             if isinstance(node, ast.Call) and id(node) not in errors:
-                found.setdefault(_name_of(node.func), []).append(node)
-        return found
+                calls[_name_of(node.func)].append(node)
+        return calls
 
-    def is_standard(self, call: ast.Call) -> bool:
-        """Return whether a function of the standard library is called."""
-        root = next((node.id for node in ast.walk(call.func) if isinstance(node, ast.Name)), "")
-        own = [node for node in self.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-        for node in (*self._imports, *own):
+    @cached_property
+    def standard(self) -> set[str]:
+        """The names that imports from the standard library bind."""
+        names = set()
+        for node in self._imports:
             for alias in node.names:
-                module = node.module if isinstance(node, ast.ImportFrom) else alias.name
-                if root == (alias.asname or alias.name).partition(".")[0]:
-                    return (module or "").partition(".")[0] in sys.stdlib_module_names
-        return False
+                module = node.module or "" if isinstance(node, ast.ImportFrom) else alias.name
+                if module.partition(".")[0] in sys.stdlib_module_names:
+                    names.add((alias.asname or alias.name).partition(".")[0])
+        return names
 
     def _checks_in(
         self, body: Iterable[ast.stmt], tests: tuple[ast.expr, ...], caught: frozenset[str]
     ) -> Iterator[_Check]:
+        """Yield the checks in statements, below conditions and with errors that are ignored."""
         for node in body:
             raised = _raised(node)
             if raised and not _is_caught(raised, caught):
-                own = (node.test,) if isinstance(node, ast.Assert) else ()
-                yield _Check(raised, (*tests, *own), is_assert=bool(own))
+                last = (node.test,) if isinstance(node, ast.Assert) else ()
+                yield _Check(raised, (*tests, *last), is_assert=bool(last))
             for inner, condition, idle in self._blocks(node):
                 yield from self._checks_in(inner, (*tests, *condition), caught | idle)
             if isinstance(node, _JUMPS):
@@ -163,30 +152,35 @@ class Code:
 
     def _blocks(
         self, node: ast.stmt
-    ) -> Iterator[tuple[Sequence[ast.stmt], tuple[ast.expr, ...], frozenset[str]]]:
+    ) -> Iterator[tuple[Sequence[ast.stmt], Sequence[ast.expr], set[str]]]:
         """Yield what a statement holds, under which condition, and the errors ignored there."""
+        inner = [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
         match node:
-            case ast.If(test=test, body=body, orelse=others):
-                yield [] if _truth(test) is False else body, (test,), frozenset()
-                yield [] if _truth(test) else others, (test,), frozenset()
+            case ast.If(test=test, body=body, orelse=otherwise):
+                yield [] if _truth(test) is False else body, (test,), set()
+                yield [] if _truth(test) else otherwise, (test,), set()
             case ast.Match(subject=subject, cases=cases):
-                for case in cases:
-                    yield case.body, (subject,), frozenset()
-            case ast.Try(body=body, handlers=handlers, orelse=others, finalbody=last):
-                idle = [one.type for one in handlers if not _raises(one)]
+                yield from ((case.body, (subject,), set()) for case in cases)
+            case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
+                idle = [h.type for h in handlers if not any(map(_is_raise, ast.walk(h)))]
                 names = [_names_in(kind) if kind else {"BaseException"} for kind in idle]
-                yield body, (), frozenset().union(*names)
-                for inner in (*(one.body for one in handlers), others, last):
-                    yield inner, (), frozenset()
-            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                managers = [one.context_expr for one in items if _calls_suppress(one.context_expr)]
-                yield body, (), frozenset().union(*map(_names_in, managers))
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                if any(isinstance(one, ast.Name) and one.id == node.name for one in self.nodes):
-                    yield node.body, (), frozenset()
-            case ast.For() | ast.AsyncFor() | ast.While():
-                is_off = isinstance(node, ast.While) and _truth(node.test) is False
-                yield [] if is_off else [*node.body, *node.orelse], (), frozenset()
+                yield body, (), set().union(*names)
+                for block in (*(handler.body for handler in handlers), otherwise, last):
+                    yield block, (), set()
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                names = [_names_in(item.context_expr) for item in items]
+                yield inner, (), set().union(*(n for n in names if "suppress" in n))
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if any(isinstance(n, ast.Name) and n.id == node.name for n in self.nodes):
+                    yield inner, (), set()
+            case ast.While(test=test) if _truth(test) is False:
+                pass
+            case _:
+                yield inner, (), set()
+
+
+def _is_raise(node: ast.AST) -> bool:
+    return isinstance(node, ast.Raise)
 
 
 def _raised(node: ast.stmt) -> str:
@@ -200,14 +194,6 @@ def _raised(node: ast.stmt) -> str:
     return ""
 
 
-def _raises(node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Raise) for one in ast.walk(node))
-
-
-def _calls_suppress(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and _name_of(node.func) == "suppress"
-
-
 def dropped_checks(old: Code, new: Code, failures: Sequence[str]) -> Iterator[Weakness]:
     """Yield the checks of old code that new code does not make in any form.
 
@@ -216,8 +202,8 @@ def dropped_checks(old: Code, new: Code, failures: Sequence[str]) -> Iterator[We
         new: what is to replace it.
         failures: what was wrong with the old code, in words; a check that failed may go.
     """
-    known = {check.key for check in old.checks}
-    reworded = [check for check in new.checks if check.key not in known]
+    old_keys = {check.key for check in old.checks}
+    reworded = [check for check in new.checks if check.key not in old_keys]
     # What is raised in any case stands for a check only if the old code has it less often.
     spare = Counter(check.raised for check in new.checks if not check.tests)
     spare.subtract(check.raised for check in old.checks if not check.tests)
@@ -227,33 +213,39 @@ def dropped_checks(old: Code, new: Code, failures: Sequence[str]) -> Iterator[We
         if check.key in passed_over or not check.raised[0].isupper():
             continue
         passed_over.add(check.key)
-        if spare[check.raised] > 0 or _has_failed(check, failures):
+        if (
+            spare[check.raised] > 0
+            or _has_failed(check, failures)
+            or any(_stands_for(one, check, old, new, failures) for one in reworded)
+            or _is_made_by_call(check, old, new)
+            or _is_made_by_python(check, old, new)
+            or (check.raised == _ASSERTION and _is_needless(check, old, new))
+        ):
             continue
-        if any(_stands_for(one, check, old, new, failures) for one in reworded):
-            continue
-        if _is_made_by_call(check, old, new) or _is_made_by_python(check, old, new):
-            continue
-        if check.raised == _ASSERTION and _is_needless(check, old, new):
-            continue
-        gone = "asserts" if check.is_assert else f"raises {check.raised}"
+        action = "asserts" if check.is_assert else f"raises {check.raised}"
         if check.tests:
             where = "" if check.is_assert else " where"
-            gone += f"{where} {in_quotes(ast.unparse(check.test)[:160])}"
-        message = f"drops a check: it no longer {gone}"
+            action += f"{where} {in_quotes(ast.unparse(check.test)[:160])}"
+        message = f"drops a check: it no longer {action}"
         yield Weakness(("check", check.raised, check.key), message, None, _KEEP)
 
 
 def _stands_for(check: _Check, gone: _Check, old: Code, new: Code, failures: Sequence[str]) -> bool:
     """Return whether a new check looks at all that one of the old code looked at."""
     test = gone.test
-    seen = new.made_from(check.tests)
-    names = _atoms(test) & (old.parameters | _attributes(test))
-    if not names <= seen or (check.raised != gone.raised and not gone.is_assert and not names):
+    names = _atoms(test) & (old.parameters | (_atoms(test) - _names_in(test)))
+    if not names <= new.made_from(check.tests):
+        return False
+    if check.raised != gone.raised and not gone.is_assert and not names:
         return False
     if _compares_order(test) and not any(map(_compares_order, check.tests)):
         return False
-    # Another limit is a check of something else, unless the tests ask for it.
-    return _is_wanted(gone, failures) or _numbers(test) <= new.numbers
+    # Another limit is a check of something else, unless the tests failed as none was kept.
+    is_wanted = any(
+        gone.raised in (words if "DID NOT RAISE" in words else words.rpartition("got:")[0])
+        for words in failures
+    )
+    return is_wanted or _numbers(test) <= new.numbers
 
 
 def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
@@ -261,13 +253,14 @@ def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
     looked_at = old.made_from(gone.tests[-1:]) or old.parameters
     is_parsed = gone.raised == "ValueError" and not _compares_order(gone.test)
     harmless = _HARMLESS - _PARSERS if is_parsed else _HARMLESS
-    return any(
-        looked_at & new.made_from([*call.args, *(keyword.value for keyword in call.keywords)])
-        and (gone.raised in _NATURAL or not new.is_standard(call))
-        for name, calls in new.calls.items()
-        if name not in old.calls and name not in harmless
-        for call in calls
-    )
+    for name in new.calls.keys() - old.calls.keys() - harmless:
+        for call in new.calls[name]:
+            values = [*call.args, *(keyword.value for keyword in call.keywords)]
+            # The standard library raises nothing but its own errors.
+            may_raise = gone.raised in _NATURAL or not _names_in(call.func) & new.standard
+            if may_raise and looked_at & new.made_from(values):
+                return True
+    return False
 
 
 def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
@@ -287,7 +280,7 @@ def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
             case (
                 ast.Assign(targets=[ast.Tuple()], value=value)
                 | ast.Call(func=ast.Name(id="zip"), args=[value, *_], keywords=[_])
-            ) if _counts(gone.test):
+            ) if "len" in _names_in(gone.test):
                 if _names_in(value) & names and gone.raised == "ValueError":
                     return True
     return False
@@ -300,13 +293,11 @@ def _is_needless(gone: _Check, old: Code, new: Code) -> bool:
     of a variable, and goes with the variable.
     """
     test = gone.test
-    known = {canonical(one) for one in _conditions(old.nodes)}
-    if any(
-        _atoms(test) <= _atoms(one) and _numbers(test) <= _numbers(one)
-        for one in _conditions(new.nodes)
-        if canonical(one) not in known
-    ):
-        return True
+    old_conditions = {canonical(condition) for condition in _conditions(old.nodes)}
+    for condition in _conditions(new.nodes):
+        is_new = canonical(condition) not in old_conditions
+        if is_new and _atoms(test) <= _atoms(condition) and _numbers(test) <= _numbers(condition):
+            return True
     match test:
         case ast.Constant():
             return True
@@ -332,17 +323,9 @@ def _conditions(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
 
 def _has_failed(gone: _Check, failures: Sequence[str]) -> bool:
     """Return whether a check is what the tests failed with: then it was wrong."""
-    shown = f"assert {ast.unparse(gone.test)}" if gone.is_assert else gone.raised
-    got = (words.rpartition("got:")[2] for words in failures if "DID NOT RAISE" not in words)
-    return any(shown in words for words in got)
-
-
-def _is_wanted(gone: _Check, failures: Sequence[str]) -> bool:
-    """Return whether the tests failed as the old code did not raise an error of this kind."""
-    return any(
-        gone.raised in (words if "DID NOT RAISE" in words else words.rpartition("got:")[0])
-        for words in failures
-    )
+    trace = f"assert {ast.unparse(gone.test)}" if gone.is_assert else gone.raised
+    outputs = (words.rpartition("got:")[2] for words in failures if "DID NOT RAISE" not in words)
+    return any(trace in words for words in outputs)
 
 
 def _is_caught(raised: str, caught: frozenset[str]) -> bool:
@@ -355,8 +338,8 @@ def _truth(test: ast.expr) -> bool | None:
     match test:
         case ast.Constant(value=value):
             return bool(value)
-        case ast.Compare(left=ast.Constant(value=one), ops=[ast.Eq()], comparators=[other]):
-            return one == other.value if isinstance(other, ast.Constant) else None
+        case ast.Compare(left=ast.Constant(), ops=[ast.Eq()], comparators=[ast.Constant()]):
+            return _constant(test.left) == _constant(test.comparators[0])
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             truth = _truth(operand)
             return None if truth is None else not truth
@@ -371,7 +354,7 @@ def _compares_order(test: ast.expr) -> bool:
     """Return whether a condition compares values, and not only how many there are."""
     for node in ast.walk(test):
         match node:
-            case ast.Compare(ops=ops) if not _counts(node):
+            case ast.Compare(ops=ops) if "len" not in _names_in(node):
                 if any(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in ops):
                     return True
             case ast.Call(func=ast.Name(id="abs" | "max" | "min" | "range")):
@@ -379,22 +362,11 @@ def _compares_order(test: ast.expr) -> bool:
     return False
 
 
-def _counts(test: ast.expr) -> bool:
-    return "len" in _names_in(test)
-
-
 def _atoms(tree: ast.AST) -> set[str]:
     """Return the names and the attributes of an expression."""
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return _names_in(tree) | {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and id(node) not in called
-    }
-
-
-def _attributes(tree: ast.AST) -> set[str]:
-    return _atoms(tree) - _names_in(tree)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    return _names_in(tree) | {node.attr for node in nodes if id(node) not in called}
 
 
 def _names_in(tree: ast.AST) -> set[str]:
@@ -403,13 +375,12 @@ def _names_in(tree: ast.AST) -> set[str]:
 
 def _numbers(tree: ast.AST) -> set[float]:
     """Return the numbers that say something: 0 and 1 are written in many ways."""
-    return {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, int | float)
-        and abs(node.value) > 1
-    }
+    values = map(_constant, ast.walk(tree))
+    return {value for value in values if isinstance(value, int | float) and abs(value) > 1}
+
+
+def _constant(node: ast.AST) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _name_of(node: ast.expr) -> str:

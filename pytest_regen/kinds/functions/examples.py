@@ -6,6 +6,7 @@ project that it imports, Python, the other packages, and what lint allows.
 
 import doctest
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,13 +14,11 @@ from typing import Any, Final
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import ModuleSource, Place
+from pytest_regen.kinds.functions.source import ModuleSource
 from pytest_regen.sandbox import (
-    ExampleFailure,
     ExamplesResult,
     Limits,
     Module,
-    Raised,
     missing,
     run_examples,
 )
@@ -50,42 +49,35 @@ class Verdicts:
         self._project = project
         self._settings = [_FORMAT, settings, project.dependencies, project.python]
         self._cache = VerdictCache(project.root / ".regen" / "cache")
-        self._known: dict[str, dict[str, Issues]] = {}
+        self._issues: dict[str, dict[str, Issues]] = {}
 
     def key(self, path: Path, text: str) -> str:
         """Return what stands for a module and everything that its verdicts depend on."""
         return canonical_hash([self._settings, self._project.state(path, text)])
 
     def get(self, key: str, name: str) -> Issues | None:
-        """Return what was found of a unit."""
-        if key not in self._known:
-            self._known[key] = dict(_from_json(self._cache.get(_SECTION, key)))
-        return self._known[key].get(name)
+        """Return what is wrong with a unit; ``None`` where that is not known."""
+        if key not in self._issues:
+            stored = self._cache.get(_SECTION, key)
+            self._issues[key] = {}
+            for unit, issues in stored.items() if isinstance(stored, dict) else ():
+                with suppress(KeyError, TypeError, AttributeError):
+                    self._issues[key][unit] = tuple(map(Issue.from_json, issues))
+        return self._issues[key].get(name)
 
-    def put(self, key: str, found: Mapping[str, Issues], *, unsure: Collection[str] = ()) -> None:
-        """Keep what was found of units.
+    def put(self, key: str, judged: Mapping[str, Issues], *, unsure: Collection[str] = ()) -> None:
+        """Keep what is wrong with units.
 
         Args:
             key: of the module.
-            found: by name of the unit.
+            judged: by name of the unit.
             unsure: units whose verdict is not to outlive this process.
         """
-        known = self._known.setdefault(key, {})
-        known |= found
-        sure = {
-            name: [issue.to_json() for issue in issues]
-            for name, issues in known.items()
-            if name not in unsure
-        }
-        self._cache.put(_SECTION, key, sure)
-
-
-def _from_json(kept: object) -> Iterator[tuple[str, Issues]]:
-    for name, issues in kept.items() if isinstance(kept, dict) else ():
-        try:
-            yield name, tuple(Issue.from_json(issue) for issue in issues)
-        except (KeyError, TypeError, AttributeError):
-            continue
+        verdicts = self._issues.setdefault(key, {})
+        verdicts |= judged
+        sure = [name for name in verdicts if name not in unsure]
+        stored = {name: [issue.to_json() for issue in verdicts[name]] for name in sure}
+        self._cache.put(_SECTION, key, stored)
 
 
 class Examples:
@@ -113,7 +105,7 @@ class Examples:
         seconds: float,
     ) -> None:
         self.path = path
-        self.found: dict[str, Issues] = {}
+        self.issues: dict[str, Issues] = {}
         """What is wrong, by unit."""
         self.unsure: set[str] = set()
         """Units whose verdict may be due to the machine, such as a limit of time."""
@@ -134,60 +126,49 @@ class Examples:
     def job(self) -> tuple[Module, Sequence[doctest.DocTest]]:
         """What is to be run next."""
         source = self._module.with_bodies(self._bodies)
-        return Module(self._name, source, str(self.path)), [self._waiting[n] for n in self._asked]
+        tests = [self._waiting[name] for name in self._next_names]
+        return Module(self._name, source, str(self.path)), tests
 
     @property
-    def _asked(self) -> list[str]:
+    def _next_names(self) -> list[str]:
         return list(self._waiting)[: 1 if self._one_by_one else None]
 
     def give_up(self, what: str, why: str = "") -> None:
         """Note that nothing can be run here."""
         self.unsure |= self._waiting.keys()
-        self.found |= dict.fromkeys(self._waiting, (_issue("IMPORT_FAILED", what, why),))
+        issue = Issue.of("IMPORT_FAILED", what, detail=why or None)
+        self.issues |= dict.fromkeys(self._waiting, (issue,))
         self._waiting.clear()
 
     def take(self, result: ExamplesResult) -> None:
         """Note what came of a run."""
-        waiting, asked = self._waiting, self._asked
+        names = self._next_names
         # What ends the process that watches takes a moment: a later example may have answered.
-        if result.stopped in _LATE and len(asked) > 1:
+        if result.stopped in _LATE and len(names) > 1:
             self._one_by_one = True
             return
         self._one_by_one = self._one_by_one and not result.stopped
         if result.raised is not None or (result.stopped and result.reached is None):
-            guilty = self._unit_at(result.raised)
-            if guilty is None or guilty not in self._bodies:
-                words = _clip(result.raised.words) if result.raised else result.why
-                self.give_up(f"{self._name} cannot be imported in the sandbox", words)
-                return
-            if guilty in waiting:
-                self.found[guilty] = (self._broken_import(guilty, result),)
-                del waiting[guilty]
-            self._bodies.remove(guilty)
+            self._take_import(result)
             return
-        reached = result.reached[0] if result.reached else len(asked)
-        for number, name in enumerate(asked[: reached + 1]):
-            self.found[name] = tuple(self._issues(name, number, waiting.pop(name), result))
+        reached = result.reached[0] if result.reached else len(names)
+        for number, name in enumerate(names[: reached + 1]):
+            self.issues[name] = tuple(self._judge(name, number, self._waiting.pop(name), result))
 
-    def _unit_at(self, raised: Raised | None) -> str | None:
-        """Return the unit whose code raised while the module was imported."""
-        line = raised.line if raised else None
-        return next(
-            (
-                name
-                for name, marks in self._module.marks.items()
-                if line is not None and marks.holds(line)
-            ),
-            None,
-        )
+    def _take_import(self, result: ExamplesResult) -> None:
+        """Note that the module could not be imported, and try again without the unit at fault."""
+        line = result.raised.line if result.raised else None
+        words = _clip(result.raised.words) if result.raised else result.why
+        for name, marks in self._module.marks.items():
+            if marks.line_inside(line) and name in self._bodies:
+                if self._waiting.pop(name, None):
+                    message = f"{self._name} cannot be imported, as it calls this function"
+                    self.issues[name] = (self._issue(name, message, line, words),)
+                self._bodies.remove(name)
+                return
+        self.give_up(f"{self._name} cannot be imported in the sandbox", words)
 
-    def _broken_import(self, name: str, result: ExamplesResult) -> Issue:
-        assert result.raised is not None  # its line is how the unit was found
-        line = self._own_line(self._module.places[name], result.raised.line)
-        message = f"{self._name} cannot be imported, as it calls this function"
-        return replace(_issue("DOCTEST", message, _clip(result.raised.words)), line=line)
-
-    def _issues(
+    def _judge(
         self, name: str, number: int, test: doctest.DocTest, result: ExamplesResult
     ) -> Iterator[Issue]:
         """Yield an issue for each example that failed, and one where the process ended."""
@@ -195,31 +176,27 @@ class Examples:
         for failure in result.failures:
             if failure.test != number:
                 continue
-            place = next(n for n, one in enumerate(test.examples) if one is failure.example)
+            example = failure.example
+            first, *more = example.source.strip().split("\n")
+            where = f"(line {failure.line})" if failure.line else ""
+            message = f"the example {in_quotes(f'{first} …' if more else first)} {where}"
+            place = next(n for n, other in enumerate(test.examples) if other is example)
             if ended is None or place < ended:
-                yield self._failed(name, failure)
+                message += " shows something else" if failure.raised is None else " raises"
+                want = _clip(example.exc_msg or example.want) or "nothing"
+                detail = f"expected: {want}\ngot:      {_clip(failure.got) or 'nothing'}"
+                line = failure.raised.line if failure.raised else None
+                yield self._issue(name, message, line, detail)
             elif place == ended:
                 self.unsure.add(name)
-                yield self._ended(failure, result)
+                words = f"does not end within {self._seconds:g} seconds"
+                if result.stopped != "seconds":
+                    words = f"ends the process: {result.why}"
+                yield self._issue(name, f"{message} {words}")
 
-    def _failed(self, name: str, failure: ExampleFailure) -> Issue:
-        example, raised = failure.example, failure.raised
-        wanted = _clip(example.exc_msg or example.want)
-        lines = [f"expected: {wanted or 'nothing'}", f"got:      {_clip(failure.got) or 'nothing'}"]
-        line = self._own_line(self._module.places[name], raised.line if raised else None)
-        message = f"the example {_source(example)} {_where(failure)}"
-        message += " raises" if raised is not None else " shows something else"
-        return replace(_issue("DOCTEST", message, "\n".join(lines)), line=line)
-
-    def _ended(self, failure: ExampleFailure, result: ExamplesResult) -> Issue:
-        words = f"does not end within {self._seconds:g} seconds"
-        if result.stopped != "seconds":
-            words = f"ends the process: {result.why}"
-        message = f"the example {_source(failure.example)} {_where(failure)} {words}"
-        return _issue("DOCTEST", message)
-
-    def _own_line(self, place: Place, line: int | None) -> int | None:
-        return line - place.marks.begin if line and place.marks.holds(line) else None
+    def _issue(self, name: str, message: str, line: int | None = None, detail: str = "") -> Issue:
+        issue = Issue.of("DOCTEST", message, detail=detail or None)
+        return replace(issue, line=self._module.marks[name].line_inside(line))
 
 
 def run_all(all_examples: Sequence[Examples], project: Project, *, seconds: float) -> None:
@@ -230,40 +207,27 @@ def run_all(all_examples: Sequence[Examples], project: Project, *, seconds: floa
         project: whose modules they are.
         seconds: that those of one module may take.
     """
-    folders = dict.fromkeys(one.folder for one in all_examples)
+    folders = dict.fromkeys(examples.folder for examples in all_examples)
     limits = Limits(seconds=seconds, cpu_seconds=max(1, round(seconds)))
-    while waiting := [one for one in all_examples if not one.is_done]:
+    while waiting := [examples for examples in all_examples if not examples.is_done]:
         if why := missing():
-            for one in waiting:
-                one.give_up(why)
+            for examples in waiting:
+                examples.give_up(why)
             return
         try:
             results = run_examples(
-                [one.job for one in waiting],
+                [examples.job for examples in waiting],
                 import_path=tuple(dict.fromkeys((*folders, *project.import_path))),
-                hidden=tuple(one.path for one in waiting),
+                hidden=tuple(examples.path for examples in waiting),
                 limits=limits,
                 flags=project.doctest_flags,
             )
         except SandboxError as error:
-            for one in waiting:
-                one.give_up(error.what, error.why)
+            for examples in waiting:
+                examples.give_up(error.what, error.why)
             return
-        for one, result in zip(waiting, results, strict=True):
-            one.take(result)
-
-
-def _issue(code: str, message: str, detail: str = "") -> Issue:
-    return Issue.of(code, message, detail=detail or None)
-
-
-def _source(example: doctest.Example) -> str:
-    lines = example.source.strip().split("\n")
-    return in_quotes(lines[0] if len(lines) == 1 else f"{lines[0]} …")
-
-
-def _where(failure: ExampleFailure) -> str:
-    return f"(line {failure.line})" if failure.line else ""
+        for examples, result in zip(waiting, results, strict=True):
+            examples.take(result)
 
 
 def _clip(text: str) -> str:

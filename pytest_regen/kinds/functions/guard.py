@@ -8,8 +8,9 @@ syntax trees. What cannot be told from honest code is let pass: a false alarm co
 
 import ast
 import io
+import re
 import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Final
@@ -23,21 +24,24 @@ from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weak
 
 _GENERAL: Final = "write code that is right for every input, not for the tested ones alone"
 _HONEST: Final = "the code must not know whether, or by what, it is tested"
+_BY_NAME: Final = "catch the errors that are expected, by name"
 
 _ENVIRONMENT: Final = frozenset(
     {"CI", "GITHUB_ACTIONS", "TEST", "TESTING", "TEST_MODE", "UNITTEST"}
 )
 _RUNNERS: Final = frozenset({"_pytest", "doctest", "pytest", "unittest"})
-_HARNESS: Final = frozenset({"_pytest", "pytest"})
 _FRAMES: Final = frozenset(
-    """_current_frames _getframe currentframe extract_stack f_back f_globals f_locals get_objects
-    get_referrers getouterframes getsource getsourcefile getsourcelines tb_frame walk_stack
-    """.split()  # noqa: SIM905 - a list of so many words is no better to read
+    (
+        *("_current_frames", "_getframe", "currentframe", "extract_stack", "f_back", "f_globals"),
+        *("f_locals", "get_objects", "get_referrers", "getouterframes", "getsource"),
+        *("getsourcefile", "getsourcelines", "tb_frame", "walk_stack"),
+    )
 )
 _TRACERS: Final = frozenset({"setprofile", "settrace", "settrace_all_threads"})
+_EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
+_TEST_FILE: Final = re.compile(r"(^|/)(test_[^/]*|[^/]+_test)\.py$")
 _UNREADABLE: Final = (ArithmeticError, RecursionError, ValueError)
 """What code raises here that is nested too deeply, or has numbers too long to be shown."""
-_BROAD: Final = frozenset({"BaseException", "Exception"})
 
 
 def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
@@ -48,8 +52,8 @@ def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
         place: where it stands.
     """
     with suppress(*_UNREADABLE):
-        found = (*find_special_cases(nodes, place), *_alone(nodes))
-        yield from [weakness_issue(one, place) for one in found]
+        weaknesses = (*find_special_cases(nodes, place), *_alone(nodes))
+        yield from [weakness_issue(weakness, place) for weakness in weaknesses]
 
 
 def compare_code(
@@ -66,28 +70,27 @@ def compare_code(
     """
     with suppress(SyntaxError, *_UNREADABLE):
         ours = _Code(*new)
-        dropped: tuple[Weakness, ...] = ()
         before: tuple[Weakness, ...] = ()
+        dropped: list[Weakness] = []
         with suppress(SyntaxError):
             theirs = _Code(*old)
-            dropped = tuple(dropped_checks(theirs.code, ours.code, failures))
+            dropped = list(dropped_checks(theirs.code, ours.code, failures))
             before = theirs.weaknesses
         # What the module silences beside this code, it may silence here.
         names = set(old[0].spans) - {old[1].name}
         customs = list(_directives(old[0].with_bodies(names)))
-        added = [
-            found
-            for found in added_weaknesses(before, ours.weaknesses)
-            if not any(custom.covers(found) for custom in customs)
-        ]
-        yield from [weakness_issue(found, new[1]) for found in (*added, *dropped)]
+        for weakness in (*added_weaknesses(before, ours.weaknesses), *dropped):
+            if not any(custom.covers(weakness) for custom in customs):
+                yield weakness_issue(weakness, new[1])
 
 
-def weakness_issue(found: Weakness, place: Place) -> Issue:
+def weakness_issue(weakness: Weakness, place: Place) -> Issue:
     """Return what is told of a weakness; lines count from the first of the code."""
     # A line of the file becomes one of the code; the special cases and comments have that already.
-    line = found.line - place.marks.begin if found.line and place.marks.holds(found.line) else None
-    return Issue.of(WEAKENED, found.message, detail=found.detail, type_name=place.name, line=line)
+    line = place.marks.line_inside(weakness.line)
+    return Issue.of(
+        WEAKENED, weakness.message, detail=weakness.detail, type_name=place.name, line=line
+    )
 
 
 class _Code:
@@ -98,14 +101,14 @@ class _Code:
     """
 
     def __init__(self, module: ModuleSource, place: Place) -> None:
-        self.nodes = nodes_of(module, place)
+        nodes = nodes_of(module, place)
         arguments = (node.arg for node in ast.walk(place.node.args) if isinstance(node, ast.arg))
-        self.code = Code(self.nodes, arguments, module.imports)
+        self.code = Code(nodes, arguments, module.imports)
         self.place = place
         self._text = module.spans[place.name].text
         self._modules = {
             (alias.asname or alias.name).partition(".")[0]
-            for node in (*module.imports, *self.nodes)
+            for node in (*module.imports, *nodes)
             if isinstance(node, ast.Import)
             for alias in node.names
         }
@@ -113,201 +116,136 @@ class _Code:
     @cached_property
     def weaknesses(self) -> tuple[Weakness, ...]:
         """What it is weak in that another code may be weak in as well."""
-        return (
-            *_directives(self._text, self.place.marks.begin),
-            *self._reaches(),
-            *_swallowed(self.nodes),
-        )
-
-    def _reaches(self) -> Iterator[Weakness]:
-        """Yield how the code reaches into the program that calls it."""
-        for node in self.nodes:
-            for key, message, advice in _reach(node, self._modules):
-                yield Weakness((key, message), message, getattr(node, "lineno", None), advice)
+        weaknesses = list(_directives(self._text, self.place.marks.begin))
+        for node in self.code.nodes:
+            line = getattr(node, "lineno", None)
+            for key, message in (*_looks(node), *_tampers(node, self._modules)):
+                weaknesses.append(Weakness((key, message), message, line, _HONEST))
+            weaknesses += _evades(node, line)
+            for swallowed in _swallowed(node):
+                message = "catches every error and goes on as if there were none"
+                if isinstance(node, ast.Call):
+                    message = "suppresses every error"
+                weaknesses.append(Weakness(("swallows",), message, swallowed, _BY_NAME))
+        return tuple(weaknesses)
 
 
 def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
     """Yield the comments that tell a checker to look away."""
     with suppress(SyntaxError, tokenize.TokenError):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT and (said := directive_in(token.string)):
-                yield Weakness.of_directive(said, first_line + token.start[0])
+            if token.type == tokenize.COMMENT and (directive := directive_in(token.string)):
+                yield Weakness.of_directive(directive, first_line + token.start[0])
 
 
 # What shows in the code alone
 
 
 def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
-    looks_at_modules = any(_is_of(node, "sys", {"modules", "argv"}) for node in nodes)
+    looks_at_modules = any(
+        isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.modules", "sys.argv"}
+        for node in nodes
+    )
     for node in nodes:
         line = getattr(node, "lineno", None)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            is_runner = looks_at_modules and node.value in _RUNNERS
-            if is_runner or node.value.startswith("PYTEST_"):
-                message = f"looks for {node.value}: it asks whether a test runs"
-                yield Weakness(("runs", node.value), message, line, _HONEST)
-        elif _equals_all(node):
-            message = "makes an object that equals everything"
-            yield Weakness(("equal",), message, line, "return the value itself")
-        elif _brings_mocks(node):
-            message = "imports mock objects, which pass for anything"
-            yield Weakness(("mock",), message, line, "return the value itself")
-
-
-def _equals_all(node: ast.AST) -> bool:
-    """Return whether a method ``__eq__`` is always true."""
-    match node:
-        case ast.FunctionDef(name="__eq__", body=[*said, ast.Return(ast.Constant(value=True))]):
-            return all(isinstance(one, ast.Expr) for one in said)
-    return False
-
-
-def _brings_mocks(node: ast.AST) -> bool:
-    match node:
-        case ast.ImportFrom(module="unittest", names=names):
-            return _has(names, {"mock"})
-        case ast.ImportFrom(module="unittest.mock" | "mock"):
-            return True
-        case ast.Import(names=names):
-            return _has(names, {"unittest.mock", "mock"})
-    return False
-
-
-def _has(names: Iterable[ast.alias], wanted: set[str]) -> bool:
-    return any(alias.name in wanted for alias in names)
-
-
-def _is_of(node: ast.AST, owner: str, attributes: set[str]) -> bool:
-    match node:
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-            return name == owner and attribute in attributes
-        case ast.ImportFrom(module=module, names=names):
-            return module == owner and _has(names, attributes)
-    return False
+        match node:
+            case ast.Constant(value=str() as text):
+                if text.startswith("PYTEST_") or (looks_at_modules and text in _RUNNERS):
+                    message = f"looks for {text}: it asks whether a test runs"
+                    yield Weakness(("runs", text), message, line, _HONEST)
+            case ast.FunctionDef(name="__eq__", body=[*texts, ast.Return(ast.Constant(True))]):
+                if all(isinstance(text, ast.Expr) for text in texts):
+                    message = "makes an object that equals everything"
+                    yield Weakness(("equal",), message, line, "return the value itself")
+            case (
+                ast.alias(name="unittest.mock" | "mock")
+                | ast.ImportFrom(module="unittest.mock" | "mock")
+            ):
+                message = "imports mock objects, which pass for anything"
+                yield Weakness(("mock",), message, line, "return the value itself")
 
 
 # What shows beside the old code
 
 
-def _reach(node: ast.AST, modules: set[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield a key, what a node does, and what to do in its place."""
-    yield from _looks(node)
-    if said := _tampers(node, modules):
-        yield "tampers", said, _HONEST
-    match node:
-        case ast.Call(func=func, args=args) if _ends_well(func, args):
-            yield "exit", "ends the process as if all were well", "return a result, or raise"
-        case ast.Name(id="no_type_check") | ast.alias(name="no_type_check"):
-            yield "typing", "adds no_type_check", "correct the types"
-
-
-def _looks(node: ast.AST) -> Iterator[tuple[str, str, str]]:
-    """Yield how the code finds out who calls it, and where."""
+def _looks(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield a key, and how the code finds out who calls it, and where."""
     match node:
         case ast.Attribute(attr=name) | ast.alias(name=name) if name in _FRAMES:
-            yield "frames", f"uses {name}, which shows who calls it", _HONEST
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="inspect"), attr="stack")):
-            yield "frames", "uses inspect.stack, which shows who calls it", _HONEST
-        case ast.Constant(value=str() as text) if _is_test_file(text):
-            yield "file", f"names the file {text[:80]!r} of the tests", _HONEST
+            yield "frames", f"uses {name}, which shows who calls it"
+        case ast.Call(func=ast.Attribute(value=ast.Name("inspect"), attr="stack")):
+            yield "frames", "uses inspect.stack, which shows who calls it"
+        # The ending alone, as code that tells files apart has it, names no file.
+        case ast.Constant(value=str() as text) if _TEST_FILE.search(text):
+            yield "file", f"names the file {text[:80]!r} of the tests"
         case (
-            ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[ast.Constant(value=key), *_])
-            | ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=key))
-            | ast.Compare(left=ast.Constant(value=key), comparators=[ast.Attribute(attr="environ")])
+            ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[ast.Constant(key), *_])
+            | ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(key))
+            | ast.Compare(left=ast.Constant(key), comparators=[ast.Attribute(attr="environ")])
         ) if key in _ENVIRONMENT:
-            yield "runs", f"reads {key}: it asks whether a test runs", _HONEST
+            yield "runs", f"reads {key}: it asks whether a test runs"
 
 
-def _tampers(node: ast.AST, modules: set[str]) -> str:
-    """Return how the code changes the program around it; empty where it does not."""
+def _tampers(node: ast.AST, modules: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield a key, and how the code changes the program around it."""
     match node:
         case ast.Attribute(attr=name) | ast.alias(name=name) if name in _TRACERS:
-            return f"uses {name}, which changes how all code runs"
-        case ast.Import(names=names) if any(_is_harness(alias.name) for alias in names):
-            return "imports what runs the tests"
-        case ast.ImportFrom(module=str() as module) if _is_harness(module):
-            return "imports what runs the tests"
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ast.Store()):
-            return f"replaces {name}.{attribute} for the whole program" if name in modules else ""
-        case ast.Subscript(
-            value=ast.Call(func=ast.Name(id="globals")) | ast.Attribute(attr="modules"),
-            ctx=ast.Store(),
-        ):
-            return "replaces names of a module"
-        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=name), *_]):
-            return f"replaces names of {name}" if name in modules else ""
-        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Subscript(), *_]):
-            return "replaces names of a module"
-    return ""
-
-
-def _is_harness(module: str) -> bool:
-    return module.partition(".")[0] in _HARNESS
-
-
-def _is_test_file(text: str) -> bool:
-    name = text.rpartition("/")[2]
-    # The ending alone, as code that tells files apart has it, names no file.
-    ends = name.endswith("_test.py") and name != "_test.py"
-    return ends or (name.startswith("test_") and name.endswith(".py"))
-
-
-def _ends_well(func: ast.expr, args: Sequence[ast.expr]) -> bool:
-    match func:
-        case ast.Attribute(value=ast.Name(id="os"), attr="_exit"):
-            return True
-        case ast.Attribute(value=ast.Name(id="atexit"), attr="register"):
-            return True
+            yield "tampers", f"uses {name}, which changes how all code runs"
+        case ast.alias(name=name) | ast.ImportFrom(module=str() as name):
+            if name.partition(".")[0] in {"_pytest", "pytest"}:
+                yield "tampers", "imports what runs the tests"
+        case ast.Attribute(value=ast.Name(name), attr=attribute, ctx=ast.Store()):
+            if name in modules:
+                yield "tampers", f"replaces {name}.{attribute} for the whole program"
         case (
-            ast.Attribute(value=ast.Name(id="sys"), attr="exit")
-            | ast.Name(id="exit" | "quit" | "SystemExit")
+            ast.Subscript(value=ast.Call(func=ast.Name("globals")), ctx=ast.Store())
+            | ast.Subscript(value=ast.Attribute(attr="modules"), ctx=ast.Store())
+            | ast.Call(func=ast.Name("setattr"), args=[ast.Subscript(), *_])
         ):
-            first = args[0] if args else ast.Constant(0)
-            return isinstance(first, ast.Constant) and first.value in {0, None}
-    return False
+            yield "tampers", "replaces names of a module"
+        case ast.Call(func=ast.Name("setattr"), args=[ast.Name(name), *_]) if name in modules:
+            yield "tampers", f"replaces names of {name}"
 
 
-def _swallowed(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
-    """Yield where any error at all is caught, and nothing is done about it."""
-    advice = "catch the errors that are expected, by name"
-    for node in nodes:
-        match node:
-            case ast.Try(body=body, handlers=handlers, finalbody=last) if _is_much(body):
-                lines = [one.lineno for one in last if isinstance(one, ast.Return)]
-                lines += [
-                    handler.lineno
-                    for handler in handlers
-                    if _is_broad(handler.type) and all(map(_is_idle, handler.body))
-                ]
-                for line in lines:
-                    message = "catches every error and goes on as if there were none"
-                    yield Weakness(("swallows",), message, line, advice)
-            case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress")):
-                if any(_is_broad(argument) for argument in node.args):
-                    message = "suppresses every error"
-                    yield Weakness(("swallows",), message, node.lineno, advice)
+def _evades(node: ast.AST, line: int | None) -> Iterator[Weakness]:
+    """Yield how the code ends a run early, or keeps its types from being checked."""
+    match node:
+        case ast.Call(func=func, args=args):
+            name, codes = ast.unparse(func), [ast.unparse(argument) for argument in args[:1]]
+            is_well = name in _EXITS and codes in ([], ["0"], ["None"])
+            if is_well or name in {"os._exit", "atexit.register"}:
+                message = "ends the process as if all were well"
+                yield Weakness(("exit", message), message, line, "return a result, or raise")
+        case ast.Name("no_type_check") | ast.alias("no_type_check"):
+            message = "adds no_type_check"
+            yield Weakness(("typing", message), message, line, "correct the types")
 
 
-def _is_much(body: Sequence[ast.stmt]) -> bool:
-    """Return whether more than one step is guarded, or the step that gives the result."""
-    return len(body) > 1 or not isinstance(body[0], ast.Assign | ast.Expr | ast.AugAssign)
+def _swallowed(node: ast.AST) -> Iterator[int]:
+    """Yield the lines where any error at all is caught, and nothing is done about it."""
+    match node:
+        case ast.Try(body=[ast.Assign() | ast.Expr() | ast.AugAssign()]):
+            return  # One step, and not the one that gives the result.
+        case ast.Try(handlers=handlers, finalbody=last):
+            yield from (statement.lineno for statement in last if isinstance(statement, ast.Return))
+            for handler in handlers:
+                if _is_broad(handler.type) and all(map(_is_idle, handler.body)):
+                    yield handler.lineno
+        case ast.Call(func=ast.Name("suppress") | ast.Attribute(attr="suppress"), args=kinds):
+            if any(map(_is_broad, kinds)):
+                yield node.lineno
 
 
 def _is_broad(kind: ast.expr | None) -> bool:
-    if isinstance(kind, ast.Tuple):
-        return any(map(_is_broad, kind.elts))
-    return kind is None or (isinstance(kind, ast.Name) and kind.id in _BROAD)
+    return kind is None or any(
+        isinstance(node, ast.Name) and node.id in {"BaseException", "Exception"}
+        for node in ast.walk(kind)
+    )
 
 
 def _is_idle(node: ast.stmt) -> bool:
     """Return whether a statement of a handler does no more than give a default."""
     match node:
-        case ast.Pass() | ast.Continue() | ast.Break() | ast.Return(value=None):
-            return True
-        case ast.Return(value=value) | ast.Assign(value=value) | ast.AnnAssign(value=value):
-            return value is not None and not any(
-                isinstance(one, ast.Call | ast.Await) for one in ast.walk(value)
-            )
-        case ast.Expr(value=ast.Constant()):
-            return True
-    return False
+        case ast.Return() | ast.Assign() | ast.AnnAssign() | ast.Expr():
+            return not any(isinstance(part, ast.Call | ast.Await) for part in ast.walk(node))
+    return isinstance(node, ast.Pass | ast.Continue | ast.Break)

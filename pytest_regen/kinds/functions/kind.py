@@ -5,29 +5,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_regen.errors import SandboxError, SourceError, UsageError
+from pytest_regen.errors import SandboxError, SourceError
+from pytest_regen.kinds.functions import prompts
 from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats, weakness_issue
 from pytest_regen.kinds.functions.lint import check_code, nodes_of
 from pytest_regen.kinds.functions.nearby import find_answers
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.prompts import function_prompt, shared_prompt, system_prompt
 from pytest_regen.kinds.functions.replies import code_in
-from pytest_regen.kinds.functions.source import (
-    FunctionRegion,
-    ModuleSource,
-    is_stub,
-    read_module,
-)
+from pytest_regen.kinds.functions.source import FunctionRegion, ModuleSource, is_stub, read_module
+from pytest_regen.kinds.tables import Table
 from pytest_regen.regions.base import decode
-from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Kind, Unit
 from pytest_regen.units.loading import PytestLists
 from pytest_regen.validation.issues import WEAKENED, Issue
 
-_TABLE: Final = "[[tool.pytest-regen.functions]]"
-_KEYS: Final = {"files", "allow", "style", "path", "timeout"}
 _HINT: Final = 'write `functions = ["src/acme/*.py"]` in [tool.pytest-regen]'
 _MARKER: Final = b"[REGEN:BEGIN"
 _TIMEOUT: Final = 10.0
@@ -80,17 +73,13 @@ class Function(Kind):
         self.files = tuple(files)
         self.settings: Mapping[str, Any] = {"style": style}
         self._project = Project(root, path, lists)
-        self.system = system_prompt(self._project, allow=allow, style=style)
+        self.system = prompts.system_prompt(self._project, allow=allow, style=style)
         self._allow = tuple(allow)
         self._timeout = timeout
         flags = sorted(self._project.doctest_flags)
         self._verdicts = Verdicts(self._project, {"allow": sorted(allow), "flags": flags})
-        self._read: dict[Path, tuple[tuple[int, int], ModuleSource]] = {}
 
-    @property
-    def title(self) -> str:
-        """How messages name the kind."""
-        return "the function kind"
+    title = "the function kind"
 
     def claims(self, file: Path) -> bool:
         """Return whether a file holds a marker; one that is named without a glob always counts."""
@@ -103,11 +92,11 @@ class Function(Kind):
     def inputs(self, unit: Unit) -> Mapping[str, str]:
         """Return signature, docstring, the user's own lines of the function, and the imports."""
         module = self._module(unit.path)
-        signature, docstring, own = module.places[unit.name].inputs
+        signature, docstring, around = module.places[unit.name].inputs
         return {
             "the signature": signature,
             "the docstring": docstring,
-            "the code around it": own,
+            "the code around it": around,
             "the imports": module.import_lines,
         }
 
@@ -117,12 +106,13 @@ class Function(Kind):
 
     def shared(self, file: Path) -> str:
         """Return the module, and what it imports from the project."""
-        return shared_prompt(self._project, file, self._module(file))
+        return prompts.shared_prompt(self._project, file, self._module(file))
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""
         module = self._module(unit.path)
-        return function_prompt(self._project, unit.path, module, module.places[unit.name])
+        place = module.places[unit.name]
+        return prompts.function_prompt(self._project, unit.path, module, place)
 
     def extract(self, reply: str, unit: Unit) -> str:
         """Return the code in a reply, whether it is the body, the function or a part of it."""
@@ -149,18 +139,16 @@ class Function(Kind):
         # A file as it stands is judged as a whole, a candidate by itself.
         is_stored = module is self._module(unit.path)
         names = tuple(module.places) if is_stored else (unit.name,)
-        found = self._verdict(unit.name, _Work(unit.path, module, names, key))
-        if unit.is_by_hand and any(issue.code == "NOT_ALLOWED" for issue in found):
+        issues = self._issues(unit.name, _Work(unit.path, module, names, key))
+        if unit.is_by_hand and any(issue.code == "NOT_ALLOWED" for issue in issues):
             work = _Work(unit.path, module, (unit.name,), f"{key}-by-hand", is_by_hand=True)
-            found = self._verdict(unit.name, work)
-        yield from found
+            issues = self._issues(unit.name, work)
+        yield from issues
 
-    def _verdict(self, name: str, work: "_Work") -> Sequence[Issue]:
-        found = self._verdicts.get(work.key, name)
-        if found is None:
+    def _issues(self, name: str, work: _Work) -> Sequence[Issue]:
+        if self._verdicts.get(work.key, name) is None:
             self._judge([work])
-            found = self._verdicts.get(work.key, name) or ()
-        return found
+        return self._verdicts.get(work.key, name) or ()
 
     def weakens(self, old: Unit, new: Unit) -> Iterable[Finding]:
         """Return by what new code is tested less than the old."""
@@ -168,17 +156,14 @@ class Function(Kind):
         before, after = ((module, module.places[new.name]) for module in modules)
         yield from compare_code(before, after, new.failures)
         # What lint refuses is not run, and what is told already is not told again.
-        if all(isinstance(one, Issue) and one.code == "DOCTEST" for one in self.check(new)):
+        if all(isinstance(issue, Issue) and issue.code == "DOCTEST" for issue in self.check(new)):
             with suppress(SandboxError, SyntaxError):
                 answers = find_answers(self._project, *modules, new)
-                yield from [weakness_issue(found, after[1]) for found in answers]
+                yield from [weakness_issue(answer, after[1]) for answer in answers]
 
     def prepare(self, files: Sequence[Path]) -> None:
         """Judge the units of files, all together, that were not judged before."""
-        for at in range(0, len(files), _TOGETHER):
-            self._judge(list(self._unknown(files[at : at + _TOGETHER])))
-
-    def _unknown(self, files: Iterable[Path]) -> "Iterator[_Work]":
+        works = []
         for path in files:
             try:
                 module = self._module(path)
@@ -187,47 +172,45 @@ class Function(Kind):
                 continue  # Its units say so.
             names = tuple(name for name in module.places if self._verdicts.get(key, name) is None)
             if names:
-                yield _Work(path, module, names, key)
+                works.append(_Work(path, module, names, key))
+        for at in range(0, len(works), _TOGETHER):
+            self._judge(works[at : at + _TOGETHER])
 
-    def _judge(self, work: "Sequence[_Work]") -> None:
+    def _judge(self, works: Sequence[_Work]) -> None:
         """Find out what is wrong with units of modules, and keep it."""
-        seen = [self._check_code(one) for one in work]
-        examples = [self._examples(one, found) for one, found in zip(work, seen, strict=True)]
+        seen = [self._read(work) for work in works]
+        examples = [self._examples(*pair) for pair in zip(works, seen, strict=True)]
         run_all(examples, self._project, seconds=self._timeout)
-        for one, found, ran in zip(work, seen, examples, strict=True):
-            judged = {name: (*found[name], *ran.found.get(name, ())) for name in one.names}
-            self._verdicts.put(one.key, judged, unsure=ran.unsure)
+        for work, issues, ran in zip(works, seen, examples, strict=True):
+            judged = {name: (*issues[name], *ran.issues.get(name, ())) for name in work.names}
+            self._verdicts.put(work.key, judged, unsure=ran.unsure)
 
-    def _check_code(self, work: "_Work") -> dict[str, tuple[Issue, ...]]:
-        found = {
-            name: tuple(check_code(self._project, work.path, work.module, place, allow=self._allow))
-            for name, place in work.module.places.items()
-        }
-        for name, issues in found.items():
+    def _read(self, work: _Work) -> dict[str, tuple[Issue, ...]]:
+        """Return what can be seen in the code of all units of a module."""
+        seen = {}
+        for name, place in work.module.places.items():
+            lint = check_code(self._project, work.path, work.module, place, allow=self._allow)
+            issues = list(lint)
             if all(issue.code != "SYNTAX" for issue in issues):
-                place = work.module.places[name]
-                cheats = find_cheats(nodes_of(work.module, place), place)
-                kept = (one for one in issues if one.code != "NOT_ALLOWED" or not work.is_by_hand)
-                found[name] = (*kept, *cheats)
-        return found
+                if work.is_by_hand:
+                    issues = [issue for issue in issues if issue.code != "NOT_ALLOWED"]
+                issues += find_cheats(nodes_of(work.module, place), place)
+            seen[name] = tuple(issues)
+        return seen
 
-    def _examples(self, work: "_Work", seen: Mapping[str, Sequence[Issue]]) -> Examples:
+    def _examples(self, work: _Work, seen: Mapping[str, Sequence[Issue]]) -> Examples:
+        codes = {name: {issue.code for issue in issues} for name, issues in seen.items()}
         # What is not legal would spoil the whole module; what lint refuses is not run.
-        legal = [name for name, found in seen.items() if all(one.code != "SYNTAX" for one in found)]
-        spans = work.module.spans
-        refused = {name for name, found in seen.items() if {one.code for one in found} - {WEAKENED}}
-        names = [n for n in work.names if n not in refused and not is_stub(spans[n].text)]
+        legal = [name for name in codes if "SYNTAX" not in codes[name]]
+        names = [
+            name
+            for name in work.names
+            if codes[name] <= {WEAKENED} and not is_stub(work.module.spans[name].text)
+        ]
         return Examples(self._project, work.path, work.module, names, legal, seconds=self._timeout)
 
     def _module(self, path: Path) -> ModuleSource:
-        """Return a file, read again only if it was written."""
-        stat = path.stat()
-        stamp = stat.st_mtime_ns, stat.st_size
-        known = self._read.get(path)
-        if known is None or known[0] != stamp:
-            known = stamp, read_module(decode(path.read_bytes(), path.name))
-            self._read[path] = known
-        return known[1]
+        return read_module(decode(path.read_bytes(), path.name))
 
 
 def function_kinds(
@@ -243,52 +226,29 @@ def function_kinds(
     Raises:
         UsageError: an entry is wrong.
     """
+    wrong = Table("[tool.pytest-regen]", _HINT).wrong
     if not isinstance(entries, list) or not entries:
-        raise _wrong("functions", entries, "a list of globs, or of tables")
+        raise wrong("functions", entries, "a list of globs, or of tables")
     if all(isinstance(entry, str) and entry for entry in entries):
         return [Function(root, entries, lists=lists)]
-    if not all(isinstance(entry, dict) for entry in entries):
-        raise _wrong("functions", entries, "a list of globs, or of tables")
-    return [_kind(entry, root, lists) for entry in entries]
-
-
-def _kind(entry: Mapping[str, object], root: Path, lists: PytestLists | None) -> Function:
-    if unknown := sorted(entry.keys() - _KEYS):
-        raise UsageError(
-            f"{_TABLE} has the key {unknown[0]!r}",
-            why=f"it knows {', '.join(sorted(_KEYS))}",
-            hint="take it out",
+    kinds = []
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise wrong("functions", entries, "a list of globs, or of tables")
+        table = Table("[[tool.pytest-regen.functions]]", _HINT, entry)
+        table.check_keys(("files", "allow", "style", "path", "timeout"))
+        timeout = entry.get("timeout", _TIMEOUT)
+        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or timeout <= 0:
+            raise table.wrong("timeout", timeout, "a number of seconds, such as 10")
+        files = 'a glob such as "src/acme/*.py", or a list of them'
+        kind = Function(
+            root,
+            table.texts("files", files, least=1),
+            allow=table.texts("allow", 'a list of names such as ["subprocess", "open"]'),
+            style=table.text("style", 'a text such as "Raise ValueError for bad input."'),
+            path=table.texts("path", 'a list of folders such as ["lib"]'),
+            timeout=float(timeout),
+            lists=lists,
         )
-    style, timeout = entry.get("style", ""), entry.get("timeout", _TIMEOUT)
-    if not isinstance(style, str):
-        raise _wrong("style", style, 'a text such as "Raise ValueError for bad input."')
-    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
-        raise _wrong("timeout", timeout, "a number of seconds, such as 10")
-    return Function(
-        root,
-        _texts(entry, "files", 'a glob such as "src/acme/*.py", or a list of them'),
-        allow=_texts(entry, "allow", 'a list of names such as ["subprocess", "open"]', least=0),
-        style=style,
-        path=_texts(entry, "path", 'a list of folders such as ["lib"]', least=0),
-        timeout=float(timeout),
-        lists=lists,
-    )
-
-
-def _texts(entry: Mapping[str, object], key: str, form: str, *, least: int = 1) -> tuple[str, ...]:
-    value = entry.get(key, [])
-    texts = [value] if isinstance(value, str) else value
-    if (
-        isinstance(texts, list)
-        and len(texts) >= least
-        and all(isinstance(text, str) and text for text in texts)
-    ):
-        return tuple(texts)
-    raise _wrong(key, value, form)
-
-
-def _wrong(key: str, value: object, form: str) -> UsageError:
-    where = "[tool.pytest-regen]" if key == "functions" else _TABLE
-    return UsageError(
-        f"{where} has {key} = {quoted(value)[:200]}", why=f"{key} is {form}", hint=_HINT
-    )
+        kinds.append(kind)
+    return kinds

@@ -47,27 +47,33 @@ class _Outcome:
     """The number of the example that the input is, or is near to."""
     is_example: bool
     text: str
-    given: Sequence[_Constant]
+    given_values: Sequence[_Constant]
     """The numbers and texts in the input."""
-    shown: str
+    output: str
     is_value: bool
     """Nothing was raised."""
     equals_all: bool
     is_as_before: bool
     """The old code does the same."""
-    held: Sequence[int]
+    decisive: Sequence[int]
     """The constants of the code that it depends on."""
 
-    def keys(self, values: Sequence[_Constant], known: Collection[int]) -> set[int]:
+    def keys(self, values: Sequence[_Constant], passed_over: Collection[int]) -> set[int]:
         """Return the constants that tell the input from others."""
-        held = set(self.held).difference(known)
-        return {at for at in held if any(_is_in(values[at], one) for one in self.given)}
+        return {
+            at
+            for at in set(self.decisive).difference(passed_over)
+            if any(_is_in(values[at], given) for given in self.given_values)
+        }
 
-    def results(self, values: Sequence[_Constant], known: Collection[int]) -> set[int]:
+    def results(self, values: Sequence[_Constant], passed_over: Collection[int]) -> set[int]:
         """Return the constants that are what came of it, or a part of that."""
-        held = set(self.held).difference(known) if self.is_value else ()
-        words = {at: rf"(?<![\w.]){re.escape(repr(values[at]))}(?![\w.])" for at in held}
-        return {at for at, word in words.items() if re.search(word, self.shown)}
+        return {
+            at
+            for at in set(self.decisive).difference(passed_over)
+            if self.is_value
+            and re.search(rf"(?<![\w.]){re.escape(repr(values[at]))}(?![\w.])", self.output)
+        }
 
 
 def find_answers(
@@ -87,59 +93,58 @@ def find_answers(
     place = new.places[unit.name]
     source, constants = _lifted(new, place.marks)
     values = [value for value, _ in constants]
-    outcomes = _outcomes(project, old, new, unit, source, values)
-    examples = [one for one in outcomes if one.is_example]
-    others = [one for one in outcomes if not one.is_example]
+    outcomes = _outcomes(project, (old, new), unit, source, values)
+    examples = [outcome for outcome in outcomes if outcome.is_example]
+    near = [outcome for outcome in outcomes if not outcome.is_example]
+    # Constants that say nothing: small ones, those of the old code, and what decides all inputs.
     plain = {at for at, value in enumerate(values) if value in ("", 0, 1, -1)}
-    needed = {at for one in examples for at in one.held}
-    users = Counter(at for one in others for at in one.held)
-    usual = plain | needed | {at for at, count in users.items() if count > len(examples)}
-    lists_keys = any(one.keys(values, usual) - one.results(values, usual) for one in others)
-    lists_results = any(one.results(values, usual) for one in others)
+    users = Counter(at for outcome in near for at in outcome.decisive)
+    usual = plain.union(*(outcome.decisive for outcome in examples))
+    usual |= {at for at, count in users.items() if count > len(examples)}
     before = {value for value, _ in _lifted(old, old.places[unit.name].marks)[1]}
     old_ones = plain | {at for at, value in enumerate(values) if value in before}
-    shared = old_ones.union(*(_shared(other, values) for other in others))
-    keyed = [{values[at] for at in one.keys(values, shared)} for one in examples]
+    shared = old_ones.union(*(_shared(outcome, values) for outcome in near))
+    lists_keys = any(o.keys(values, usual) - o.results(values, usual) for o in near)
+    lists_results = any(outcome.results(values, usual) for outcome in near)
+    keyed = [{values[at] for at in outcome.keys(values, shared)} for outcome in examples]
     is_several = sum(any(map(level_of, keys)) for keys in keyed) > 1
-    is_patch = all(other.is_as_before for other in others) and _keeps_all(old, new, place.qualname)
-    for one, keys in zip(examples, keyed, strict=True):
-        if one.equals_all:
+    is_patch = all(o.is_as_before for o in near) and _keeps_all(old, new, place.qualname)
+    for outcome, keys in zip(examples, keyed, strict=True):
+        if outcome.equals_all:
             message = "makes an object that equals everything"
             yield Weakness(("equal",), message, None, "return the value itself")
-        shown = in_quotes(f"{unit.name.rpartition('.')[2]}({one.text})"[:80])
-        near = [other for other in others if other.example == one.example]
-        if len(near) < _FEWEST:
+        call = in_quotes(f"{place.node.name}({outcome.text})"[:80])
+        if sum(other.example == outcome.example for other in near) < _FEWEST:
             continue
         # A rule may have one exception, for a word or a small number.
-        is_exception = len(one.given) == 1 and level_of(one.given[0]) == 0
-        if is_patch and not one.is_as_before and not is_exception:
-            message = f"has an answer of its own for {shown}: as before for every input near to it"
-            yield Weakness(("special", one.text), message, None, ADVICE)
+        levels = [level_of(value) for value in outcome.given_values]
+        if is_patch and not outcome.is_as_before and levels != [0]:
+            message = f"has an answer of its own for {call}: as before for every input near to it"
+            yield Weakness(("special", outcome.text), message, None, ADVICE)
             continue
-        results = one.results(values, shared)
-        copied = one.results(values, old_ones)
-        if keys or not _is_written_out(one, values):
-            copied = {at for at in copied if _is_respelt(values[at], one)}
-        named = keys or {values[at] for at in results | copied}
-        if lists_keys if keys else lists_results:
+        results = outcome.results(values, shared)
+        copied = outcome.results(values, old_ones)
+        if keys or not _is_written_out(outcome, values):
+            copied = {at for at in copied if _is_respelt(values[at], outcome)}
+        special = keys or {values[at] for at in results | copied}
+        # Honest code lists what there is: there, other constants decide other inputs.
+        is_listed = lists_keys if keys else lists_results
+        if is_listed or any(is_named(value, place) for value in special):
             continue
-        if any(is_named(value, place) for value in named):
-            continue
-        has_result = bool(results) or is_several
-        if copied or (named and _tells(keys, has_result=has_result)):
-            message = f"has an answer of its own for {shown}, the input of an example or test"
-            line = next(line for value, line in constants if value in named)
-            yield Weakness(("special", one.text), message, line, ADVICE)
+        if copied or (special and _tells(keys, has_result=bool(results) or is_several)):
+            message = f"has an answer of its own for {call}, the input of an example or test"
+            line = next(line for value, line in constants if value in special)
+            yield Weakness(("special", outcome.text), message, line, ADVICE)
 
 
-def _outcomes(  # noqa: PLR0917 - they are what the child is told
+def _outcomes(
     project: Project,
-    old: ModuleSource,
-    new: ModuleSource,
+    modules: tuple[ModuleSource, ModuleSource],
     unit: Unit,
     source: str,
     values: Sequence[_Constant],
 ) -> list[_Outcome]:
+    old, new = modules
     test = new.doctest(unit.name, str(unit.path))
     examples = [example.source for example in test.examples] if test else []
     question = {
@@ -159,7 +164,7 @@ def _outcomes(  # noqa: PLR0917 - they are what the child is told
         limits=Limits(seconds=5, cpu_seconds=5),
     )
     (answer,) = result.answers
-    return [_Outcome(*one) for one in (answer.value if answer else None) or ()]
+    return [_Outcome(*facts) for facts in (answer.value if answer else None) or ()]
 
 
 @cache
@@ -169,27 +174,26 @@ def _handler() -> str:
 
 def _keeps_all(old: ModuleSource, new: ModuleSource, function: str) -> bool:
     """Return whether all that the statements of old code are made of stands in new code as well."""
-    trees = [
+    before, after = (
         function_at(parse(module.with_bodies(module.spans)), function) for module in (old, new)
-    ]
-    kept, stands = (list(ast.walk(tree))[1:] if tree else [] for tree in trees)
-    parts = [
-        canonical(part)
-        for node in kept
-        if isinstance(node, ast.stmt)
-        for part in ast.iter_child_nodes(node)
-        if isinstance(part, ast.expr)
-    ]
-    return set(parts) <= {canonical(node) for node in stands if isinstance(node, ast.expr)}
+    )
+    if before is None or after is None:
+        return False
+    statements = [node for node in list(ast.walk(before))[1:] if isinstance(node, ast.stmt)]
+    parts = {canonical(part) for node in statements for part in _expressions(node)}
+    return parts <= {canonical(node) for node in ast.walk(after) if isinstance(node, ast.expr)}
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    for part in ast.iter_child_nodes(statement):
+        if isinstance(part, ast.expr):
+            yield part
 
 
 def _shared(other: _Outcome, values: Sequence[_Constant]) -> set[int]:
     """Return what decides another input, but for parts of a text that it has as well."""
-    return {
-        at
-        for at in other.held
-        if level_of(values[at]) < 2 or not any(_is_in(values[at], one) for one in other.given)
-    }
+    keys = other.keys(values, ())
+    return {at for at in other.decisive if level_of(values[at]) < 2 or at not in keys}
 
 
 def _tells(keys: Collection[_Constant], *, has_result: bool) -> bool:
@@ -200,26 +204,31 @@ def _tells(keys: Collection[_Constant], *, has_result: bool) -> bool:
     return max(levels, default=0) > 1 or (has_result and (not keys or any(levels) or is_much))
 
 
+def _letters(value: _Constant) -> str:
+    return re.sub(r"\W", "", str(value)).casefold()
+
+
 def _is_in(value: _Constant, given: _Constant) -> bool:
-    if isinstance(value, str) and isinstance(given, str):
-        value, given = (re.sub(r"\W", "", one).casefold() or one for one in (value, given))
-        return value == given or (len(value) > 3 and value in given)
-    return value == given
+    if not isinstance(value, str) or not isinstance(given, str):
+        return value == given
+    part, whole = _letters(value) or value, _letters(given) or given
+    return part == whole or (len(part) > 3 and part in whole)
 
 
 def _is_respelt(value: _Constant, outcome: _Outcome) -> bool:
     """Return whether a text is returned that is made of the letters of what is given."""
-    letters = re.sub(r"\W", "", value).casefold() if isinstance(value, str) else ""
-    given = "".join(one.casefold() for one in outcome.given if isinstance(one, str))
-    is_new = outcome.shown == repr(value) and value not in outcome.given
-    return is_new and len(letters) > 2 and not Counter(letters) - Counter(given)
+    texts = [given for given in outcome.given_values if isinstance(given, str)]
+    if not isinstance(value, str) or value in texts or outcome.output != repr(value):
+        return False
+    letters = _letters(value)
+    return len(letters) > 2 and not Counter(letters) - Counter("".join(texts).casefold())
 
 
 def _is_written_out(outcome: _Outcome, values: Sequence[_Constant]) -> bool:
     """Return whether all items of a list, or of the like, are constants of the code."""
-    words = [re.escape(repr(values[at])) for at in outcome.held]
-    left, count = re.subn(rf"(?<![\w.])({'|'.join(words)})(?![\w.])", "", outcome.shown)
-    return outcome.shown[:1] in {"[", "(", "{"} and count > 1 and not re.search(r"\w", left)
+    words = "|".join(re.escape(repr(values[at])) for at in outcome.decisive)
+    left, count = re.subn(rf"(?<![\w.])({words})(?![\w.])", "", outcome.output)
+    return outcome.output[:1] in {"[", "(", "{"} and count > 1 and not re.search(r"\w", left)
 
 
 def _lifted(module: ModuleSource, marks: Marks) -> tuple[str, list[tuple[_Constant, int]]]:
@@ -248,7 +257,7 @@ class _Lifter(ast.NodeTransformer):
         value = node.value
         if not isinstance(value, _Constant) or isinstance(value, bool):
             return node
-        if not self._marks.holds(node.lineno):
+        if not self._marks.line_inside(node.lineno):
             return node
         self.constants.append((value, node.lineno))
         owner = ast.Name(_OBJECT, ast.Load())

@@ -74,8 +74,8 @@ def texts_near(text: str, constants: "list[str]") -> Iterator[str]:
     for at in spots[:: max(1, len(spots) // 10)]:
         sign = "1" if text[at] == "9" else chr(ord(text[at]) + (-1 if text[at] in "zZ" else 1))
         yield text[:at] + sign + text[at + 1 :]
-    for held in constants:
-        yield from (text.replace(held, one) for one in constants if held and held in text)
+    for part in filter(text.__contains__, filter(None, constants)):
+        yield from (text.replace(part, constant) for constant in constants)
 
 
 def recorded(module: ModuleType, owner: Any, name: str, sources: "list[str]") -> "list[Call]":
@@ -101,8 +101,8 @@ def recorded(module: ModuleType, owner: Any, name: str, sources: "list[str]") ->
     for source in sources:
         before = set(room)
         attempt(exec, source, room)
-        for test in [room[one] for one in room.keys() - before if inspect.isfunction(room[one])]:
-            for case in cases(test):
+        for test in [room[name] for name in room.keys() - before]:
+            for case in cases(test) if inspect.isfunction(test) else ():
                 attempt(test, **case)
     setattr(owner, name, function)
     return calls
@@ -110,19 +110,20 @@ def recorded(module: ModuleType, owner: Any, name: str, sources: "list[str]") ->
 
 def cases(test: Any) -> "Iterator[dict[str, Any]]":
     """Yield what a test is called with, once for each set of its parameters; no fixture is made."""
-    given = dict.fromkeys(inspect.signature(test).parameters)
+    no_values = dict.fromkeys(inspect.signature(test).parameters)
     tables = []
     for mark in getattr(test, "pytestmark", ()):
         if mark.name == "parametrize":
-            names = mark.args[0]
-            names = [one.strip() for one in names.split(",")] if isinstance(names, str) else names
-            rows = [
-                row.values if hasattr(row, "marks") else row if len(names) > 1 else [row]
-                for row in mark.args[1]
-            ]
-            tables.append([dict(zip(names, row, strict=False)) for row in rows])
+            table: list[dict[str, Any]] = []
+            names, rows, *_ = mark.args
+            names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+            for row in rows:
+                # `pytest.param` holds its values in a tuple; of one name, a plain row is the value.
+                values = row.values if hasattr(row, "marks") else row if len(names) > 1 else [row]
+                table.append(dict(zip(names, values, strict=False)))
+            tables.append(table)
     for parts in islice(product(*tables), 50):
-        yield given | {name: value for part in parts for name, value in part.items()}
+        yield no_values | {name: value for part in parts for name, value in part.items()}
 
 
 def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple[Any, ...]":
@@ -137,8 +138,8 @@ def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple
             value = [*islice(value, 50)]
         if function is exec:
             return ()
-        shown, state = (re.sub(r" at 0x\w+", "", repr(one))[:2000] for one in (value, args))
-        return value, shown, state + sys.stdout.getvalue(), True
+        output, state = (re.sub(r" at 0x\w+", "", repr(part))[:2000] for part in (value, args))
+        return value, output, state + sys.stdout.getvalue(), True
     except Late:
         return None, None, "", False
     except BaseException as error:  # noqa: BLE001 - any code runs here
@@ -162,18 +163,22 @@ def judged(function: Any, before: Any, call: Call, constants: SimpleNamespace) -
         args, keywords = deepcopy(call)
         return attempt(called, *args, **keywords)
 
-    value, *said = run()
-    held = []
-    for name, kept in list(vars(constants).items()) if said[0] and run()[1:] == (*said,) else ():
-        setattr(constants, name, kept + (chr(127) if isinstance(kept, str) else 1000003))
-        if run()[1:] != (*said,):
-            held.append(int(name[1:]))
-        setattr(constants, name, kept)
-    words = ", ".join([*map(repr, call[0]), *(f"{key}={one!r}" for key, one in call[1].items())])
-    shown, _, is_value = said
-    is_as_before = before is not None and run(before)[1:] == (*said,)
+    value, *facts = run()
+    decisive = []
+    # What differs from one call to the next tells nothing: the time, a random number.
+    is_stable = facts[0] and run()[1:] == tuple(facts)
+    for name, constant in list(vars(constants).items()) if is_stable else ():
+        changed = constant + (chr(127) if isinstance(constant, str) else 1000003)
+        setattr(constants, name, changed)
+        if run()[1:] != tuple(facts):
+            decisive.append(int(name[1:]))
+        setattr(constants, name, constant)
+    arguments = [*map(repr, call[0]), *(f"{key}={item!r}" for key, item in call[1].items())]
+    output, _, is_value = facts
+    is_as_before = before is not None and run(before)[1:] == tuple(facts)
     is_equal = is_value and equals_all(value)
-    return [words, [*scalars(call)], shown or "", is_value, is_equal, is_as_before, held]
+    words = ", ".join(arguments)
+    return [words, [*scalars(call)], output or "", is_value, is_equal, is_as_before, decisive]
 
 
 def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
@@ -196,16 +201,17 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
     if not inspect.isfunction(vars(owner).get(name)):
         return []
     calls = recorded(module, owner, name, question["sources"])
-    given = {one for call in calls for one in scalars(call)}
+    inputs_of_all = {value for call in calls for value in scalars(call)}
     inputs = {repr(call): (number, call, True) for number, call in enumerate(calls)}
     for number, call in enumerate(calls):
         for other in variants(call, values):
             # What another example has is not near to this one.
-            if not {*scalars(other)} - {*scalars(call)} <= given:
+            if not {*scalars(other)} - {*scalars(call)} <= inputs_of_all:
                 inputs.setdefault(repr(other), (number, other, False))
-    function, found, end = getattr(owner, name), [], time.process_time() + question["seconds"]
+    function, outcomes = getattr(owner, name), []
+    end = time.process_time() + question["seconds"]
     for number, call, is_example in islice(inputs.values(), max(len(calls), MOST)):
         if time.process_time() > end:
             return []
-        found.append([number, is_example, *judged(function, before, call, constants)])
-    return found
+        outcomes.append([number, is_example, *judged(function, before, call, constants)])
+    return outcomes

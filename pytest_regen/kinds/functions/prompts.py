@@ -6,6 +6,7 @@ Providers cache what requests begin with, so nothing of the first part depends o
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -16,6 +17,7 @@ from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import (
     ModuleSource,
     Place,
+    Scope,
     first_line,
     indent_of,
     read_module,
@@ -49,7 +51,6 @@ _MODULE_LIMIT: Final = 16_000
 """Characters that all functions of a module are shown of it."""
 _OTHER_LIMIT: Final = 6_000
 """Characters of what they are shown of other modules, and of what one function is shown besides."""
-_SCOPES: Final = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SHORT_LIMIT: Final = 400
 """Characters of a statement where there is no room for all of them."""
 
@@ -72,8 +73,8 @@ def system_prompt(project: Project, *, allow: Sequence[str], style: str) -> str:
     if project.dependencies is None:
         sources = "the standard library, the project's own modules and what it depends on"
     elif project.dependencies:
-        named = ", ".join(project.dependencies)
-        sources = f"the standard library, the project's own modules, and these packages: {named}"
+        packages = ", ".join(project.dependencies)
+        sources = f"the standard library, the project's own modules, and these packages: {packages}"
     text = _SYSTEM.format(
         python=f"It must run on Python {major}.{minor} and later.", sources=sources
     )
@@ -95,8 +96,18 @@ def function_prompt(project: Project, path: Path, module: ModuleSource, place: P
     """Return what is asked for one function, after what all of them are shown."""
     kind = "async function" if isinstance(place.node, ast.AsyncFunctionDef) else "function"
     part = "the code" if place.is_whole else "the marked part of the code"
-    asked = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
-    parts = [asked, _fenced(_marked(module, place))]
+    lines, (begin, end) = _lines(module), place.marks
+    marks = module.lines[begin - 1].rstrip(), f"{place.indent}# your code", module.lines[end - 1]
+    lines[begin - 1] = "\n".join(marks).rstrip()
+    # The first lines of what the function stands in come before it.
+    text = [
+        _join(lines[first_line(scope) - 1 : first_line(scope.body[0]) - 1])
+        for scope in place.parents
+    ]
+    last = max(end, place.node.end_lineno or end)
+    text.append(_join(lines[first_line(place.node) - 1 : last]))
+    order = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
+    parts = [order, _fenced("\n".join(text))]
     if besides := _besides(project, path, module, place):
         parts = ["More of what it may need:", _fenced(besides), *parts]
     return "\n\n".join(parts)
@@ -113,37 +124,24 @@ def _fenced(code: str) -> str:
     return f"{fence}python\n{code}\n{fence}"
 
 
-def _marked(module: ModuleSource, place: Place) -> str:
-    """Return the function with its place marked, below the first lines of what it stands in."""
-    lines, (begin, end) = _lines(module), place.marks
-    marks = module.lines[begin - 1].rstrip(), f"{place.indent}# your code", module.lines[end - 1]
-    lines[begin - 1] = "\n".join(marks).rstrip()
-    text = [
-        _join(lines[first_line(one) - 1 : first_line(one.body[0]) - 1])
-        for one in place.parents
-        if isinstance(one, _SCOPES)
-    ]
-    last = max(end, place.node.end_lineno or end)
-    return "\n".join((*text, _join(lines[first_line(place.node) - 1 : last])))
-
-
 def _besides(project: Project, path: Path, module: ModuleSource, place: Place) -> str:
     """Return what a function names and all are not shown whole, then what stands near it."""
     words = {*re.findall(r"\w+", " ".join(place.inputs))}
-    words |= {one.name for one in place.parents if isinstance(one, ast.FunctionDef)}
+    words |= {parent.name for parent in place.parents if isinstance(parent, ast.FunctionDef)}
     line = first_line(place.node)
-    lacking = [
-        (not piece.names & words, number, abs(piece.line - line), order, piece, shown)
-        for number, (_, pieces) in enumerate(_views(project, path, module))
-        for order, (piece, shown) in enumerate(pieces)
-        if number or piece.line != line
-    ]
+    candidates = []
+    for number, (_, pieces) in enumerate(_views(project, path, module)):
+        for order, (piece, form) in enumerate(pieces):
+            if number or piece.line != line:
+                is_unnamed = piece.names.isdisjoint(words)
+                distance = abs(piece.line - line)
+                candidates.append((is_unnamed, number, distance, order, piece, form))
     chosen, left = [], _OTHER_LIMIT
-    for is_unnamed, number, _, order, piece, shown in sorted(lacking):
+    for is_unnamed, number, _, order, piece, current in sorted(candidates):
         forms = piece.forms
         if is_unnamed:
-            forms = () if shown else forms[-1:]
-        text = next((form for form in forms if len(shown) < len(form) < left), None)
+            forms = () if current else forms[-1:]
+        text = next((form for form in forms if len(current) < len(form) < left), None)
         if text is not None:
             chosen.append((number, order, text))
             left -= len(text) + 1
@@ -163,34 +161,36 @@ def _views(
 
 
 def _fit(pieces: Sequence[_Piece], limit: int) -> tuple[str, list[tuple[_Piece, str]]]:
-    """Return pieces without code, in the longer form if all have room, and how each is shown."""
-    shown = [piece.forms[-2] for piece in pieces]
-    if sum(map(len, shown)) + len(shown) > limit:
+    """Return pieces without code, in the longer form if all have room, and the form of each."""
+    forms = [piece.forms[-2] for piece in pieces]
+    if sum(map(len, forms)) + len(forms) > limit:
         sizes = accumulate(len(piece.forms[-1]) + 1 for piece in pieces)
-        fits = [size <= limit for size in sizes]
-        shown = [one.forms[-1] * fit for one, fit in zip(pieces, fits, strict=True)]
-    lines = list(filter(None, shown))
-    if len(lines) < len(shown):
-        lines.append(f"# {len(shown) - len(lines):,} more statements are left out.")
-    return "\n".join(lines), list(zip(pieces, shown, strict=True))
+        forms = [
+            piece.forms[-1] if size <= limit else ""
+            for piece, size in zip(pieces, sizes, strict=True)
+        ]
+    lines = list(filter(None, forms))
+    if len(lines) < len(forms):
+        lines.append(f"# {len(forms) - len(lines):,} more statements are left out.")
+    return "\n".join(lines), list(zip(pieces, forms, strict=True))
 
 
 def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[_Piece]:
     """Yield what the module imports by name from others of the project, without the code in it."""
-    wanted: dict[Path, tuple[str, set[str]]] = {}
+    imports: dict[Path, tuple[str, set[str]]] = {}
     for other, name, file in project.imported(path, ast.Module(list(module.imports), [])):
         if file is not None and name and file != path:
-            wanted.setdefault(file, (other, set()))[1].add(name)
-    for file, (other, names) in wanted.items():
-        try:
+            imports.setdefault(file, (other, set()))[1].add(name)
+    for file, (other, names) in imports.items():
+        pieces: list[_Piece] = []
+        with suppress(OSError, ValueError, RegionError):
             source = read_module(file.read_text("utf-8"))
-        except (OSError, ValueError, RegionError):
-            continue
-        pieces = [one for one in _pieces(source) if one.names & names]
+            pieces += [piece for piece in _pieces(source) if piece.names & names]
         if pieces:
             title = f"# from {other}:"
-            yield _Piece(frozenset().union(*(one.names for one in pieces)), 0, (title, title))
-        yield from (one._replace(forms=one.forms[1:]) for one in pieces)
+            bound = frozenset().union(*(piece.names for piece in pieces))
+            yield _Piece(bound, 0, (title, title))
+        yield from (piece._replace(forms=piece.forms[1:]) for piece in pieces)
 
 
 @lru_cache(maxsize=64)
@@ -204,10 +204,10 @@ def _pieces(module: ModuleSource) -> Sequence[_Piece]:
         if start <= end:
             continue  # It stands behind a semicolon.
         end = node.end_lineno or start
-        names = _names(node) | around
+        names = around | ({node.name} if isinstance(node, Scope) else stored(ast.walk(node)))
         whole = outline = _join(lines[above:end]).strip("\n")
         short = _join(lines[start - 1 : end])
-        if isinstance(node, _SCOPES):
+        if isinstance(node, Scope):
             first = node.body[0]
             top = first_line(first) - 1
             indent = _join(lines[top : top + 1])[: first.col_offset]
@@ -220,7 +220,7 @@ def _pieces(module: ModuleSource) -> Sequence[_Piece]:
                 outline = _join(lines[above:top]).strip("\n")
                 if isinstance(node, ast.ClassDef):
                     members = node.body[docstring is not None :]
-                    waiting += [(one, names) for one in reversed(members)]
+                    waiting += [(member, names) for member in reversed(members)]
                     whole, end = outline, top
                 else:
                     outline, short = (f"{text}\n{indent}..." for text in (outline, short))
@@ -228,13 +228,6 @@ def _pieces(module: ModuleSource) -> Sequence[_Piece]:
             short = f"{short[:_SHORT_LIMIT]} …"
         pieces.append(_Piece(names, start, (whole, outline, short)))
     return pieces
-
-
-def _names(node: ast.stmt) -> frozenset[str]:
-    """Return the names that a statement defines."""
-    if isinstance(node, _SCOPES):
-        return frozenset({node.name})
-    return frozenset(stored(ast.walk(node)))
 
 
 def _lines(module: ModuleSource) -> list[str | None]:

@@ -8,32 +8,35 @@ all of that says the same, and becomes the code that stands between the markers.
 import ast
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from pytest_regen.kinds.functions.source import (
-    Function,
-    ModuleSource,
-    Place,
-    canonical,
-    first_line,
-    function_at,
-    indent_of,
-    is_marker,
-    is_text,
-    parse,
-    stored,
-)
+from pytest_regen.kinds.functions import source
+from pytest_regen.kinds.functions.source import Function, Import, ModuleSource, Place
 from pytest_regen.regions import Marked
 from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 
 _PYTHON: Final = frozenset({"", "python", "py", "python3", "py3", "{python}", "{.python}"})
-_MARKER: Final = re.compile(r"[ \t]*#+[ \t]*\[REGEN:(?:BEGIN|END)[ \t]+[^\]\n]+\][ \t]*")
+_MARKER: Final = r"^[ \t]*#+[ \t]*\[REGEN:{edge}[ \t]+{name}(?:[ \t][^\]\n]*)?\]"
 
 
 def code_in(reply: str, module: ModuleSource, place: Place) -> str:
     """Return the code for a place that a reply holds, beginning at the first column."""
-    return without_blank_ends(_body(_choose(reply, place), module, place))
+    code = _choose(reply, place)
+    name = re.escape(place.name)
+    begin, end = (_MARKER.format(edge=edge, name=name) for edge in ("BEGIN", "END"))
+    marked = re.search(rf"(?ms){begin}[^\n]*\n(.*?)(?:{end}|\Z)", code)
+    text = _dedent(marked[1] if marked else code)
+    tree = _parse(text)
+    function = None if marked or tree is None else _find_function(tree, place)
+    if tree is not None and function is not None:
+        text = _from_function(text, tree, function, module, place)
+    elif tree is not None and len(tree.body) > 1 and source.is_text(tree.body[0]):
+        # A docstring that repeats the one above the place is left out.
+        first = tree.body[0]
+        if inspect.cleandoc(str(first.value.value)) == inspect.cleandoc(place.docstring or ""):
+            text = "\n".join(text.split("\n")[first.end_lineno or 0 :])
+    return without_blank_ends(text)
 
 
 def _choose(reply: str, place: Place) -> str:
@@ -45,45 +48,16 @@ def _choose(reply: str, place: Place) -> str:
     python = [code for info, code in blocks if info in _PYTHON] or [blocks[-1][1]]
     marked = [code for code in python if f"[REGEN:BEGIN {place.name}]" in code]
     trees = {code: _parse(_dedent(code)) for code in python}
-    whole = [code for code, tree in trees.items() if _find_function(tree, place) is not None]
+    whole = [code for code, tree in trees.items() if tree and _find_function(tree, place)]
     legal = [code for code, tree in trees.items() if tree and not _is_example(tree, place)]
     return (marked or whole or legal or python)[-1]
 
 
 def _is_example(tree: ast.Module, place: Place) -> bool:
     """Return whether code only shows how to call the function."""
-    shown = ast.Expr | ast.Import | ast.ImportFrom | ast.Assert
-    return all(isinstance(node, shown) for node in tree.body) and any(
-        isinstance(node, ast.Name) and node.id == place.node.name for node in ast.walk(tree)
-    )
-
-
-def _body(code: str, module: ModuleSource, place: Place) -> str:
-    marked = _between_markers(code, place)
-    if marked is not None:
-        return _without_docstring(_dedent(marked), place)
-    text = _dedent(code)
-    tree = _parse(text)
-    found = _find_function(tree, place)
-    if tree is None or found is None:
-        return _without_docstring(text, place)
-    return _from_function(text, tree, found, module, place)
-
-
-def _between_markers(code: str, place: Place) -> str | None:
-    """Return what stands between the markers of a place, where a reply repeats them."""
-    lines = code.split("\n")
-    begin = next((n for n, line in enumerate(lines) if _names(line, "BEGIN", place)), None)
-    if begin is None:
-        return None
-    end = next(
-        (n for n in range(begin + 1, len(lines)) if _names(lines[n], "END", place)), len(lines)
-    )
-    return "\n".join(lines[begin + 1 : end])
-
-
-def _names(line: str, edge: str, place: Place) -> bool:
-    return bool(_MARKER.fullmatch(line)) and f"[REGEN:{edge} {place.name}" in line
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    calls_only = all(isinstance(node, ast.Expr | Import | ast.Assert) for node in tree.body)
+    return calls_only and place.node.name in names
 
 
 def _from_function(
@@ -91,106 +65,86 @@ def _from_function(
 ) -> str:
     """Return the body of a function, with what the reply has around it and the module has not."""
     lines = text.split("\n")
-    body = _without_own(function.body[is_text(function.body[0]) :], place)
+    body = _asked_for(function.body[source.is_text(function.body[0]) :], place)
     if not body:
         return ""
     extras = _extras(tree, function, module, place)
-    parts = [_cut(lines, first_line(node), node.end_lineno or 0) for node in extras]
-    return "\n\n".join((*parts, _cut_body(lines, function, body)))
-
-
-def _cut_body(lines: Sequence[str], function: Function, body: Sequence[ast.stmt]) -> str:
-    """Return statements of a function, with the comments above them."""
-    last, at = body[-1].end_lineno or 0, function.body.index(body[0])
+    parts = [_dedent(_cut(lines, source.first_line(node), node.end_lineno)) for node in extras]
+    last, at = body[-1].end_lineno, function.body.index(body[0])
     above = (function.body[at - 1].end_lineno or 0) if at else function.lineno
-    first = first_line(body[0])
+    first = source.first_line(body[0])
     head = lines[first - 1].encode()
     if head[: body[0].col_offset].strip():  # def f(): return 1
-        rest = head[body[0].col_offset :].decode()
-        return "\n".join((rest, *lines[first:last]))
+        lines[first - 1] = head[body[0].col_offset :].decode()
+        return "\n\n".join((*parts, _cut(lines, first, last)))
+    # The comments above the first statement belong to it.
     while first - 1 > above and lines[first - 2].strip()[:1] in {"", "#"}:
         first -= 1
-    return _cut(lines, first, last)
+    return "\n\n".join((*parts, _dedent(_cut(lines, first, last))))
 
 
-def _cut(lines: Sequence[str], first: int, last: int) -> str:
-    return _dedent("\n".join(lines[first - 1 : last]))
+def _cut(lines: list[str], first: int, last: int | None) -> str:
+    return "\n".join(lines[first - 1 : last])
 
 
-def _without_own(body: list[ast.stmt], place: Place) -> list[ast.stmt]:
+def _asked_for(body: list[ast.stmt], place: Place) -> list[ast.stmt]:
     """Return the statements without those that the user wrote before and after the place."""
-    if place.is_whole:
-        return body
-    own = place.node.body
-    at = next((n for n, node in enumerate(own) if is_marker(node, place.marks.begin)), None)
-    if at is None:
-        return body
-    before = [canonical(node) for node in own[:at] if not is_text(node)]
-    after = [canonical(node) for node in own[at + 1 :]]
-    said = [canonical(node) for node in body]
-    first = len(before) if said[: len(before)] == before else 0
-    last = len(body) - (len(after) if after and said[-len(after) :] == after else 0)
-    return body[first:last]
+    user = [node for node in place.node.body if not source.is_text(node)]
+    trees = [source.canonical(node) for node in user]
+    answer = [source.canonical(node) for node in body]
+    for at, node in enumerate(user):
+        if not place.is_whole and source.is_marker(node, place.marks.begin):
+            before, after = trees[:at], trees[at + 1 :]
+            if after and answer[-len(after) :] == after:
+                body = body[: -len(after)]
+            if answer[: len(before)] == before:
+                body = body[len(before) :]
+    return body
 
 
 def _extras(
     tree: ast.Module, function: Function, module: ModuleSource, place: Place
 ) -> Iterator[ast.stmt]:
     """Yield imports and helpers of a reply that the module lacks: the body can hold them."""
-    imports = {canonical(node) for node in module.imports}
-    known = {getattr(node, "name", "") for node in ast.walk(module.tree)}
-    known |= stored(ast.walk(module.tree))
+    imports = {source.canonical(node) for node in module.imports}
+    defined = {getattr(node, "name", "") for node in ast.walk(module.tree)} | {place.node.name}
+    defined |= source.stored(ast.walk(module.tree))
     for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-            if canonical(node) not in imports and not is_future:
+        match node:
+            case ast.ImportFrom(module="__future__"):
+                continue
+            case ast.Import() | ast.ImportFrom() if source.canonical(node) not in imports:
                 yield node
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if node is not function and node.name not in known and node.name != place.node.name:
-                yield node
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {one.id for one in targets if isinstance(one, ast.Name)}
-            if names and not names & known:
-                yield node
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                if node is not function and node.name not in defined:
+                    yield node
+            case ast.Assign() | ast.AnnAssign():
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names = source.stored(targets)
+                if names and names.isdisjoint(defined):
+                    yield node
 
 
-def _find_function(tree: ast.Module | None, place: Place) -> Function | None:
+def _find_function(tree: ast.Module, place: Place) -> Function | None:
     """Return the function in a reply that is the one asked for, and no helper inside its body."""
-    if tree is None or any(isinstance(node, ast.Return) for node in tree.body):
-        return None
     names = place.qualname.split(".")
-    found = (function_at(tree, ".".join(names[start:])) for start in range(len(names)))
-    return next((one for one in found if one is not None), None)
-
-
-def _without_docstring(text: str, place: Place) -> str:
-    """Return code without a docstring that repeats the one above the place."""
-    tree = _parse(text)
-    if tree is None or len(tree.body) < 2 or not place.docstring:
-        return text
-    first = tree.body[0]
-    if not is_text(first):
-        return text
-    said = first.value.value  # type: ignore[attr-defined]  # a constant, as is_text found
-    if inspect.cleandoc(said) != inspect.cleandoc(place.docstring):
-        return text
-    return "\n".join(text.split("\n")[first.end_lineno or 0 :])
+    if any(isinstance(node, ast.Return) for node in tree.body):
+        return None
+    functions = (source.function_at(tree, ".".join(names[at:])) for at in range(len(names)))
+    return next((function for function in functions if function is not None), None)
 
 
 def _dedent(text: str) -> str:
     """Return code moved to the first column; lines inside strings stay as they are."""
-    lines = without_blank_ends(text).split("\n")
-    indent = indent_of(lines[0])
-    if not indent:
-        return "\n".join(lines)
+    text = without_blank_ends(text)
+    indent = source.indent_of(text.partition("\n")[0])
     # A region knows how to do that: it takes the indentation of its marker away.
-    block = "\n".join((f"{indent}# [REGEN:BEGIN x #9]", *lines, f"{indent}# [REGEN:END x #9]"))
-    return Marked().find(block)["x"].text
+    block = f"{indent}# [REGEN:BEGIN x #9]\n{text}\n{indent}# [REGEN:END x #9]"
+    return Marked().find(block)["x"].text if indent else text
 
 
 def _parse(text: str) -> ast.Module | None:
     try:
-        return parse(text)
+        return source.parse(text)
     except SyntaxError:
         return None

@@ -5,7 +5,6 @@ broken answer spoils no other unit, and no answer is an input of itself or of it
 """
 
 import ast
-import builtins
 import doctest
 import inspect
 import io
@@ -14,19 +13,22 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from types import EllipsisType
+from typing import Final, NamedTuple, TypeGuard
 
 from pytest_regen.errors import RegionError
 from pytest_regen.regions import Marked, Span
+from pytest_regen.regions.base import defect
 from pytest_regen.text import join_names
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = Function | ast.ClassDef
+Import = ast.Import | ast.ImportFrom
 
 for _name in ("ALLOW_UNICODE", "ALLOW_BYTES", "NUMBER"):
     # pytest's own flags: examples may name them before pytest has made them known.
     doctest.register_optionflag(_name)
 
-_STUBS: Final = "NotImplementedError"
 _WRITE: Final = "write the two lines inside the function, below its docstring"
 
 
@@ -36,9 +38,9 @@ class Marks(NamedTuple):
     begin: int
     end: int
 
-    def holds(self, line: int) -> bool:
-        """Return whether a line lies between the markers."""
-        return self.begin < line < self.end
+    def line_inside(self, line: int | None) -> int | None:
+        """Return a line of the file as one of the code; ``None`` where it lies outside."""
+        return line - self.begin if line and self.begin < line < self.end else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Place:
     qualname: str
     """``Class.method``; functions inside functions have no ``<locals>``."""
     node: Function
-    parents: tuple[ast.AST, ...]
+    parents: tuple[Scope, ...]
     """The classes and functions around it, outermost first."""
     marks: Marks
     indent: str
@@ -142,18 +144,18 @@ class FunctionRegion(Marked):
         lines = text.split("\n")
         end = "\r" if module.lines[0].endswith("\r") else ""
         # From the last to the first, so that the lines before keep their numbers.
-        for start, last, indent, name in sorted(
-            (_lines_to_enclose(module, name) for name in names), reverse=True
-        ):
+        for first, last, indent, name in sorted(
+            (*_lines_of_code(module, name), name) for name in names
+        )[::-1]:
             lines.insert(last, f"{indent}# [REGEN:END {name}]{end}")
-            lines.insert(start - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
-        made = "\n".join(lines)
-        self.find(made)
-        return made
+            lines.insert(first - 1, f"{indent}# [REGEN:BEGIN {name}]{end}")
+        enclosed = "\n".join(lines)
+        self.find(enclosed)
+        return enclosed
 
 
-def _lines_to_enclose(module: "ModuleSource", name: str) -> tuple[int, int, str, str]:
-    """Return the first and last line of a function's code, its indent, and the name again.
+def _lines_of_code(module: "ModuleSource", name: str) -> tuple[int, int, str]:
+    """Return the first and last line of a function's code, with comments above, and its indent.
 
     Raises:
         RegionError: there is no such function, or its code has no lines of its own.
@@ -165,25 +167,22 @@ def _lines_to_enclose(module: "ModuleSource", name: str) -> tuple[int, int, str,
             why=f"it has {', '.join(_function_names(module.tree)) or 'none'}",
             hint="name one of them; a method is Class.method",
         )
-    has_text = ast.get_docstring(node, clean=False) is not None
-    above = (node.body[0].end_lineno or 0) if has_text else node.lineno
-    body = node.body[has_text:]
-    first = first_line(body[0]) if body else above + 1
-    last = body[-1].end_lineno or first if body else above
-    if first <= above:
-        raise RegionError(
-            f"line {node.lineno}: the code of {name} has no lines of its own",
-            line=node.lineno,
-            hint="put it on lines of its own",
-        )
-    start = first
-    while start - 1 > above and module.lines[start - 2].strip()[:1] in {"", "#"}:
-        start -= 1
-    while start < first and not module.lines[start - 1].strip():
-        start += 1
     around = node.body[0]
     indent = module.lines[around.lineno - 1][: around.col_offset]
-    return start, last, indent, name
+    above, body = node.lineno, node.body
+    if is_text(around):
+        above, body = around.end_lineno or 0, node.body[1:]
+    if not body:
+        return above + 1, above, indent
+    start = first_line(body[0])
+    if start <= above:
+        problem = f"the code of {name} has no lines of its own"
+        raise defect(node.lineno, problem, "put it on lines of its own")
+    while start - 1 > above and module.lines[start - 2].strip()[:1] in {"", "#"}:
+        start -= 1
+    while not module.lines[start - 1].strip():
+        start += 1
+    return start, body[-1].end_lineno or start, indent
 
 
 class ModuleSource:
@@ -199,119 +198,108 @@ class ModuleSource:
     def __init__(self, text: str) -> None:
         self.spans = Marked().find(text)
         self.lines: list[str] = text.removeprefix("\ufeff").split("\n")
-        self.marks = {name: _marks(text, span) for name, span in self.spans.items()}
+        self.marks = {
+            name: Marks(span.line - 1, text.count("\n", 0, span.end) + 1)
+            for name, span in self.spans.items()
+        }
         self.skeleton = self.with_bodies(())
         try:
             self.tree = parse(self.skeleton)
         except SyntaxError as error:
-            raise RegionError(
-                f"line {error.lineno}: {error.msg}, outside of what a model wrote",
-                line=error.lineno or 0,
-                hint="correct the file",
-            ) from None
-        self.places: Mapping[str, Place] = self._places()
+            problem = f"{error.msg}, outside of what a model wrote"
+            raise defect(error.lineno or 0, problem, "correct the file") from None
+        self.places: dict[str, Place] = {}
+        scopes = dict(_passes(self.tree))
+        for name, marks in self.marks.items():
+            self.places[name] = self._place(name, scopes.get(marks.begin))
 
     def with_bodies(self, names: Iterable[str]) -> str:
         """Return the module with the blocks of these units as they stand, all others as ``pass``.
 
         Lines keep their numbers.
         """
-        lines, shown = list(self.lines), set(names)
+        lines, kept_names = list(self.lines), set(names)
         for name, marks in self.marks.items():
-            if name not in shown:
+            if name not in kept_names:
                 indent, blank = indent_of(lines[marks.begin - 1]), [""] * (marks.end - marks.begin)
                 lines[marks.begin - 1 : marks.end] = [f"{indent}pass", *blank]
         return "\n".join(lines)
 
     @property
-    def imports(self) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    def imports(self) -> tuple[Import, ...]:
         """The imports outside of functions, those under conditions too."""
         return tuple(_imports(self.tree))
 
     @property
     def import_lines(self) -> str:
         """The imports, each name once and sorted: the order is no input."""
-        return "\n".join(sorted({line for node in self.imports for line in _import_lines(node)}))
+        lines = set()
+        for node in self.imports:
+            origin = ""
+            if isinstance(node, ast.ImportFrom):
+                origin = f"from {'.' * node.level}{node.module or ''} "
+            for alias in node.names:
+                name = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+                lines.add(f"{origin}import {name}")
+        return "\n".join(sorted(lines))
 
     def doctest(self, name: str, path: str) -> doctest.DocTest | None:
         """Return the examples in the docstring of a unit's function; ``None`` if it has none."""
         place = self.places[name]
         if not place.docstring or place.is_nested or ">>>" not in place.docstring:
             return None
-        found = doctest.DocTestParser().get_doctest(
+        test = doctest.DocTestParser().get_doctest(
             place.docstring, {}, place.qualname, path, place.docstring_line - 1
         )
-        return found if found.examples else None
+        return test if test.examples else None
 
-    def _places(self) -> dict[str, Place]:
-        by_line = {marks.begin: name for name, marks in self.marks.items()}
-        found: dict[str, Place] = {}
-        for node, parents in _passes(self.tree):
-            name = by_line.get(node.lineno)
-            if name is None:
-                continue
-            line = node.lineno
-            scopes = [one for one in parents if isinstance(one, (*_FUNCTIONS, ast.ClassDef))]
-            function = scopes[-1] if scopes else None
-            if not isinstance(function, _FUNCTIONS):
-                where = "directly in a class" if scopes else "outside of any function"
-                raise RegionError(
-                    f"line {line}: the block {name!r} stands {where}", line=line, hint=_WRITE
-                )
-            other = next((one for one in found.values() if one.node is function), None)
-            if other is not None:
-                raise RegionError(
-                    f"line {line}: the blocks {other.name!r} and {name!r} stand in one function, "
-                    f"{other.qualname}",
-                    line=line,
-                    hint="let a function have one block; take the lines of the other away",
-                )
-            found[name] = self._place(name, function, scopes[:-1])
-        for name, marks in self.marks.items():
-            if name not in found:
-                raise RegionError(
-                    f"line {marks.begin}: the block {name!r} stands inside of a string or an "
-                    "expression",
-                    line=marks.begin,
-                    hint=_WRITE,
-                )
-        return {name: found[name] for name in self.marks}
-
-    def _place(self, name: str, node: Function, parents: Sequence[ast.AST]) -> Place:
+    def _place(self, name: str, scopes: Sequence[Scope] | None) -> Place:
         marks = self.marks[name]
-        qualname = ".".join(getattr(one, "name", "") for one in (*parents, node))
+        line, block = marks.begin, f"the block {name!r}"
+        if scopes is None:
+            raise defect(line, f"{block} stands inside of a string or an expression", _WRITE)
+        node = scopes[-1] if scopes else None
+        if not isinstance(node, Function):
+            where = "directly in a class" if scopes else "outside of any function"
+            raise defect(line, f"{block} stands {where}", _WRITE)
+        qualname = ".".join(scope.name for scope in scopes)
+        for other in self.places.values():
+            if other.node is node:
+                raise defect(
+                    line,
+                    f"the blocks {other.name!r} and {name!r} stand in one function, {qualname}",
+                    "let a function have one block; take the lines of the other away",
+                )
         docstring = ast.get_docstring(node, clean=False)
         docstring_line = node.body[0].lineno if docstring is not None else 0
-        if docstring is not None:
-            try:
-                doctest.DocTestParser().get_examples(docstring)
-            except ValueError as error:
-                raise RegionError(
-                    f"line {docstring_line}: the examples of {qualname} cannot be read: {error}",
-                    line=docstring_line,
-                    hint="correct the docstring",
-                ) from None
-        own = [one for one in node.body[docstring is not None :] if not is_marker(one, marks.begin)]
-        signature = [canonical(node.args), canonical(node.returns), canonical(node.decorator_list)]
+        try:
+            doctest.DocTestParser().get_examples(docstring or "")
+        except ValueError as error:
+            problem = f"the examples of {qualname} cannot be read: {error}"
+            raise defect(docstring_line, problem, "correct the docstring") from None
+        around = [
+            statement
+            for statement in node.body[docstring is not None :]
+            if not is_marker(statement, marks.begin)
+        ]
         kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+        signature = [canonical(node.args), canonical(node.returns), canonical(node.decorator_list)]
+        inputs = (
+            f"{kind} {qualname} {' '.join(signature)}",
+            inspect.cleandoc(docstring or ""),
+            canonical(around) if around else "",
+        )
         return Place(
             name,
             qualname,
             node,
-            tuple(parents),
+            tuple(scopes[:-1]),
             marks,
             indent_of(self.lines[marks.begin - 1]),
             docstring,
             docstring_line,
-            (
-                f"{kind} {qualname} {' '.join(signature)}",
-                inspect.cleandoc(docstring or ""),
-                canonical(own) if own else "",
-            ),
+            inputs,
         )
-
-
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @lru_cache(maxsize=256)
@@ -355,43 +343,38 @@ def canonical(node: object) -> str:
 
 def same_code(old: str, new: str) -> bool:
     """Return whether two pieces of code differ in their layout alone, as after a formatter."""
-    if old == new:
-        return True
     try:
-        trees = [_normalize(parse(text)) for text in (old, new)]
-        return canonical(trees[0]) == canonical(trees[1]) and comments_of(old) == comments_of(new)
+        return old == new or _without_layout(old) == _without_layout(new)
     except (SyntaxError, RecursionError, tokenize.TokenError):
         return False
 
 
-def comments_of(text: str) -> list[str]:
-    """Return the comments of code, without the blanks that a formatter may set."""
+def _without_layout(text: str) -> tuple[str, list[str]]:
+    """Return what formatters leave as it is: the tree of code, and its comments."""
+    tree = parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, Scope) and is_text(node.body[0]):
+            docstring = node.body[0].value
+            lines = inspect.cleandoc(str(docstring.value)).split("\n")
+            docstring.value = "\n".join(line.rstrip() for line in lines)
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [f"#{token.string[1:].strip()}" for token in tokens if token.type == tokenize.COMMENT]
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return canonical(tree), [comment[1:].strip() for comment in comments]
 
 
 def is_stub(text: str) -> bool:
     """Return whether code does nothing yet: ``...``, ``pass``, ``raise NotImplementedError``."""
-    if len(text) > 2_000:
-        return False
     try:
         body = parse(text).body
     except SyntaxError:
         return not text.strip()
-    if len(body) == 2 and is_text(body[0]):
-        body = body[1:]
-    first = body[0] if body else None
-    if len(body) > 1 and not isinstance(first, ast.Raise):
-        return False  # What stands below a ``raise`` only makes the function a generator.
-    match first:
-        case None | ast.Pass() | ast.Expr(ast.Constant(value=builtins.Ellipsis)):
+    match body[1:] if len(body) > 1 and is_text(body[0]) else body:
+        case [] | [ast.Pass()] | [ast.Expr(ast.Constant(value=EllipsisType() | str()))]:
             return True
-        case ast.Expr(ast.Constant(value=str())):
-            return True
-        case ast.Raise(ast.Name(id=name)) | ast.Raise(ast.Call(ast.Name(id=name))):
-            return name == _STUBS
-        case _:
-            return False
+        # What stands below a ``raise`` only makes the function a generator.
+        case [ast.Raise(ast.Name(id=name) | ast.Call(ast.Name(id=name))), *_]:
+            return name == "NotImplementedError"
+    return False
 
 
 def _only_defines(text: str) -> list[str]:
@@ -400,35 +383,28 @@ def _only_defines(text: str) -> list[str]:
         body = parse(text).body
     except SyntaxError:
         return []
-    body = body[1:] if body and is_text(body[0]) else body
-    defined = [
-        node
-        for node in body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    ]
-    imports = sum(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
-    # A decorator may do something with what it is given: register it, for one.
-    is_all = len(defined) + imports == len(body) and not any(n.decorator_list for n in defined)
-    return [node.name for node in defined] if is_all else []
+    names = []
+    for node in body:
+        # A decorator may do something with what it is given: register it, for one.
+        if isinstance(node, Scope) and not node.decorator_list:
+            names.append(node.name)
+        elif not isinstance(node, Import) and not (node is body[0] and is_text(node)):
+            return []
+    return names
 
 
-def _normalize(tree: ast.Module) -> ast.Module:
-    """Undo what formatters do to a tree: the layout of docstrings."""
-    for node in ast.walk(tree):
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and is_text(node.body[0]):
-            text = node.body[0].value  # type: ignore[attr-defined]  # as is_text found
-            lines = inspect.cleandoc(text.value).split("\n")
-            text.value = "\n".join(line.rstrip() for line in lines)
-    return tree
+class _Text(ast.Expr):
+    """A statement that is a text and nothing else."""
+
+    value: ast.Constant
 
 
-def is_text(node: ast.stmt) -> bool:
+def is_text(node: ast.stmt) -> TypeGuard[_Text]:
     """Return whether a statement is a text and nothing else, as a docstring is."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    match node:
+        case ast.Expr(ast.Constant(value=str())):
+            return True
+    return False
 
 
 def function_at(tree: ast.Module, name: str) -> Function | None:
@@ -436,20 +412,19 @@ def function_at(tree: ast.Module, name: str) -> Function | None:
     scope: Sequence[ast.stmt] = tree.body
     *holders, last = name.split(".")
     for holder in holders:
-        found = [one for one in scope if isinstance(one, ast.ClassDef) and one.name == holder]
-        scope = found[-1].body if found else []
-    functions = [one for one in scope if isinstance(one, _FUNCTIONS) and one.name == last]
+        classes = [node for node in scope if isinstance(node, ast.ClassDef) and node.name == holder]
+        scope = classes[-1].body if classes else []
+    functions = [node for node in scope if isinstance(node, Function) and node.name == last]
     return functions[-1] if functions else None
 
 
 def _function_names(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, Function):
             yield node.name
         elif isinstance(node, ast.ClassDef):
-            yield from (
-                f"{node.name}.{one.name}" for one in node.body if isinstance(one, _FUNCTIONS)
-            )
+            methods = [member for member in node.body if isinstance(member, Function)]
+            yield from (f"{node.name}.{method.name}" for method in methods)
 
 
 def first_line(node: ast.stmt) -> int:
@@ -465,13 +440,8 @@ def indent_of(line: str) -> str:
 
 def stored(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the variables that code sets."""
-    return {
-        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-
-
-def _marks(text: str, span: Span) -> Marks:
-    return Marks(span.line - 1, text.count("\n", 0, span.end) + 1)
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
 def is_marker(node: ast.AST, line: int) -> bool:
@@ -479,30 +449,20 @@ def is_marker(node: ast.AST, line: int) -> bool:
     return isinstance(node, ast.Pass) and node.lineno == line
 
 
-def _passes(tree: ast.AST) -> Iterator[tuple[ast.Pass, tuple[ast.AST, ...]]]:
-    """Yield each ``pass`` with what it stands in, in the order of the file."""
-    open_: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
-    while open_:
-        node, parents = open_.pop()
-        if isinstance(node, ast.Pass):
-            yield node, parents
-        elif not isinstance(node, ast.expr):
-            inner = (*parents, node)
-            open_ += [(child, inner) for child in reversed(list(ast.iter_child_nodes(node)))]
-
-
-def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+def _passes(tree: ast.AST, scopes: tuple[Scope, ...] = ()) -> Iterator[tuple[int, Sequence[Scope]]]:
+    """Yield the line of each ``pass`` with the classes and functions that it stands in."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Pass):
+            yield node.lineno, scopes
+        elif isinstance(node, Scope):
+            yield from _passes(node, (*scopes, node))
+        elif not isinstance(node, ast.expr):
+            yield from _passes(node, scopes)
+
+
+def _imports(tree: ast.AST) -> Iterator[Import]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Import):
             yield node
-        elif not isinstance(node, (*_FUNCTIONS, ast.expr)):
+        elif not isinstance(node, Function | ast.expr):
             yield from _imports(node)
-
-
-def _import_lines(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    for alias in node.names:
-        name = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
-        if isinstance(node, ast.Import):
-            yield f"import {name}"
-        else:
-            yield f"from {'.' * node.level}{node.module or ''} import {name}"

@@ -28,19 +28,23 @@ def find_special_cases(nodes: Sequence[ast.AST], place: Place) -> Iterator[Weakn
         nodes: all nodes of the code.
         place: where it stands.
     """
-    given = set(_given(place.docstring or ""))
+    inputs: set[str] = set()
+    with suppress(SyntaxError, ValueError):
+        for example in doctest.DocTestParser().get_examples(place.docstring or ""):
+            nodes_of_example = ast.walk(parse(example.source))
+            inputs |= {_value(node) for node in nodes_of_example if isinstance(node, ast.expr)}
     groups: dict[str, list[ast.expr]] = {}
     for subject, literal in _compared(nodes):
         groups.setdefault(subject, []).append(literal)
     for literals in groups.values():
-        known = [one for one in literals if _value(one) in given]
-        for literal in known if len(known) >= _SHARE * len(literals) else ():
+        special = [literal for literal in literals if _value(literal) in inputs - {""}]
+        for literal in special if len(special) >= _SHARE * len(literals) else ():
             value = ast.literal_eval(literal)
             if level_of(value) > 1 and not is_named(value, place):
-                shown = ast.unparse(literal)
-                shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-                message = f"has an answer of its own for {shown}, the input of an example or test"
-                yield Weakness(("special", shown), message, literal.lineno, ADVICE)
+                text = ast.unparse(literal)
+                text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+                message = f"has an answer of its own for {text}, the input of an example or test"
+                yield Weakness(("special", text), message, literal.lineno, ADVICE)
 
 
 def is_named(value: object, place: Place) -> bool:
@@ -76,24 +80,15 @@ def _compared(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
             case ast.Compare(
                 left=left,
                 ops=[ast.In()],
-                comparators=[ast.Tuple(elts=held) | ast.List(elts=held) | ast.Set(elts=held)],
+                comparators=[ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items)],
             ):
-                yield from ((ast.dump(left), one) for one in held)
+                yield from ((ast.dump(left), item) for item in items)
             case ast.Match(subject=subject, cases=cases):
-                for pattern in (one for case in cases for one in ast.walk(case.pattern)):
+                for pattern in (part for case in cases for part in ast.walk(case.pattern)):
                     if isinstance(pattern, ast.MatchValue):
                         yield ast.dump(subject), pattern.value
             case ast.Dict(keys=keys):
-                yield from ((f"{node.lineno}:{node.col_offset}", one) for one in keys if one)
-
-
-def _given(docstring: str) -> Iterator[str]:
-    """Yield the literals of examples."""
-    with suppress(SyntaxError, ValueError):
-        for example in doctest.DocTestParser().get_examples(docstring):
-            for node in ast.walk(parse(example.source)):
-                if isinstance(node, ast.expr) and (value := _value(node)):
-                    yield value
+                yield from ((f"{node.lineno}:{node.col_offset}", key) for key in keys if key)
 
 
 def _value(node: ast.expr) -> str:

@@ -15,15 +15,14 @@ depend on: the environment, the network, the files.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_regen.errors import RegenError
-from pytest_regen.pytest_plugin.stash import AHEAD
-from pytest_regen.pytest_plugin.units import forget_units
+from pytest_regen.pytest_plugin.healing.feedback import failure_of
+from pytest_regen.pytest_plugin.looks import Look
 from pytest_regen.regeneration.flow import Work, source_diff
 from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import Flow, drive_flows
@@ -34,15 +33,12 @@ from pytest_regen.validation.issues import Feedback
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of the work on one item's type or unit."""
+    """What came of the work on one item's unit."""
 
-    place: Path
-    """The store or file."""
-    file_name: str
-    """As diffs name it."""
+    look: Look
     work: Work[Any]
     result: HealResult
-    """Without the diff."""
+    """Without the diff, until the item has its turn."""
     feedback: tuple[Feedback, ...]
     """What the item had to say before, beyond the issues."""
     is_live: bool
@@ -53,44 +49,14 @@ class Asked:
         """Whether anything was asked or written."""
         return bool(self.result.regenerated or self.result.pending or self.result.calls)
 
+    @property
+    def with_diff(self) -> "Asked":
+        """The same with what this work alone has changed."""
+        return replace(self, result=replace(self.result, diff=self.work.diff))
+
 
 FlowOf = Callable[[pytest.Item, BaseException], Flow[Asked] | None]
 """Returns the work on an item that fails; ``None`` where its turn has to say what becomes of it."""
-
-
-def begin_ahead(
-    item: pytest.Item,
-    waves: Callable[[Sequence[pytest.Item]], Sequence[Sequence[pytest.Item]]],
-    flow_of: FlowOf,
-    settings: Callable[[], TurnSettings],
-) -> None:
-    """Begin the work on an item that fails and on those after it, unless that is under way.
-
-    Args:
-        item: the item.
-        waves: returns those of several items that may be worked on ahead of their turn, in groups:
-            what a group uses stands in those before it.
-        flow_of: returns the work on one of them.
-        settings: returns how many requests are under way at a time, and who is asked.
-    """
-    stash = item.config.stash
-    known = stash.get(AHEAD, None)
-    if known is not None:
-        if known.knows(item):
-            return
-        known.finish()  # A worker of pytest-xdist was given more.
-    forget = partial(forget_units, item.config)
-    stash[AHEAD] = Ahead(waves(upcoming_items(item)), flow_of, settings(), forget)
-
-
-def take_ahead(item: pytest.Item) -> Asked | None:
-    """Return what came of the work on an item; ``None`` where it is to be asked for now.
-
-    Raises:
-        RegenError: what ended the work, where that was no finding.
-    """
-    ahead = item.config.stash.get(AHEAD, None)
-    return ahead.take(item) if isinstance(ahead, Ahead) else None
 
 
 class Ahead:
@@ -100,7 +66,6 @@ class Ahead:
         waves: items that may be worked on, in groups that follow one another.
         flow_of: returns the work on an item.
         settings: with what, and within which limits, all of them are asked for.
-        forget: drops what is known of a file that was written.
     """
 
     def __init__(
@@ -108,12 +73,10 @@ class Ahead:
         waves: Sequence[Sequence[pytest.Item]],
         flow_of: FlowOf,
         settings: TurnSettings,
-        forget: Callable[[Path], None],
     ) -> None:
         self._waves = waves
         self._items = {item for wave in waves for item in wave}
         self._flow_of = flow_of
-        self._forget = forget
         self._looked_at: set[pytest.Item] = set()
         self._failures: dict[pytest.Item, BaseException] = {}
         """What items failed with that were begun, until their turn has come."""
@@ -135,9 +98,9 @@ class Ahead:
             changed: dict[Path, list[str]] = {}
             for nodeid, asked in drive_flows(self._flows(wave), settings):
                 if isinstance(asked, Asked):
-                    self._shown.setdefault(asked.place, asked.work.before)
+                    self._shown.setdefault(asked.look.path, asked.work.before)
                     names = [answer.ask.name for answer in asked.work.kept]
-                    changed.setdefault(asked.place, []).extend(names)
+                    changed.setdefault(asked.look.path, []).extend(names)
                     if asked.work.may_be_right:
                         held[nodeid] = asked
                         continue
@@ -152,13 +115,13 @@ class Ahead:
         while right := [
             nodeid
             for nodeid, asked in waiting.items()
-            if asked.work.look_again(Heal(), changed[asked.place])
+            if asked.work.look_again(Heal(), changed[asked.look.path])
         ]:
             for nodeid in right:
                 asked = waiting.pop(nodeid)
                 (result,) = asked.work.results
-                changed[asked.place].append(result.name)
-                self._forget(asked.place)
+                changed[asked.look.path].append(result.name)
+                asked.look.forget()
                 yield nodeid, replace(asked, result=replace(result, emulated=asked.result.emulated))
         yield from waiting.items()
 
@@ -169,8 +132,7 @@ class Ahead:
         """
         for item in items:
             self._looked_at.add(item)
-            failure = _failure_of(item)
-            flow = None
+            failure, flow = failure_of(item), None
             with suppress(RegenError):  # Its turn tells why.
                 flow = self._flow_of(item, failure) if failure else None
             if failure and flow:
@@ -236,23 +198,12 @@ class Ahead:
             (answer.ask.name, answer.ask.page): answer for answer in asked.work.kept
         }
         if asked.result.pending:  # Nothing of it is in the file.
-            return replace(asked, result=replace(asked.result, diff=asked.work.diff))
-        before = self._shown[asked.place]
+            return asked.with_diff
+        before = self._shown[asked.look.path]
         after = before.with_answers(list(kept.values())) if kept else before
-        self._shown[asked.place] = after
-        diff = source_diff(before.text, after.text, asked.file_name)
+        self._shown[asked.look.path] = after
+        diff = source_diff(before.text, after.text, asked.look.home.file_name)
         return replace(asked, result=replace(asked.result, diff=diff))
-
-
-def _failure_of(item: pytest.Item) -> BaseException | None:
-    """Return what is wrong with a type or unit; what cannot be looked at fails in its turn."""
-    try:
-        item.runtest()
-    except AssertionError as error:
-        return error
-    except Exception:  # noqa: BLE001 - see above
-        return None
-    return None
 
 
 def asked_by(flow: Flow[Work[Any]], provider: Provider) -> Flow[Work[Any]]:

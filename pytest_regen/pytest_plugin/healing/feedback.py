@@ -6,15 +6,15 @@ import re
 import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
-from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError
+from pytest_regen.pytest_plugin.items import UnitError, UnitItem
+from pytest_regen.pytest_plugin.looks import Look, Target
+from pytest_regen.pytest_plugin.names import cassette_of_test
 from pytest_regen.pytest_plugin.selection import store_path
-from pytest_regen.pytest_plugin.stores import check_of
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing import FeedbackError
 from pytest_regen.validation.issues import Feedback, Issue
@@ -35,57 +35,60 @@ class NoTargetError(Exception):
     """A failure does not say what is to be regenerated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One type to regenerate, and what is wrong with it beyond its validation."""
-
-    store: Path
-    type_name: str
-    feedback: tuple[Feedback, ...] = ()
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Identifies a target among those of one test."""
-        return str(self.store), self.type_name
-
-
 def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
-    """Return the types that a failure is about, those that it names itself first.
+    """Return the units that a failure is about, those that it names itself first.
 
     Raises:
-        NoTargetError: the failure does not say which type.
+        NoTargetError: the failure does not say which.
         UnknownTypeError: the marker or an issue names a type that the store does not have.
     """
-    if isinstance(item, TypeItem):
-        # A store that cannot be opened has nothing to regenerate from.
-        if item.name == DAMAGED or not isinstance(failure, UnitError):
+    if isinstance(item, UnitItem):
+        look, name = item.look, item.unit
+        # What a kind raised has to be corrected by a person, and so has a file without names.
+        if not isinstance(failure, UnitError) or name not in look.names:
             return []
-        return [Target(item.path, item.name, item.check.user_errors(item.name))]
-    if not is_feedback(failure):
-        return []
+        return [Target(look, name, look.user_errors(name), item.nodeid, look.cassette_of(name))]
     mark = regen_mark(item)
-    feedback = feedback_of(item, failure)
-    if not feedback:
-        return []
-    return _targets(item, mark, feedback)
+    if mark.units:
+        from pytest_regen.pytest_plugin.units import marked_units
+
+        units = marked_units(item)
+        if not (is_feedback(failure) or any(look.is_imported for look, _ in units)):
+            return []
+        feedback = feedback_of(item, failure)
+        # A failure that names units of the mark is about those.
+        named = _named_in(feedback)
+        units = [unit for unit in units if unit[1] in named] or units
+    else:
+        feedback = feedback_of(item, failure) if is_feedback(failure) else ()
+        units = _types_of(item, mark, feedback) if feedback else []
+    cassette = cassette_of_test(item)
+    return [
+        Target(look, name, feedback_about(feedback, name), item.nodeid, cassette)
+        for look, name in units
+    ]
 
 
-def _targets(item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]) -> list[Target]:
-    path = store_path(item)
-    check = check_of(item.config, path)
-    named = [note.type_name for note in feedback if isinstance(note, Issue) and note.type_name]
-    loose = any(isinstance(note, str) or not note.type_name for note in feedback)
-    resolve = check.store.resolve_type
+def _types_of(
+    item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]
+) -> list[tuple[Look, str]]:
+    from pytest_regen.pytest_plugin.stores import StoreLook
+
+    look = StoreLook.of(item.config, store_path(item))
+    is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
+    resolve = look.store.resolve_type
     marked = [resolve(name) for name in mark.types]
-    names = dict.fromkeys([*map(resolve, named), *(marked if loose else [])])
+    names = dict.fromkeys([*map(resolve, _named_in(feedback)), *(marked if is_loose else [])])
     if not names:
         raise NoTargetError(
             "the failure names no type of the store; give the marker types=[…], or the issue a "
             "type_name"
         )
-    if marked:
-        names = {name: None for name in names if name in marked}
-    return [Target(check.path, name, feedback_about(feedback, name)) for name in names]
+    return [(look, name) for name in names if not marked or name in marked]
+
+
+def _named_in(feedback: Iterable[Feedback]) -> list[str]:
+    return [note.type_name for note in feedback if isinstance(note, Issue) and note.type_name]
 
 
 def feedback_about(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ...]:

@@ -1,16 +1,15 @@
-"""What healing of types and of units share: which are chosen, calls of the item, reports."""
+"""Which units are chosen, calls of their items, and what is told of healing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_regen.errors import BudgetError, CassetteError, CassetteMissError, MissingKeyError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
-from pytest_regen.pytest_plugin.items import UnitError
+from pytest_regen.pytest_plugin.items import UnitError, findings_json
+from pytest_regen.pytest_plugin.looks import Target
 from pytest_regen.pytest_plugin.names import (
     node_command,
     other_model_command,
@@ -21,9 +20,8 @@ from pytest_regen.pytest_plugin.names import (
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
 from pytest_regen.pytest_plugin.transcripts import transcript_of
-from pytest_regen.pytest_plugin.units import WrongUnitError
-from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.answers import why_lines
+from pytest_regen.regeneration.values import HealResult
 from pytest_regen.validation.issues import Feedback
 
 
@@ -41,75 +39,44 @@ class ItemCalls:
 
     Args:
         item: the item.
-        name: the type or unit that it is asked about.
-        forget: drops what is known of the files, which hold a candidate now.
+        target: the unit that it is asked about.
         failure: what the item failed with before.
     """
 
-    def __init__(
-        self,
-        item: pytest.Item,
-        name: str,
-        forget: Callable[[], None],
-        failure: BaseException | None,
-    ) -> None:
+    def __init__(self, item: pytest.Item, target: Target, failure: BaseException | None) -> None:
         self._item = item
-        self._name = name
-        self._forget = forget
+        self._target = target
         self.failure = failure
 
     def __call__(self) -> Sequence[Feedback]:
-        """Call the item and return what it reports of the type or unit."""
-        self._forget()
+        """Call the item and return what it reports of the unit."""
+        self._target.look.forget()  # The files hold a candidate now.
         self.failure = failure_of(self._item)
         if self.failure is None:
             return ()
-        return feedback_about(feedback_of(self._item, self.failure), self._name)
+        return feedback_about(feedback_of(self._item, self.failure), self._target.name)
 
 
-def cost_of(result: HealResult) -> str:
-    """Return the US dollars that live calls cost; empty where nothing was paid or known."""
-    cost = None if result.emulated else result.usage.cost
-    return (cost and cost.json) or ""
-
-
-def heal_report(
-    unit: str,
-    result: HealResult,
-    config: pytest.Config,
-    *,
-    passed: bool,
-    following: str,
-    where: str,
-    cassette: Path,
-    findings: Sequence[dict[str, Any]],
-    pages: Sequence[int],
-    cost: str,
-    has_pages: bool = True,
-) -> HealReport:
+def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bool) -> HealReport:
     """Return the report of work that was tried.
 
     Args:
-        unit: id of the type or unit.
+        target: the unit, looked at afterwards.
         result: how the work ended.
-        config: of the run.
         passed: whether the item passes now.
-        following: what to run or do next, if it does not.
-        where: what else may be at fault where nothing is wrong any more and the item still fails.
-        cassette: where its turns are recorded.
-        findings: what was wrong before.
-        pages: those that have a new output.
-        cost: US dollars that live calls cost, where that is known.
-        has_pages: whether pages mean anything to the reader.
+        is_live: whether an answer was given just now, and so may have cost something.
     """
+    look, config = target.look, target.look.config
+    following = "" if passed else _next_after(target, result)
     if result.pending:  # With the candidate it may pass; the files hold none.
         passed, following = False, REVIEW
     outcome: Outcome = "pending" if result.pending else "regenerated" if passed else "failed"
     if result.stop_reason is None or isinstance(result.failure, MissingKeyError):
         outcome = "skipped"
     usage = result.usage
+    cost = usage.cost if is_live and not result.emulated else None
     return HealReport(
-        unit=unit,
+        unit=look.id_of(target.name),
         outcome=outcome,
         stop_reason=result.stop_reason or "",
         attempts=1 + result.attempts,
@@ -119,26 +86,21 @@ def heal_report(
         cache_read=usage.cache_read_tokens or 0,
         cache_write=usage.cache_write_tokens or 0,
         transcript=transcript_of(result.transcript, config),
-        pages=list(pages),
+        pages=sorted(page for name, page in result.regenerated if name == target.name),
         changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],
-        cassette=from_rootdir(cassette, config.rootpath),
+        cassette=from_rootdir(target.cassette, config.rootpath),
         diff=result.diff,
-        why="" if passed or result.pending else _why(result, following, where),
-        next="" if passed else following,
+        why="" if passed or result.pending else _why(result, following, look.at_fault),
+        next=following,
         emulated=result.emulated,
         by_template=result.by_template,
         ordered=[
-            {
-                "code": issue.code,
-                "finding": issue.finding,
-                "message": issue.message,
-                "field": issue.field,
-            }
+            {key: getattr(issue, key) for key in ("code", "finding", "message", "field")}
             for issue in result.ordered
         ],
-        cost=cost,
-        findings=list(findings),
-        has_pages=has_pages,
+        cost=(cost and cost.json) or "",
+        findings=findings_json((*result.issues_before, *target.feedback), look),
+        has_pages=look.has_pages,
         pending=list(result.pending),
     )
 
@@ -151,7 +113,7 @@ def tell_failure(failure: BaseException | None, heal: HealReport) -> None:
         words = f"Candidate {heal.pending[0]} waits for review: {REVIEW}"
     else:
         words = f"Not regenerated: {heal.why}" if heal.why else ""
-    if isinstance(failure, UnitError | WrongUnitError):
+    if isinstance(failure, UnitError):
         failure.healing = words or failure.healing
         failure.next = heal.next
     elif heal.pending:
@@ -186,25 +148,19 @@ def _why(result: HealResult, following: str, where: str) -> str:
     return "\n".join(lines)
 
 
-def next_after(
-    result: HealResult, item: str, config: pytest.Config, cassette: Path, *, correct: str, mend: str
-) -> str:
-    """Return what to run or do; never what would end where this run did.
-
-    Args:
-        result: how the work ended.
-        item: the node id.
-        config: of the run.
-        cassette: where its turns are recorded.
-        correct: the command that says what is wrong in a person's words.
-        mend: what to do where no answer can help.
-    """
+def _next_after(target: Target, result: HealResult) -> str:
+    """Return what to run or do; never what would end where this run did."""
+    look, config, item, cassette = target.look, target.look.config, target.nodeid, target.cassette
+    mend, is_all = look.mending(target, result)
+    if is_all:
+        return mend
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
             return recording_command(config, item, cassette, "--regen-attempts", more)
         case "no_progress":
-            return correct
+            page = next((issue.page for issue in result.issues_after if issue.page), None)
+            return look.correcting(target.name, page)
         case "refused":
             return other_model_command(config, item, cassette)
         case None | "clean" | "unfixable":

@@ -1,21 +1,15 @@
-"""Whether a failing item is called again, and what for: its sessions, or the types it is about."""
+"""Whether a failing item is called again, and what for: its sessions, or its units."""
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 from pytest_regen.pytest_plugin.summary import note_command
-
-if TYPE_CHECKING:
-    from pytest_regen.pytest_plugin.healing.ahead import Asked
-    from pytest_regen.regeneration import TurnSettings
-    from pytest_regen.regeneration.queue import Flow
 
 _PACKAGE: Final = Path(__file__).parents[2]
 
@@ -69,38 +63,27 @@ def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None
     nothing is healed: whoever asked for it wants to see the failure. ``pytest.xfail`` and
     ``pytest.exit`` say themselves what is to become of the item.
     """
-    if isinstance(failure, pytest.xfail.Exception | pytest.exit.Exception):
-        return failure
-    if getattr(item.config.option, "usepdb", False) or not _may_call_again(item):
+    # pytest-rerunfailures starts the whole item again; healing it twice would pay twice.
+    is_again = getattr(item, "execution_count", 1) > 1 or item.get_closest_marker("xfail")
+    is_decided = isinstance(failure, pytest.xfail.Exception | pytest.exit.Exception)
+    if is_decided or is_again or getattr(item.config.option, "usepdb", False):
         return failure
     if item.stash.get(SESSION_MAKERS, None):
-        from pytest_regen.pytest_plugin.healing.sessions import (
-            heal_sessions,
-        )
+        from pytest_regen.pytest_plugin.healing.sessions import heal_sessions
 
         return heal_sessions(item, failure)
-    return _heal_types(item, failure)
-
-
-def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
-    from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
+    from pytest_regen.pytest_plugin.choices import choices_of
 
     choices = choices_of(item.config)
-    if not _is_ours(item) and (note := _missing_name(item)):
+    if not hasattr(item, "unit") and (note := _missing_name(item)):
         note_command(item, None, note)
-        return failure
-    if not (choices.heal or choices.dry_run):
-        _tell_command(item, failure)
-        return failure
-    if choices.heal and not choices.dry_run and _is_ours(item):
-        _begin_ahead(item, choices.jobs)
-    if hasattr(item, "unit") or regen_mark(item).units:
-        from pytest_regen.pytest_plugin.healing.units import heal_units
+    elif choices.heal or choices.dry_run:
+        from pytest_regen.pytest_plugin.healing.heal import heal_units
 
         return heal_units(item, failure)
-    from pytest_regen.pytest_plugin.healing.types import heal_types
-
-    return heal_types(item, failure)
+    else:
+        _tell_command(item, failure)
+    return failure
 
 
 def _tell_command(item: pytest.Item, failure: BaseException) -> None:
@@ -114,7 +97,7 @@ def _tell_command(item: pytest.Item, failure: BaseException) -> None:
         note = f"--regen-record {record} alone records what tests send; --regen heals what fails"
         note_command(item, None, note)
     mark = regen_mark(item)
-    if not _is_ours(item) and (mark.units or (mark.types and is_feedback(failure))):
+    if not hasattr(item, "unit") and (mark.units or (mark.types and is_feedback(failure))):
         # Not as a note of the failure, which would be told to the model.
         note_command(item, heal_command(item.config, item.nodeid, cassette_of_test(item)))
 
@@ -129,63 +112,14 @@ def _missing_name(item: pytest.Item) -> str:
     has_store = "regen_store" in getattr(item, "fixturenames", ()) or stores_in_config(config)
     if mark.units or mark.types or mark.store or has_store or not has_kinds(config):
         return ""
-    from pytest_regen.pytest_plugin.units import first_unit
+    from pytest_regen.pytest_plugin.units import UnitLook, kinds_of
 
-    unit = first_unit(config)
+    looks = (UnitLook.of(config, path) for path in kinds_of(config).files)
+    unit = next((look.id_of(name) for look in looks for name in look.names), "")
     return unit and (
         f"{item.nodeid}: its mark names no unit that --regen could ask for; "
         f'for instance: @pytest.mark.regen(unit="{unit}")'
     )
-
-
-def _is_ours(item: pytest.Item) -> bool:
-    """Return whether an item is a type or a unit, and no test of the user's."""
-    from pytest_regen.pytest_plugin.items import TypeItem
-    from pytest_regen.pytest_plugin.units import UnitItem
-
-    return isinstance(item, TypeItem | UnitItem)
-
-
-def _begin_ahead(item: pytest.Item, jobs: int) -> None:
-    """Begin the work on this item, and on those to come that fail as well.
-
-    Not where the run may end before their turn: nothing is paid that may not be needed.
-    """
-    from pytest_regen.pytest_plugin.units import UnitItem, waves_of
-
-    if jobs == 1 and not (isinstance(item, UnitItem) and item.check.file.has_users):
-        return
-    option = item.config.option
-    if item.config.getvalue("maxfail") or getattr(option, "stepwise", False):
-        return
-    from pytest_regen.pytest_plugin.choices import choices_of
-    from pytest_regen.pytest_plugin.healing.ahead import begin_ahead
-    from pytest_regen.pytest_plugin.healing.types import flow_of_type
-    from pytest_regen.pytest_plugin.healing.units import flow_of_unit
-    from pytest_regen.pytest_plugin.providers import provider_of, settings_of_run
-
-    def waves(items: Sequence[pytest.Item]) -> Sequence[Sequence[pytest.Item]]:
-        ours = [each for each in items if _is_ours(each) and not _may_be_skipped(each)]
-        return waves_of([each for each in ours if jobs > 1 or each.path == item.path])
-
-    def flow_of(of: pytest.Item, failure: BaseException) -> "Flow[Asked] | None":
-        return (flow_of_unit if hasattr(of, "unit") else flow_of_type)(of, failure)
-
-    def settings() -> "TurnSettings":
-        provider = provider_of(item, of_types=not hasattr(item, "unit"))
-        return settings_of_run(item.config, provider, choices_of(item.config).jobs)
-
-    begin_ahead(item, waves, flow_of, settings)
-
-
-def _may_be_skipped(item: pytest.Item) -> bool:
-    marks = ("skip", "skipif", "xfail")
-    return any(item.get_closest_marker(name) is not None for name in marks)
-
-
-def _may_call_again(item: pytest.Item) -> bool:
-    # pytest-rerunfailures starts the whole item again; healing it twice would pay twice.
-    return getattr(item, "execution_count", 1) <= 1 and not item.get_closest_marker("xfail")
 
 
 def trim_traceback(

@@ -1,0 +1,288 @@
+"""Healing: a failing item's units are asked for again, and the item is called again.
+
+The loop sits inside the call phase: fixtures are set up once, there is one report, and async,
+parametrized and non-function items heal alike, because pytest's own way of calling them is used.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pytest_regen.errors import RegenError
+from pytest_regen.pytest_plugin import providers
+from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
+from pytest_regen.pytest_plugin.healing import outcomes
+from pytest_regen.pytest_plugin.healing.ahead import Ahead, Asked, asked_by, upcoming_items
+from pytest_regen.pytest_plugin.healing.feedback import NoTargetError, feedback_about, targets_of
+from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
+from pytest_regen.pytest_plugin.items import UnitError, UnitItem
+from pytest_regen.pytest_plugin.loaded import loaded_modules
+from pytest_regen.pytest_plugin.looks import Look, Target
+from pytest_regen.pytest_plugin.names import heal_command
+from pytest_regen.pytest_plugin.stash import AHEAD
+from pytest_regen.pytest_plugin.summary import HealReport, add_heal
+from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
+from pytest_regen.regeneration.policies import Heal, Policy, Regenerate, fixable_issues
+from pytest_regen.regeneration.queue import Flow, drive_flow
+from pytest_regen.regeneration.values import TurnSettings
+from pytest_regen.turns.providers import TemplateProvider
+from pytest_regen.turns.values import Provider
+
+
+def heal_units(item: pytest.Item, failure: BaseException) -> BaseException | None:
+    """Ask for what an item is about, call it again, and return the failure that is left.
+
+    ``None`` means that it passes now.
+    """
+    if isinstance(item, UnitItem) and not choices_of(item.config).dry_run:
+        _begin_ahead(item)
+    return _Healing(item, failure).run()
+
+
+def _begin_ahead(item: UnitItem) -> None:
+    """Begin the work on this item and on those to come that fail as well.
+
+    With one job these are the units of its file, where they use one another. Nothing is begun where
+    the run may end before their turn: what may not be needed is not paid for.
+    """
+    config, jobs = item.config, choices_of(item.config).jobs
+    may_end = config.getvalue("maxfail") or getattr(config.option, "stepwise", False)
+    if may_end or (jobs == 1 and not item.look.has_users):
+        return
+    ahead = config.stash.get(AHEAD, None)
+    if ahead is not None:
+        if ahead.knows(item):
+            return
+        ahead.finish()  # A worker of pytest-xdist was given more.
+    items = [
+        other
+        for other in upcoming_items(item)
+        if isinstance(other, UnitItem)
+        and (jobs > 1 or other.path == item.path)
+        and not any(map(other.get_closest_marker, ("skip", "skipif", "xfail")))
+    ]
+    provider = providers.provider_of(item, of_types=item.look.has_pages)
+    settings = providers.settings_of_run(config, provider, jobs)
+    config.stash[AHEAD] = Ahead(_waves_of(items), _flow_of, settings)
+
+
+def _waves_of(items: Sequence[UnitItem]) -> Sequence[Sequence[pytest.Item]]:
+    """Return items in groups: the units that one uses stand in groups before it."""
+    waves: dict[int, list[pytest.Item]] = {}
+    by_place: dict[Look, dict[str, pytest.Item]] = {}
+    for item in items:
+        if item.look.has_users:
+            by_place.setdefault(item.look, {})[item.unit] = item
+        else:
+            waves.setdefault(0, []).append(item)
+    for look, units in by_place.items():
+        for number, names in enumerate(stages(look.view, list(units))):
+            waves.setdefault(number, []).extend(units[name] for name in names)
+    return [wave for _, wave in sorted(waves.items())]
+
+
+def _flow_of(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
+    """Return the work on the unit of an item that fails; ``None`` where nothing is asked for it.
+
+    Raises:
+        RegenError: the item's turn tells why.
+    """
+    healing = _Healing(item, failure)
+    target = healing.next_target()
+    # What the template writes is there at once, in the item's own turn.
+    if target is None or target.look.obstacle(target)[0] or healing.is_by_template(target):
+        return None
+    return healing.steps(target)
+
+
+class _Healing:
+    """The healing of one item."""
+
+    def __init__(self, item: pytest.Item, failure: BaseException) -> None:
+        self._item = item
+        self._config = item.config
+        self._choices = choices_of(item.config)
+        self._rounds = self._choices.attempts(regen_mark(item).attempts) - 1
+        self._failure: BaseException | None = failure
+        """What the item fails with, with candidates that wait for review in place."""
+        self._stored_failure: BaseException | None = None
+        """What it fails with without them, where there are some."""
+        self._tried: set[tuple[object, str]] = set()
+
+    def run(self) -> BaseException | None:
+        """Heal one unit after the other, until the item passes or nothing is left to try."""
+        while (target := self.next_target()) is not None:
+            try:
+                self._heal(target)
+            except RegenError as error:
+                why = "\n".join(filter(None, (error.what, error.why)))
+                self._skip(target, why, error.hint)
+        return self._stored_failure or self._failure
+
+    def next_target(self) -> Target | None:
+        """Return the next unit to ask for; ``None`` where nothing is left to try."""
+        while self._rounds and self._failure is not None:
+            try:
+                targets = targets_of(self._item, self._failure)
+            except (NoTargetError, RegenError, pytest.UsageError) as error:
+                self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
+                return None
+            new = [each for each in targets if (each.look.path, each.name) not in self._tried]
+            if not new:
+                return None
+            self._tried.add((new[0].look.path, new[0].name))
+            if outcomes.is_chosen(new[0].look.id_of(new[0].name), self._config):
+                return new[0]
+        return None
+
+    def is_by_template(self, target: Target) -> bool:
+        """Return whether the template writes the unit, and no model is asked."""
+        provider = self._provider(target)
+        return isinstance(provider, TemplateProvider)
+
+    def _heal(self, target: Target) -> None:
+        item, look = self._item, target.look
+        ahead = self._config.stash.get(AHEAD, None)
+        asked = ahead.take(item) if isinstance(ahead, Ahead) else None
+        calls = outcomes.ItemCalls(item, target, self._failure)
+        if asked is None and look.again() is not look:
+            # Something that it uses was healed meanwhile: it may be right.
+            calls()
+            self._failure, target = calls.failure, replace(target, look=look.again())
+            if self._failure is None:
+                return
+        if asked is not None:
+            self._conclude(replace(target, feedback=asked.feedback), calls, asked)
+            return
+        why, command = target.look.obstacle(target)
+        if why:
+            self._skip(target, why, command)
+        elif self._choices.dry_run:
+            self._record(self._plan(target))
+        elif isinstance(item, UnitItem) or not look.is_imported:
+            self._ask(target, calls)
+        else:
+            self._ask_apart(target)
+
+    def _ask_apart(self, target: Target) -> None:
+        """Ask for a unit that tests import, once the test fails in a fresh process as well."""
+        obstacle = missing_trials()
+        if obstacle:
+            self._skip(target, obstacle)
+            return
+        look = target.look
+        calls = FreshCalls(self._item, target.name, look.path, self._failure, look.trial_seconds)
+        is_old = bool(loaded_modules(self._config).changed())
+        if not (is_old or providers.may_get_answer(self._item, target.cassette)):
+            # Nothing is tried for nothing: the first turn tells what is missing.
+            self._ask(target, calls)
+            return
+        trial = calls.try_now()
+        if trial.passed and is_old:
+            # It failed with the code that this process imported before another test healed it.
+            loaded_modules(self._config).note_passed(self._item)
+            self._failure = None
+        elif trial.passed or trial.obstacle:
+            why = trial.obstacle or "it passes in a process of its own: the unit is not at fault"
+            self._skip(target, why)
+        else:
+            self._ask(replace(target, feedback=feedback_about(trial.feedback, target.name)), calls)
+
+    def _ask(self, target: Target, calls: outcomes.ItemCalls | FreshCalls) -> None:
+        """Ask for a unit in the item's turn: the queue has this work alone."""
+        settings = self._settings(target)
+        self._conclude(target, calls, drive_flow(self.steps(target, calls), settings).with_diff)
+
+    def steps(
+        self, target: Target, calls: outcomes.ItemCalls | FreshCalls | None = None
+    ) -> Flow[Asked]:
+        """Return the work on a unit as steps, to be driven alone or beside others."""
+        item, look, name = self._item, target.look, target.name
+        check: Check | None = calls
+        if isinstance(item, UnitItem):
+            # Validation alone decides, and validators of the user's where there are some.
+            check = look.checker(name)
+        policy: Policy = Heal()
+        issues = self._failure.issues if isinstance(self._failure, UnitError) else ()
+        if look.asks_stale and any(issue.code == "STALE" for issue in issues):
+            # Any text that is no worse replaces one that was made for something else.
+            wanted = (*fixable_issues(look.view.issues(name)), *target.feedback)
+            policy = Regenerate({name: {1: wanted}})
+        with providers.turn_settings(
+            item,
+            target.cassette,
+            item.nodeid,
+            of_types=look.has_pages,
+            by_template=look.by_template(name, target.feedback),
+            jobs=self._jobs,
+        ) as turns:
+            job = Job(policy, [name], self._rounds, target.feedback, check)
+            flow = work_steps(look.home, job, turns.settings)
+            work = yield from asked_by(flow, turns.settings.provider)
+            (result,) = work.results
+            result = replace(result, emulated=result.emulated or turns.is_emulated)
+            is_live = turns.is_live
+        if result.regenerated:
+            # What is looked at next may not be at fault any more.
+            look.forget()
+        return Asked(look, work, result, target.feedback, is_live)
+
+    @property
+    def _jobs(self) -> int:
+        # A test of the user's own is called about one candidate at a time.
+        return self._choices.jobs if isinstance(self._item, UnitItem) else 1
+
+    def _provider(self, target: Target) -> Provider:
+        look = target.look
+        by_template = look.by_template(target.name, target.feedback)
+        return providers.provider_of(self._item, of_types=look.has_pages, by_template=by_template)
+
+    def _settings(self, target: Target) -> TurnSettings:
+        return providers.settings_of_run(self._config, self._provider(target), self._jobs)
+
+    def _conclude(
+        self, target: Target, calls: outcomes.ItemCalls | FreshCalls, asked: Asked
+    ) -> None:
+        """Note what came of asking; the item is called again where validation alone decided."""
+        item, result = self._item, asked.result
+        target.look.forget()
+        if result.pending:
+            self._stored_failure = self._stored_failure or self._failure
+        if isinstance(item, UnitItem):
+            calls()
+        if isinstance(item, UnitItem) or result.regenerated or result.pending:
+            # The failure of a rejected candidate says nothing about the files on disk.
+            self._failure = calls.failure
+        self._config.hook.pytest_regen_after_heal(item=item, result=result)
+        target = replace(target, look=target.look.again())
+        passed = self._failure is None
+        self._record(outcomes.heal_report(target, result, passed=passed, is_live=asked.is_live))
+
+    def _skip(self, target: Target, why: str, command: str | None = None) -> None:
+        look, name = target.look, target.name
+        if command is None:
+            command = look.command(name, look.issues(name))
+        unit, has_pages = look.id_of(name), look.has_pages
+        self._record(HealReport(unit, "skipped", why=why, next=command, has_pages=has_pages))
+
+    def _plan(self, target: Target) -> HealReport:
+        """Return what a dry run says: what would be asked, and about how large it is."""
+        look = target.look
+        plan = look.plan(target)
+        return HealReport(
+            look.id_of(target.name),
+            "planned",
+            pages=list(plan.pages),
+            estimate=plan.estimate,
+            next=plan.next
+            or heal_command(
+                self._config, target.nodeid, target.cassette, by_template=plan.by_template
+            ),
+            by_template=plan.by_template,
+            has_pages=look.has_pages,
+        )
+
+    def _record(self, heal: HealReport) -> None:
+        add_heal(self._item, heal)
+        outcomes.tell_failure(self._stored_failure or self._failure, heal)
