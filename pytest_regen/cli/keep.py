@@ -1,6 +1,5 @@
 """Commands that ask no model: ``validate``, ``history``, and what keeps or drops texts."""
 
-import json
 import os
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -19,20 +18,18 @@ from pytest_regen.cli.places import (
     Kept,
     PlaceHere,
     StoreHere,
+    enclose_in_file,
     place_at,
     stores_in,
     tell_issues,
     tell_unmarked,
 )
-from pytest_regen.cli.project import Project, short_path
+from pytest_regen.cli.project import Project
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.github import tell_validated
 from pytest_regen.modes import StalePolicy
-from pytest_regen.text import plural, shorten
+from pytest_regen.text import plural
 from pytest_regen.units.loading import prepare_kinds
-from pytest_regen.units.naming import command
-from pytest_regen.units.place import UnitFile
-from pytest_regen.units.work import enclose_units
 
 _STORES: Final = 4
 """Stores of a part: handing it to a process takes less than a hundredth of validating them."""
@@ -258,30 +255,6 @@ def _only_function(project: Project, path: Path) -> list[str] | None:
     except RegenError:
         return None  # Said where the file is opened.
     return every if len(every) == 1 else None
-
-
-def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:
-    """Put markers around functions that have none yet, so that they become units.
-
-    Raises:
-        UsageError: the settings do not name the file.
-        SourceError: the file has no such function.
-    """
-    path = Path.cwd() / path
-    kinds = project.kinds
-    kind, place = kinds.kind_to_enclose(path), kinds.place(kinds.absolute(path))
-    if kind is None and path.suffix == ".py" and kinds.kind_of(path) is None:
-        listed = project.settings.shipped.get("functions")
-        files = [*listed, place] if isinstance(listed, list) else [place]
-        raise UsageError(
-            f"{short_path(path)} is not among the files whose functions are gated",
-            why=f"it takes `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
-            f"{short_path(project.root / 'pyproject.toml')}",
-            hint=command("init", f"{short_path(path).as_posix()}::{names[0]}"),
-        )
-    new = kind and place and enclose_units(UnitFile(kinds, place, kind), names)
-    if new:
-        fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")
 
 
 def rebuild(

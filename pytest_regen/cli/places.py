@@ -3,6 +3,7 @@
 What differs between the two stands here, under the same names; no command knows which it has.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli import output
 from pytest_regen.cli.output import say
-from pytest_regen.cli.project import Project
+from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import (
     KindError,
@@ -46,7 +47,9 @@ from pytest_regen.stores import is_store
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.units import naming
+from pytest_regen.units import place as unit_place
 from pytest_regen.units.view import refuse_unknown
+from pytest_regen.units.work import enclose_units
 from pytest_regen.validation import stale_types
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.stores import behaviour_of_store, from_errors_command
@@ -905,3 +908,27 @@ def tell_issues(issues: Iterable[Issue], place: str) -> None:
     for (code, message), count in counts.items():
         if count > _ALIKE:
             say(f"{place}: {count - _ALIKE:,} more [{code}] {message}")
+
+
+def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:
+    """Put markers around functions that have none yet, so that they become units.
+
+    Raises:
+        UsageError: the settings do not name the file.
+        SourceError: the file has no such function.
+    """
+    path = Path.cwd() / path
+    kinds = project.kinds
+    kind, place = kinds.kind_to_enclose(path), kinds.place(kinds.absolute(path))
+    if kind is None and path.suffix == ".py" and kinds.kind_of(path) is None:
+        listed = project.settings.shipped.get("functions")
+        files = [*listed, place] if isinstance(listed, list) else [place]
+        raise UsageError(
+            f"{short_path(path)} is not among the files whose functions are gated",
+            why=f"it takes `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
+            f"{short_path(project.root / 'pyproject.toml')}",
+            hint=naming.command("init", f"{short_path(path).as_posix()}::{names[0]}"),
+        )
+    new = kind and place and enclose_units(unit_place.UnitFile(kinds, place, kind), names)
+    if new:
+        output.fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")

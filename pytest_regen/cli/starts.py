@@ -288,8 +288,12 @@ class Functions:
 
     def make(self, project: Project) -> int:
         """Put the markers around them, and record them."""
-        from pytest_regen.cli.keep import enclose_in_file
-        from pytest_regen.cli.places import FileHere, only_read, tell_issues
+        from pytest_regen.cli.places import (
+            FileHere,
+            enclose_in_file,
+            only_read,
+            tell_issues,
+        )
 
         enclose_in_file(project, self.path, self.names)
         file = project.unit_file(self.path)
