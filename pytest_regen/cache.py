@@ -14,7 +14,6 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -70,15 +69,18 @@ class Cache:
         if body is None:
             return None
         seal, _, value = body.partition(b"\n")
-        wanted = self._seal(section, key, value)
-        if wanted is None or not hmac.compare_digest(seal, wanted):
+        right = self._seal(section, key, value)
+        if right is None or not hmac.compare_digest(seal, right):
             return None
         try:
-            found = strict_loads(value)
+            result = strict_loads(value)
         except ValueError:
             return None
-        _mark_as_used(path)
-        return found
+        with suppress(OSError):
+            # Marked once a day: what is dropped is what was not used for longest.
+            if time.time() - path.stat().st_mtime > _FRESH:
+                os.utime(path)
+        return result
 
     def put(self, section: str, key: str, value: Any) -> bool:
         """Keep a JSON value; return whether that was possible.
@@ -104,19 +106,21 @@ class Cache:
         return True
 
     def trim(self) -> None:
-        """Drop what was not used for longest, until the rest is well below the limit."""
+        """Drop what was not used for longest, until what stays is well below the limit."""
         now = time.time()
         entries = []
-        for path, found in _files(self.root):
+        for path in self.root.glob("*/*"):
+            facts = _facts(path)
+            if facts is None or self.root.is_symlink() or path.parent.is_symlink():
+                continue  # What lies behind a link is somebody else's.
             if _ENTRY.fullmatch(path.name):
-                entries.append((found.st_mtime, found.st_size, path))
-            elif path.suffix == ".tmp" and now - found.st_mtime > _LEFT_BEHIND:
+                entries.append((facts.st_mtime, facts.st_size, path))
+            elif path.suffix == ".tmp" and now - facts.st_mtime > _LEFT_BEHIND:
                 _drop(path)
         total = sum(size for _, size, _ in entries)
-        if total <= self.limit:
-            return
+        target = self.limit * 3 // 4 if total > self.limit else total
         for _, size, path in sorted(entries):
-            if total <= self.limit * 3 // 4:
+            if total <= target:
                 return
             _drop(path)
             total -= size
@@ -160,35 +164,20 @@ def _read(path: Path) -> bytes | None:
             return None
         handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST + 100:
-                return None
-            return file.read()
+            facts = os.fstat(handle)
+            is_read = stat.S_ISREG(facts.st_mode) and facts.st_size <= _LARGEST + 100
+            return file.read() if is_read else None
     except (OSError, ValueError):
         return None
 
 
-def _mark_as_used(path: Path) -> None:
-    with suppress(OSError):
-        if time.time() - path.stat().st_mtime > _FRESH:
-            os.utime(path)
-
-
-def _files(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the files of all sections; links are left alone."""
-    for section in _entries(root):
-        for path in _entries(section):
-            with suppress(OSError):
-                found = path.stat(follow_symlinks=False)
-                if stat.S_ISREG(found.st_mode):
-                    yield path, found
-
-
-def _entries(folder: Path) -> list[Path]:
+def _facts(path: Path) -> os.stat_result | None:
+    """Return what the system says of a file; ``None`` for anything else."""
     try:
-        return [] if folder.is_symlink() else [*folder.iterdir()]
+        facts = path.stat(follow_symlinks=False)
     except OSError:
-        return []
+        return None
+    return facts if stat.S_ISREG(facts.st_mode) else None
 
 
 def _drop(path: Path) -> None:
@@ -199,6 +188,8 @@ def _drop(path: Path) -> None:
 def user_secret(project: Path) -> bytes | None:
     """Return a secret that no repository can know; ``None`` where the user can have none.
 
+    It comes from the environment, else from the user's key, which is made once.
+
     Args:
         project: a key that lies in it is no secret.
     """
@@ -206,19 +197,12 @@ def user_secret(project: Path) -> bytes | None:
 
 
 @cache
-def _secret(given: str, project: Path) -> bytes | None:
-    """Return the key of seals: from the environment, else the user's, which is made once.
-
-    Args:
-        given: what the environment says.
-        project: a key from within is no secret.
-    """
-    if len(given) >= _SHORTEST:
-        return given.encode("utf-8", "surrogatepass")
+def _secret(variable: str, project: Path) -> bytes | None:
+    if len(variable) >= _SHORTEST:
+        return variable.encode("utf-8", "surrogatepass")
     try:
-        if project.resolve() in (user_folder() / "cache.key").resolve().parents:
-            return None
-        return user_key()
+        key = user_folder() / "cache.key"
+        return None if project.resolve() in key.resolve().parents else user_key()
     except (OSError, RuntimeError):  # no home, or none that can be written
         return None
 
@@ -230,7 +214,9 @@ def user_key() -> bytes:
         OSError, RuntimeError: there is no such folder, or others can read what is in it.
     """
     path = user_folder() / "cache.key"
-    key = _known(path) or _make(path)
+    if (key := _key_in(path)) is None:
+        _make_key(path)
+        key = _key_in(path)
     if key is None:
         raise PermissionError(f"{path} is no key that this user alone can read")
     return key
@@ -247,32 +233,32 @@ def user_folder() -> Path:
     elif sys.platform == "darwin":
         caches = Path.home() / "Library" / "Caches"
     else:
-        named = os.environ.get("XDG_CACHE_HOME", "")
-        caches = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
+        home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        caches = home if home.is_absolute() else Path.home() / ".cache"
     return caches / "pytest-regen"
 
 
-def _known(path: Path) -> bytes | None:
+def _key_in(path: Path) -> bytes | None:
     """Return the key of a file that only its user, who is us, can have written."""
     content = _read(path)
     if content is None or not re.fullmatch(rb"[0-9a-f]{64}", content):
         return None
     if os.name == "posix":
-        found = path.stat(follow_symlinks=False)
-        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        facts = path.stat(follow_symlinks=False)
+        if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
             return None
     return content
 
 
-def _make(path: Path) -> bytes | None:
-    """Make the key, unless another process was faster; return the one that is there then."""
+def _make_key(path: Path) -> None:
+    """Make the key, unless another process was faster."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".key-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(secrets.token_hex(32).encode())
+        # A link, not a rename: of two processes the first one's key stays.
         with suppress(FileExistsError):
             os.link(name, path)
     finally:
         _drop(Path(name))
-    return _known(path)

@@ -27,7 +27,6 @@ A lock, held for the whole of a trial, tells the one from the other.
 """
 
 import copy
-import errno
 import hashlib
 import json
 import os
@@ -75,15 +74,6 @@ _MANIFEST: Final = "commit.json"
 _IGNORE: Final = ".gitignore"
 _TRIAL: Final = ".trial"
 
-_REASONS: Final = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file would be larger than this process may write",
-    errno.EROFS: "the file system is read-only",
-    errno.EACCES: "the permission is missing",
-    errno.EPERM: "the permission is missing",
-}
-
 _own_trials: set[str] = set()
 """Names of the records of trials that this process is in the middle of."""
 
@@ -93,14 +83,6 @@ T = TypeVar("T")
 def new_id() -> str:
     """Return an id that sorts by time and that no other process gives at the same moment."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
-
-
-def _is_not_users(_: str) -> bool:
-    return False
-
-
-def _nothing(_: "View") -> "Contents":
-    return {}
 
 
 def _content(path: Path) -> bytes | None:
@@ -141,12 +123,12 @@ def _read_folder(path: Path) -> tuple[_Stamp | None, frozenset[tuple[str, bool]]
 class _Look:
     """A file, or the names in a folder, as they were when they were read."""
 
-    __slots__ = ("_is_new", "_path", "_read", "_stamp", "found")
+    __slots__ = ("_is_new", "_path", "_read", "_stamp", "value")
 
     def __init__(self, path: Path, read: Callable[[Path], tuple[_Stamp | None, Any]]) -> None:
         self._path = path
         self._read = read
-        self._stamp, self.found = read(path)
+        self._stamp, self.value = read(path)
         # A clock ticks every few milliseconds and numbers of files are used again: what was
         # written just now may change once more without another stamp.
         self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < _SETTLED
@@ -154,7 +136,7 @@ class _Look:
     def is_current(self) -> bool:
         """Return whether reading would find the same."""
         if self._is_new:
-            return self._read(self._path) == (self._stamp, self.found)
+            return self._read(self._path) == (self._stamp, self.value)
         try:
             return _stamp(self._path.stat()) == self._stamp
         except (FileNotFoundError, NotADirectoryError):
@@ -180,11 +162,7 @@ class View:
         target = self._look(self.root / name)
         if change is None or (self._files.is_users(name) and change.is_edited(target)):
             return target
-        if change.staged is None:
-            return change.data
-        staged = self._look(self._files.staging / change.staged)
-        # Not staged any more: it was moved to its place after the look at it.
-        return self._look(self.root / name) if staged is None else staged
+        return change.data
 
     def names(self, folder: str, suffix: str = "") -> set[str]:
         """Return the files below a folder, at any depth, whose names end in ``suffix``.
@@ -193,21 +171,19 @@ class View:
             folder: relative to the root, with a ``/`` at its end.
             suffix: end of the names.
         """
-        found = set()
+        names: set[str] = set()
         folders = [folder.rstrip("/")]
         while folders:
-            here = folders.pop()
-            look = _Look(self.root / here, _read_folder)
+            parent = folders.pop()
+            look = _Look(self.root / parent, _read_folder)
             self._looks.append(look)
-            for name, is_folder in look.found or ():
-                if is_folder:
-                    folders.append(f"{here}/{name}")
-                else:
-                    found.add(f"{here}/{name}")
+            for name, is_folder in look.value or ():
+                (folders.append if is_folder else names.add)(f"{parent}/{name}")
+        # A change that is committed and not yet in its place counts as done.
         for name in (*self._changes, *self._over):
             if name.startswith(folder):
-                (found.discard if self.read(name) is None else found.add)(name)
-        return {name for name in found if name.endswith(suffix)}
+                (names.discard if self.read(name) is None else names.add)(name)
+        return {name for name in names if name.endswith(suffix)}
 
     def with_changes(self, contents: Contents) -> "View":
         """Return the view as it would be with these contents; nothing is written."""
@@ -222,7 +198,7 @@ class View:
     def _look(self, path: Path) -> bytes | None:
         look = _Look(path, _read_file)
         self._looks.append(look)
-        content: bytes | None = look.found
+        content: bytes | None = look.value
         return content
 
 
@@ -246,7 +222,7 @@ class AtomicFiles:
     end of a killed writer and now."""
     mode: int = 0o666
     """Who may read and write files that are made, less what the umask takes away."""
-    is_users: Callable[[str], bool] = _is_not_users
+    is_users: Callable[[str], bool] = lambda _: False
     """Whether such a change of a file stays in its place; else the file is moved aside."""
 
     @property
@@ -315,7 +291,8 @@ class AtomicFiles:
         Raises:
             StoreWriteError: another writer does not finish, or the files cannot be written.
         """
-        held = self._acquire(self.lock, timeout)
+        # Held while a journal is finished, too: two writers would move each other's files.
+        lock = self._acquire(self.lock, timeout)
         try:
             with self.explain_errors():
                 self._finish()
@@ -327,14 +304,14 @@ class AtomicFiles:
                         self.commit({**undone, name: None})
             yield View(self)
         finally:
-            held.release()
+            lock.release()
 
     def _acquire(self, file: Path, timeout: float) -> "BaseFileLock":
         from filelock import FileLock, Timeout
 
         lock = FileLock(file, thread_local=False)
         with self.explain_errors():
-            files.make_lock_folder(file)
+            files.make_ignored_folder(file.parent)
             try:
                 lock.acquire(timeout=timeout, poll_interval=_POLL)
             except Timeout:
@@ -356,7 +333,7 @@ class AtomicFiles:
             place = error.filename2 or error.filename or self.root
             raise StoreWriteError(
                 f"{self.what} cannot be written: {place}",
-                why=_REASONS.get(error.errno or 0, error.strerror or str(error)),
+                why=error.strerror or str(error),
                 hint="make the folder writable or free some space, then run the same command "
                 "again; nothing was lost",
             ) from error
@@ -379,29 +356,33 @@ class AtomicFiles:
         for name in contents:
             self._refuse_name(name)
         with self.explain_errors():
-            found = {name: _content(self.root / name) for name in contents}
+            before = {name: _content(self.root / name) for name in contents}
             changes = [
-                Change.of(name, found[name], data)
+                Change(name, digest(before[name]), data)
                 for name, data in contents.items()
-                if data != found[name]
+                if data != before[name]
             ]
-            if not changes:
-                return
-            if os.path.lexists(self.root):
+            if changes and os.path.lexists(self.root):
                 self._write_journal(changes)
-            else:
+            elif changes:
                 self._make_root(changes)
 
     def _write_journal(self, changes: Sequence[Change]) -> None:
+        # A kill in this block leaves no manifest: readers see the state before, and the next
+        # writer drops what lies there.
         try:
             files.make_folder(self.staging)
             # Should this process be killed, git ignores what it leaves here.
             files.write(self.staging / _IGNORE, b"*\n")
             files.write_durably(self.staging / "manifest", encode_changes(changes), self.mode)
         except BaseException:
-            self._drop_unless_committed()
+            if self.staging.is_dir() and not (self.staging / _MANIFEST).exists():
+                with suppress(OSError):  # The next writer drops what remains.
+                    self._drop()
             raise
+        # The moment of the change: from this rename on a kill leaves the state after.
         files.rename(self.staging / "manifest", self.staging / _MANIFEST)
+        # Its name, and those of folders made for it, reach the disk before any file changes.
         for folder in (self.staging, *self._above(self.journal)):
             files.fsync_folder(folder)
         self._put_in_place(changes)
@@ -413,7 +394,7 @@ class AtomicFiles:
     def _make_root(self, changes: Sequence[Change]) -> None:
         """Fill a folder that is not there yet, and move it to its place."""
         space = self._space
-        made = space / self.root.name
+        made = space / self.root.name  # The root's own file system: a rename cannot leave it.
         try:
             named_in = files.make_folder(space)
             files.write(space / _IGNORE, b"*\n")
@@ -424,6 +405,7 @@ class AtomicFiles:
                 files.write_durably(path, change.data or b"", self.mode)
             for folder in sorted(folders - {space}):
                 files.fsync_folder(folder)
+            # The moment: before it there is no root, after it there is one with all its files.
             files.rename(made, self.root)
         except BaseException:
             with suppress(OSError):  # The next writer drops what remains.
@@ -480,10 +462,12 @@ class AtomicFiles:
         """
         named_in = {*folders, *((self.root / change.name).parent for change in changes)}
         for number, change in enumerate(changes):
-            named_in.update(self._put(change, self.staging / (change.staged or str(number))))
+            # A kill between two of them: whoever comes next starts with the first again.
+            named_in.update(self._put(change, self.staging / str(number)))
         for folder in sorted(named_in):
             if folder.is_dir():
                 files.fsync_folder(folder)
+        # Last: without the journal nobody would know what the other files are to hold.
         self._drop()
 
     def _put(self, change: Change, staged: Path) -> list[Path]:
@@ -491,29 +475,26 @@ class AtomicFiles:
 
         Args:
             change: the file.
-            staged: where its content is written first, or was by a version before.
+            staged: where its content is written first, so that its rename is one step.
         """
         target = self.root / change.name
         if staged.is_symlink():
             files.unlink(staged)  # Not ours: nothing is written, or read, behind it.
         if change.data is not None:
             files.write_durably(staged, change.data, self.mode)
-        is_removed = change.after is None
-        if not is_removed and not staged.exists():
-            return []  # Of a version before, and moved by it.
-        found = _content(target)
-        is_done = digest(found) == change.after and not target.is_symlink()
-        is_edited = change.is_edited(found)
+        content = _content(target)
+        is_done = digest(content) == change.after and not target.is_symlink()
+        is_edited = change.is_edited(content)
         if is_done or (is_edited and self.is_users(change.name)):
-            if not is_removed:
+            if change.data is not None:
                 files.unlink(staged)
             return []
         named_in = []
         if target.is_symlink() or is_edited:
             named_in += self._move_aside(target)
-        elif is_removed:
+        elif change.data is None:
             files.unlink(target)
-        if not is_removed:
+        if change.data is not None:
             if not target.parent.is_dir():
                 named_in += files.make_folder(target.parent)
             files.rename(staged, target)
@@ -525,8 +506,8 @@ class AtomicFiles:
         named_in = files.make_folder(aside)
         if not (aside / _IGNORE).exists():
             files.write(aside / _IGNORE, b"*\n")
-        known_by = (digest(_content(target)) or "")[:12]
-        files.rename(target, aside / f"edited-{known_by}-{target.name}")
+        suffix = (digest(_content(target)) or "")[:12]
+        files.rename(target, aside / f"edited-{suffix}-{target.name}")
         return [aside, *named_in]
 
     def _drop(self) -> None:
@@ -538,12 +519,6 @@ class AtomicFiles:
             _drop_folder(self._space)
         else:
             files.unlink(self._space)
-
-    def _drop_unless_committed(self) -> None:
-        if self.staging.is_dir() and not (self.staging / _MANIFEST).exists():
-            # What remains is ignored by readers and dropped by the next writer.
-            with suppress(OSError):
-                self._drop()
 
     def changes_in(self, manifest: bytes | None) -> tuple[Change, ...]:
         """Return the changes that a manifest says were committed.
@@ -589,13 +564,15 @@ class AtomicFiles:
         """
         part = f".{hashlib.sha256(of.encode()).hexdigest()[:12]}" if of else ""
         name = f"{self.aside}/.{new_id()}{part}{_TRIAL}"
-        held = self._acquire(self._trial_lock(name), timeout)
+        # Held for the whole of the trial: the record of an owner that was killed has no lock.
+        lock = self._acquire(self._trial_lock(name), timeout)
         _own_trials.add(name)
         try:
             with self.locked(recover=undo) as view:
                 with self.explain_errors():
                     record, contents = place(view)
                     data = json.dumps(record, indent=2, ensure_ascii=False).encode()
+                # In one change with its record: a kill leaves no candidate that nobody takes out.
                 self.commit({**contents, **self.ignore_file(self.aside), name: data})
             trial = Trial(self, name, record, undo)
             try:
@@ -604,7 +581,7 @@ class AtomicFiles:
                 trial.reject()
         finally:
             _own_trials.discard(name)
-            held.release()
+            lock.release()
 
     def _trial_lock(self, record: str) -> Path:
         """Return the lock that is held as long as the owner of a record is alive."""
@@ -643,26 +620,26 @@ class AtomicFiles:
         None begins or ends while the caller holds the lock.
         """
         view = View(self)
-        found = []
+        records = []
         for name in sorted(view.names(f"{self.aside}/", _TRIAL)):
             data = view.read(name)
             if data is not None and self._is_alive(name):
                 with suppress(ValueError, RecursionError):  # A reader of the files tells of it.
-                    found.append(json.loads(data))
-        return found
+                    records.append(json.loads(data))
+        return records
 
     def _dead_trials(self, view: View) -> list[tuple[str, Any]]:
         """Return the records of trials whose owner is gone, by file name, the latest first."""
-        found = []
+        records = []
         for name in sorted(view.names(f"{self.aside}/", _TRIAL), reverse=True):
             data = view.read(name)
             if data is None or self._is_alive(name):
                 continue
             try:
-                found.append((name, json.loads(data)))
+                records.append((name, json.loads(data)))
             except (ValueError, RecursionError) as error:
                 raise self._no_trial(name, error) from None
-        return found
+        return records
 
     def _undone(self, undo: Undo, name: str, record: Any, view: View) -> Contents:
         """Return what the files hold without the candidate of a record."""
@@ -703,7 +680,7 @@ class Trial:
         self._undo = undo
         self._is_open = True
 
-    def accept(self, contents: Callable[[View], Contents] = _nothing) -> None:
+    def accept(self, contents: Callable[[View], Contents] = lambda _: {}) -> None:
         """Keep the candidate, and write more with it.
 
         Args:

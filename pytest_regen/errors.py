@@ -54,11 +54,9 @@ RegenError
 Imports nothing of the package at run time, so that any module may import it.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_regen.turns.values import Usage
 
 
@@ -69,16 +67,22 @@ class RegenError(Exception):
         what: what happened, in one sentence that shows the offending value.
         why: the reason, where ``what`` does not already give it.
         hint: what to do next: a command to run or an edit to make.
+        facts: values of the attributes that the class declares.
     """
 
     exit_code: ClassVar[int] = 2
     """Exit code of the command line when this error ends it (docs/commands.md)."""
 
-    def __init__(self, what: str, *, why: str = "", hint: str) -> None:
+    def __init__(self, what: str, *, why: str = "", hint: str, **facts: Any) -> None:
         super().__init__(what)
         self.what = what
         self.why = why
         self.hint = hint
+        for name, value in facts.items():
+            # A fact that no class declares is a slip that no type checker would see.
+            if not any(name in vars(cls).get("__annotations__", ()) for cls in type(self).__mro__):
+                raise TypeError(f"{type(self).__name__} has no {name!r}")
+            setattr(self, name, value)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -126,27 +130,17 @@ class NoTemplateError(UsageError):
 
 
 class MissingExtraError(UsageError, ImportError):
-    """A package of an extra is not installed, or too old; the hint is the command that installs it.
+    """A package of an extra is not installed, or too old; the hint is the line that installs it."""
 
-    Args:
-        extra: the name of the extra.
-    """
-
-    def __init__(self, what: str, *, extra: str, why: str = "", hint: str) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.extra = extra
+    extra: str
+    """The name of the extra."""
 
 
 class KindError(RegenError):
-    """A method of a kind raised: the kind has to be corrected, no reply can help.
+    """A method of a kind raised: the kind has to be corrected, no reply can help."""
 
-    Args:
-        trace: the traceback, from the code of the kind on.
-    """
-
-    def __init__(self, what: str, *, trace: str, why: str = "", hint: str) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.trace = trace
+    trace: str
+    """The traceback, from the code of the kind on."""
 
 
 class DocumentError(RegenError):
@@ -174,33 +168,21 @@ class SourceError(RegenError):
 
 
 class BoundaryError(SourceError):
-    """Boundary lines do not pair up, or two blocks share a name.
+    """Boundary lines do not pair up, or two blocks share a name."""
 
-    Args:
-        problem: ``unclosed``, ``unopened``, ``nested`` or ``duplicate``.
-        line: of the boundary at fault, counted from 1.
-        name: the type that this boundary names.
-    """
-
-    def __init__(
-        self, what: str, *, problem: str, line: int, name: str, why: str = "", hint: str
-    ) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.problem = problem
-        self.line = line
-        self.name = name
+    problem: str
+    """``unclosed``, ``unopened``, ``nested`` or ``duplicate``."""
+    line: int
+    """Of the boundary at fault, counted from 1."""
+    name: str
+    """The type that this boundary names."""
 
 
 class RegionError(SourceError):
-    """The units of a file cannot be told apart, or a text cannot stand among them.
+    """The units of a file cannot be told apart, or a text cannot stand among them."""
 
-    Args:
-        line: of the file, counted from 1; 0 if no line is to blame.
-    """
-
-    def __init__(self, what: str, *, line: int = 0, why: str = "", hint: str) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.line = line
+    line: int = 0
+    """Of the file, counted from 1; 0 if no line is to blame."""
 
 
 class MissingBlockError(SourceError, ValueError):
@@ -262,17 +244,10 @@ class ContextError(RegenError):
 
 
 class InvalidContextError(ContextError, ValueError):
-    """What the caller sent is malformed, too large, or answers questions that were never asked.
+    """What the caller sent is malformed, too large, or answers questions that were never asked."""
 
-    Args:
-        problems: pairs of the place, ``answers.location.text``, and what is wrong there.
-    """
-
-    def __init__(
-        self, what: str, *, problems: tuple[tuple[str, str], ...] = (), why: str = "", hint: str
-    ) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.problems = problems
+    problems: tuple[tuple[str, str], ...] = ()
+    """Pairs of the place, ``answers.location.text``, and what is wrong there."""
 
 
 class SealError(ContextError):
@@ -335,9 +310,8 @@ class MissingKeyError(ProviderError):
 class RejectedRequestError(ProviderError):
     """The API refused the request itself; sending it again cannot help."""
 
-    def __init__(self, what: str, *, status: int, why: str = "", hint: str) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.status = status
+    status: int
+    """Of the HTTP response."""
 
 
 class TransportError(ProviderError):
@@ -349,32 +323,16 @@ class RefusedError(ProviderError):
 
 
 class ReplyFormatError(ProviderError, ValueError):
-    """The reply holds no JSON value that fits the schema.
+    """The reply holds no JSON value that fits the schema."""
 
-    Args:
-        text: the reply.
-        problem: what is wrong with it, in words that go back to the model.
-        asks: what the model is to send instead; by default the whole value, corrected.
-        is_truncated: whether the reply ended at a limit, so that the same request
-            cannot succeed.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        *,
-        text: str,
-        problem: str,
-        asks: str = "",
-        is_truncated: bool = False,
-        why: str = "",
-        hint: str,
-    ) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.text = text
-        self.problem = problem
-        self.asks = asks
-        self.is_truncated = is_truncated
+    text: str
+    """The reply."""
+    problem: str
+    """What is wrong with it, in words that go back to the model."""
+    asks: str = ""
+    """What the model is to send instead; by default the whole value, corrected."""
+    is_truncated: bool = False
+    """Whether the reply ended at a limit, so that the same request cannot succeed."""
 
 
 class ReaskedError(ReplyFormatError):
@@ -382,17 +340,11 @@ class ReaskedError(ReplyFormatError):
 
 
 class BudgetError(RegenError):
-    """The token budget or the number of turns is spent; the next call was not made.
-
-    Args:
-        needed: tokens with which that call would have been made, where tokens ran out.
-    """
+    """The token budget or the number of turns is spent; the next call was not made."""
 
     exit_code = 1
-
-    def __init__(self, what: str, *, needed: int = 0, why: str = "", hint: str) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.needed = needed
+    needed: int = 0
+    """Tokens with which that call would have been made, where tokens ran out."""
 
 
 class NoProgressError(RegenError):
@@ -416,43 +368,21 @@ class CassetteError(RegenError):
 
 
 class CassetteMissError(CassetteError):
-    """The cassette has no answer to this request.
-
-    Args:
-        host: whom the request was for, where that is known.
-        causes: what it has in common with other misses (``$.tool_choice is new``).
-    """
+    """The cassette has no answer to this request."""
 
     recorded_with: str = ""
     """The provider, as ``ollama:MODEL``, whose answer to the same words is in the cassette."""
-
-    def __init__(
-        self, what: str, *, why: str = "", hint: str, host: str = "", causes: "Sequence[str]" = ()
-    ) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.host = host
-        self.causes = tuple(causes)
+    host: str = ""
+    """Whom the request was for, where that is known."""
+    causes: tuple[str, ...] = ()
+    """What it has in common with other misses (``$.tool_choice is new``)."""
 
 
 class CassetteUnreadableError(CassetteError):
-    """The file is no cassette, or one that must not be loaded.
-
-    Args:
-        line: of the file, counted from 1, where one is to blame.
-        is_edited: whether all that is wrong is that a recorded request was changed by hand.
-    """
+    """The file is no cassette, or one that must not be loaded."""
 
     exit_code = 2
-
-    def __init__(
-        self,
-        what: str,
-        *,
-        line: int | None = None,
-        is_edited: bool = False,
-        why: str = "",
-        hint: str,
-    ) -> None:
-        super().__init__(what, why=why, hint=hint)
-        self.line = line
-        self.is_edited = is_edited
+    line: int | None = None
+    """Of the file, counted from 1, where one is to blame."""
+    is_edited: bool = False
+    """Whether all that is wrong is that a recorded request was changed by hand."""

@@ -14,6 +14,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -72,9 +73,12 @@ def _umask() -> int:
         status = Path("/proc/self/status").read_text("ascii", "replace")
     except OSError:
         return 0o022
-    found = re.search(r"^Umask:\s*(\d+)", status, re.MULTILINE)
-    return int(found[1], 8) if found else 0o022
+    match = re.search(r"^Umask:\s*(\d+)", status, re.MULTILINE)
+    return int(match[1], 8) if match else 0o022
 
+
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Windows would write two bytes for each line end."""
 
 Observer = Callable[[str, Path], None]
 """Called before and after each effect with words like ``before rename`` and the path touched."""
@@ -107,17 +111,13 @@ def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
     The umask of the process takes its bits away.
     """
     with _effect("create", path):
-        file = open(  # noqa: SIM115 - only this one takes an opener; closed below
-            path, "wb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)
-        )
-    with file:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, mode)
+    try:
         with _effect("write", path):
-            rest = memoryview(data)
-            while rest:
-                # An unbuffered write may take less than all of it; what is left is written next.
-                rest = rest[file.write(rest) :]
-        with _effect("fsync", path):
-            os.fsync(file.fileno())
+            _write_all(descriptor, data)
+        fsync(descriptor, path)
+    finally:
+        os.close(descriptor)
 
 
 def write(path: Path, data: bytes) -> None:
@@ -135,9 +135,14 @@ def append(descriptor: int, path: Path, data: bytes) -> None:
         data: what is added.
     """
     with _effect("append", path):
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        _write_all(descriptor, data)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    tail = memoryview(data)
+    while tail:
+        # The system may take less than all of it; what is left is written next.
+        tail = tail[os.write(descriptor, tail) :]
 
 
 def append_line(path: Path, value: object, *, durably: bool = False) -> None:
@@ -151,7 +156,7 @@ def append_line(path: Path, value: object, *, durably: bool = False) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | _BINARY
     descriptor = os.open(path, flags)
     try:
         append(descriptor, path, f"\n{json.dumps(value)}\n".encode())
@@ -232,9 +237,6 @@ JOURNAL: Final = ".journal"
 _SETTLED = 1_000_000_000
 """Nanoseconds after which another change of a file has another time."""
 
-_MOST_HASHES = 1000
-_hashes: dict[Path, tuple[tuple[int, int, int], str]] = {}
-
 
 def content_hash(path: Path) -> str | None:
     """Return ``sha256:`` and the digest of a file; ``None`` where it cannot be read.
@@ -245,19 +247,17 @@ def content_hash(path: Path) -> str | None:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
             return None
-        stamp = facts.st_ino, facts.st_mtime_ns, facts.st_size
-        known = _hashes.get(path)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        is_settled = time.time_ns() - facts.st_mtime_ns > _SETTLED
-        digest = "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+        if time.time_ns() - facts.st_mtime_ns < _SETTLED:
+            # What was written just now may change once more without another time.
+            return _hash_of.__wrapped__(path)
+        return _hash_of(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
     except OSError:
         return None
-    if is_settled:
-        if len(_hashes) >= _MOST_HASHES:
-            _hashes.clear()
-        _hashes[path] = stamp, digest
-    return digest
+
+
+@lru_cache(maxsize=1000)
+def _hash_of(path: Path, *_: int) -> str:
+    return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _short_hash(text: str) -> str:
@@ -362,7 +362,7 @@ def locked_file(path: Path, timeout: float = 60) -> Iterator[None]:
     from filelock import FileLock
 
     lock = lock_file(path)
-    make_lock_folder(lock)
+    make_ignored_folder(lock.parent)
     with FileLock(lock, thread_local=False, timeout=timeout):
         yield
 
@@ -370,15 +370,6 @@ def locked_file(path: Path, timeout: float = 60) -> Iterator[None]:
 def is_linked(folder: Path) -> bool:
     """Return whether a folder, or the one above it, is a link, which a repository may have set."""
     return folder.is_symlink() or folder.parent.is_symlink()
-
-
-def make_lock_folder(lock: Path) -> None:
-    """Make the folder of a file that ``lock_file`` returned; what lies in it git ignores.
-
-    Raises:
-        OSError: it cannot be made.
-    """
-    make_ignored_folder(lock.parent)
 
 
 def make_ignored_folder(folder: Path) -> None:

@@ -164,49 +164,38 @@ def _host_in(family: int, address: Any) -> str:
     return host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)
 
 
+_apart: ContextVar[tuple[object, ...]] = ContextVar("pytest_regen_closed", default=())
+"""Tokens of the guards that are asked in this task or thread, and in those begun in it, alone."""
+
+
 class _Gate:
     """The patched functions of ``socket``, and the guards they ask."""
 
     def __init__(self) -> None:
+        # Two threads that close the gate at once would patch what the other one has patched.
         self.lock = threading.Lock()
         # Replaced as a whole: whoever connects reads it without the lock.
-        self.guards: dict[object, Guard] = {}
+        self.guards: dict[object, tuple[Guard, bool]] = {}
+        """By token, each with whether it is asked only where the gate was closed."""
         self.patched = ExitStack()
         """Takes the patches back."""
         self.in_thread = threading.local()
         """Its ``pair`` says whether this thread is making a pair of sockets."""
 
+    def asked(self) -> Iterator[Guard]:
+        """Yield the guards that are asked in this task or thread."""
+        for token, (guard, is_apart) in self.guards.items():
+            if not is_apart or token in _apart.get():
+                yield guard
+
     def check(self, connection: socket.socket, address: Any) -> None:
         # Every event loop wants a pair; Windows has none, and Python connects two over loopback.
         if not getattr(self.in_thread, "pair", False):
-            for guard in self.guards.values():
+            for guard in self.asked():
                 guard.check_connection(connection, address)
 
 
 _gate = _Gate()
-
-_here: ContextVar[tuple[object, ...]] = ContextVar("pytest_regen_closed", default=())
-"""Tokens of the guards that are asked in this task or thread, and in those begun in it, alone."""
-
-
-class _Here(Guard):
-    """Asks another guard where the gate was closed, and nowhere else."""
-
-    def __init__(self, guard: Guard, token: object) -> None:
-        self._guard = guard
-        self._token = token
-
-    def check_connection(self, connection: socket.socket, address: Any) -> None:
-        if self._token in _here.get():
-            self._guard.check_connection(connection, address)
-
-    def check_name(self, name: str) -> None:
-        if self._token in _here.get():
-            self._guard.check_name(name)
-
-    def note_numbers(self, name: str, numbers: Iterable[str]) -> None:
-        if self._token in _here.get():
-            self._guard.note_numbers(name, numbers)
 
 
 @contextmanager
@@ -219,21 +208,18 @@ def closed_network(guard: Guard, *, is_apart: bool = False) -> Iterator[None]:
             here.
     """
     token = object()
-    reset = None
-    if is_apart:
-        reset = _here.set((*_here.get(), token))
-        guard = _Here(guard, token)
+    reset = _apart.set((*_apart.get(), token)) if is_apart else None
     with _gate.lock:
         if not _gate.guards:
             _patch_sockets()
-        _gate.guards = {**_gate.guards, token: guard}
+        _gate.guards = {**_gate.guards, token: (guard, is_apart)}
     try:
         yield
     finally:
         if reset is not None:
-            _here.reset(reset)
+            _apart.reset(reset)
         with _gate.lock:
-            _gate.guards = {key: other for key, other in _gate.guards.items() if key is not token}
+            _gate.guards = {key: _gate.guards[key] for key in _gate.guards if key is not token}
             if not _gate.guards:
                 _gate.patched.close()
 
@@ -259,12 +245,13 @@ def _patch_sockets() -> None:
 
     def guarded_resolve(host: Any, *args: Any, **options: Any) -> Any:
         name = host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)
-        for guard in _gate.guards.values():
+        for guard in _gate.asked():
             guard.check_name(name.lower())
-        found = resolve(host, *args, **options)
-        for guard in _gate.guards.values():
-            guard.note_numbers(name, [str(address[0]) for *_, address in found])
-        return found
+        results = resolve(host, *args, **options)
+        # A connection is made to a number: the guard that let the name pass has to know it.
+        for guard in _gate.asked():
+            guard.note_numbers(name, [str(address[0]) for *_, address in results])
+        return results
 
     patches: tuple[tuple[Any, str, Any], ...] = (
         (socket.socket, "connect", guarded_connect),

@@ -1,23 +1,17 @@
 """The table ``[tool.pytest-regen]`` of a project, read by plugin and commands."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from pytest_regen import modes
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import (
-    ANNOTATION_POLICIES,
     BEHAVIOUR_CODES,
-    BEHAVIOUR_POLICIES,
-    POLICIES,
-    SANDBOX_LEVELS,
-    SERVICES,
-    STALE_POLICIES,
-    TEMPLATE,
     AnnotationPolicy,
     BehaviourPolicy,
     SandboxLevel,
@@ -28,37 +22,6 @@ from pytest_regen.settings_files import TABLE, find_table
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-T = TypeVar("T", bound=str)
-
-_ALIASES = {"STRUCTURAL": "SYNTAX"}
-_SHIPPED_KINDS = ("functions", "translations")
-_KEYS = (
-    "ignore",
-    "attempts",
-    "model",
-    "provider",
-    "stale",
-    "behaviour",
-    "language",
-    "annotations",
-    "price",
-    "cassettes",
-    "kinds",
-    "docs_url",
-    "stores",
-    "sandbox",
-    *_SHIPPED_KINDS,
-)
-_CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
-_CASSETTE_LISTS = {
-    "ignore": 'a list of paths ("$.metadata.user_id")',
-    "keep_headers": 'a list of names ("x-feature-*")',
-    "drop_headers": 'a list of names ("date")',
-    "passthrough_hosts": 'a list of hosts ("telemetry.example.com")',
-}
-_PROVIDERS = (
-    f'"{TEMPLATE}", "{SERVICES[1]}:MODEL" (or {", ".join(SERVICES)}), or "module:attribute"'
-)
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
@@ -77,10 +40,10 @@ class Price:
 
     def __post_init__(self) -> None:
         for name in _PRICE_KEYS:
-            given = getattr(self, name)
-            if given is not None:
-                # As it is written: 0.1 is a tenth.
-                object.__setattr__(self, name, Decimal(str(given)))
+            amount = getattr(self, name)
+            if amount is not None:
+                # By its text, because a file that says 0.1 means a tenth, and no float is one.
+                object.__setattr__(self, name, Decimal(str(amount)))
 
     def cost(self, usage: "Usage") -> Decimal:
         """Return what a turn costs in US dollars; cached input costs as input by default."""
@@ -153,13 +116,12 @@ class Settings:
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
-        unasked = BEHAVIOUR_CODES if self.behaviour == "off" else frozenset()
-        return unasked | frozenset(
-            code
-            for pattern, codes in self.ignore.items()
-            if pattern == unit or fnmatchcase(unit, pattern)
-            for code in codes
-        )
+        codes = set(BEHAVIOUR_CODES if self.behaviour == "off" else ())
+        for pattern, ignored in self.ignore.items():
+            # A name may hold brackets, because paths of an API do: it stands for itself as well.
+            if pattern == unit or fnmatchcase(unit, pattern):
+                codes.update(ignored)
+        return frozenset(codes)
 
 
 def read_settings(root: Path) -> Settings:
@@ -168,8 +130,8 @@ def read_settings(root: Path) -> Settings:
     Raises:
         UsageError: a file is no TOML, or a key is unknown or of the wrong kind.
     """
-    found = find_table(root)
-    return settings_of(*found) if found else Settings()
+    located = find_table(root)
+    return settings_of(*located) if located else Settings()
 
 
 def settings_of(path: Path, table: Mapping[str, Any]) -> Settings:
@@ -178,24 +140,123 @@ def settings_of(path: Path, table: Mapping[str, Any]) -> Settings:
     Raises:
         UsageError: a key is unknown or of the wrong kind; ``path`` is what the message calls it.
     """
-    _refuse_unknown(path, "", table, _KEYS)
-    return Settings(
-        _ignore(path, table.get("ignore", {})),
-        _attempts(path, table.get("attempts")),
-        _text(path, table, "model", "the name of a model"),
-        _provider(path, table.get("provider")),
-        _word(path, table, "stale", STALE_POLICIES),
-        _word(path, table, "behaviour", BEHAVIOUR_POLICIES),
-        _word(path, table, "annotations", ANNOTATION_POLICIES),
-        _prices(path, table.get("price", {})),
-        _cassettes(path, table.get("cassettes", {})),
-        _kinds(path, table.get("kinds", [])),
-        {key: table[key] for key in _SHIPPED_KINDS if key in table},
-        docs_url=_docs_url(path, table.get("docs_url")),
-        language=_text(path, table, "language", 'the name of a language, such as "python"'),
-        stores=_names(path, table, "stores", 'a list of globs ("generated/*")'),
-        sandbox=_word(path, table, "sandbox", SANDBOX_LEVELS),
-    )
+    _check(path, "", table, _KEYS)
+    values = {key: _frozen(value) for key, value in table.items() if key not in _SHIPPED_KINDS}
+    values["shipped"] = {key: table[key] for key in _SHIPPED_KINDS if key in table}
+    ignored = table.get("ignore", {})
+    by_unit = ignored if isinstance(ignored, dict) else {"*": ignored}
+    # STRUCTURAL is what the requirement calls SYNTAX.
+    values["ignore"] = {
+        unit: tuple("SYNTAX" if code == "STRUCTURAL" else code for code in codes)
+        for unit, codes in by_unit.items()
+    }
+    prices = table.get("price", {})
+    values["price"] = {model: _price(path, model, price) for model, price in prices.items()}
+    cassettes = table.get("cassettes", {})
+    _check(path, "cassettes", cassettes, _CASSETTE_KEYS)
+    options = {key: _frozen(value) for key, value in cassettes.items()}
+    values["cassettes"] = CassetteSettings(**options)
+    return Settings(**values)
+
+
+def _price(path: Path, model: str, price: Any) -> Price:
+    if isinstance(price, dict) and {"input", "output"} <= price.keys() <= set(_PRICE_KEYS):
+        try:
+            return Price(**price)
+        except InvalidOperation:
+            pass
+    expected = "input and output (cache_read, cache_write) in US dollars per million tokens"
+    raise _wrong(path, f'price."{model}"', price, expected)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+# What each key may hold
+
+_Rule = tuple[Callable[[Any], bool], str]
+"""Whether a value is right, and what is expected in the words of a message."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, str) and all(value.partition(":")[::2])
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _is_ignore(value: Any) -> bool:
+    return all(map(_is_names, value.values() if isinstance(value, dict) else [value]))
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(("https://", "http://", "file:///"))
+
+
+def _one_of(words: tuple[str, ...]) -> _Rule:
+    return lambda value: value in words, f"one of {', '.join(words)}"
+
+
+_SHIPPED_KINDS = ("functions", "translations")
+_SERVICES = ", ".join(modes.SERVICES)
+_PROVIDERS = f'"{modes.TEMPLATE}", "openai:MODEL" (or {_SERVICES}), or "module:attribute"'
+_KEYS: Mapping[str, _Rule] = {
+    "ignore": (_is_ignore, "a list of codes, or a table of such lists by STORE::Type"),
+    # By type(), because TOML's true is an int to Python.
+    "attempts": (lambda n: type(n) is int and n > 0, "a whole number of at least 1"),
+    "model": (_is_text, "the name of a model"),
+    "provider": (lambda name: name == modes.TEMPLATE or _is_reference(name), _PROVIDERS),
+    "stale": _one_of(modes.STALE_POLICIES),
+    "behaviour": _one_of(modes.BEHAVIOUR_POLICIES),
+    "language": (_is_text, 'the name of a language, such as "python"'),
+    "annotations": _one_of(modes.ANNOTATION_POLICIES),
+    "price": (lambda prices: isinstance(prices, dict), "a table of prices by model"),
+    "cassettes": (lambda table: isinstance(table, dict), "a table"),
+    "kinds": (
+        lambda names: isinstance(names, list) and all(map(_is_reference, names)),
+        'a list of "module:Class"',
+    ),
+    "docs_url": (_is_address, 'an address such as "https://docs.example"'),
+    "stores": (_is_names, 'a list of globs ("generated/*")'),
+    "sandbox": _one_of(modes.SANDBOX_LEVELS),
+    # Each kind that ships checks its own.
+    **dict.fromkeys(_SHIPPED_KINDS, (lambda _value: True, "")),
+}
+_CASSETTE_KEYS: Mapping[str, _Rule] = {
+    "drift": _one_of(modes.POLICIES),
+    "unplayed": _one_of(modes.POLICIES),
+    "ignore": (_is_names, 'a list of paths ("$.metadata.user_id")'),
+    "keep_headers": (_is_names, 'a list of names ("x-feature-*")'),
+    "drop_headers": (_is_names, 'a list of names ("date")'),
+    "passthrough_hosts": (_is_names, 'a list of hosts ("telemetry.example.com")'),
+    "baseline": (_is_text, "the name of a file"),
+}
+
+
+def _check(path: Path, name: str, table: Mapping[str, Any], rules: Mapping[str, _Rule]) -> None:
+    """Refuse keys that are unknown, and values of the wrong kind.
+
+    Raises:
+        UsageError: the first of them, with what was meant or may stand there.
+    """
+    dotted = f"{name}." if name else ""
+    for key, value in table.items():
+        if key not in rules:
+            near = get_close_matches(key, rules, n=1)
+            raise UsageError(
+                f"{path}: [tool.{TABLE}.{name}".rstrip(".") + f"] has the unknown key {key!r}",
+                why=f"known are {', '.join(rules)}",
+                hint=f"write {near[0]}" if near else "remove the key",
+            )
+        is_right, expected = rules[key]
+        if not is_right(value):
+            raise _wrong(path, f"{dotted}{key}", value, expected)
 
 
 def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:
@@ -204,117 +265,3 @@ def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:
         why=f"expected {expected}",
         hint="correct the value or remove the key",
     )
-
-
-def _refuse_unknown(path: Path, name: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    unknown = next((key for key in table if key not in keys), None)
-    if unknown is not None:
-        near = get_close_matches(unknown, keys, n=1)
-        raise UsageError(
-            f"{path}: [tool.{TABLE}{name}] has the unknown key {unknown!r}",
-            why=f"known are {', '.join(keys)}",
-            hint=f"write {near[0]}" if near else "remove the key",
-        )
-
-
-def _ignore(path: Path, value: object) -> dict[str, tuple[str, ...]]:
-    table = {"*": value} if isinstance(value, list) else value
-    expected = "a list of codes, or a table of such lists by STORE::Type"
-    if not isinstance(table, dict):
-        raise _wrong(path, "ignore", value, expected)
-    for codes in table.values():
-        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-            raise _wrong(path, "ignore", value, expected)
-    return {
-        unit: tuple(_ALIASES.get(code, code) for code in codes) for unit, codes in table.items()
-    }
-
-
-def _attempts(path: Path, value: object) -> int | None:
-    if value is None:
-        return None
-    # TOML's true is Python's 1.
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise _wrong(path, "attempts", value, "a whole number of at least 1")
-    return value
-
-
-def _text(path: Path, table: Mapping[str, Any], key: str, expected: str) -> str | None:
-    value = table.get(key)
-    if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise _wrong(path, key, value, expected)
-    return value
-
-
-def _word(path: Path, table: Mapping[str, Any], key: str, words: tuple[T, ...]) -> T | None:
-    value = table.get(key)
-    chosen = next((word for word in words if word == value), None)
-    if value is not None and chosen is None:
-        raise _wrong(path, key, value, f"one of {', '.join(words)}")
-    return chosen
-
-
-def _names(
-    path: Path, table: Mapping[str, Any], key: str, expected: str, *, of: str = ""
-) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise _wrong(path, f"{of}{key}", value, expected)
-    return tuple(value)
-
-
-def _provider(path: Path, value: object) -> str | None:
-    if value is None or value == TEMPLATE:
-        return value and TEMPLATE
-    if not isinstance(value, str) or not all(value.partition(":")[::2]):
-        raise _wrong(path, "provider", value, _PROVIDERS)
-    return value
-
-
-def _kinds(path: Path, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(
-        isinstance(name, str) and all(name.partition(":")[::2]) for name in value
-    ):
-        raise _wrong(path, "kinds", value, 'a list of "module:Class"')
-    return tuple(value)
-
-
-def _docs_url(path: Path, value: object) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.startswith(("https://", "http://", "file:///")):
-        raise _wrong(path, "docs_url", value, 'an address such as "https://docs.example"')
-    return value
-
-
-def _prices(path: Path, value: object) -> dict[str, Price]:
-    if not isinstance(value, dict):
-        raise _wrong(path, "price", value, "a table of prices by model")
-    return {str(model): _price(path, f'price."{model}"', entry) for model, entry in value.items()}
-
-
-def _cassettes(path: Path, value: object) -> CassetteSettings:
-    if not isinstance(value, dict):
-        raise _wrong(path, "cassettes", value, "a table")
-    _refuse_unknown(path, ".cassettes", value, tuple(f.name for f in fields(CassetteSettings)))
-    for key, allowed in _CHOICES.items():
-        if key in value and value[key] not in allowed:
-            raise _wrong(path, f"cassettes.{key}", value[key], f"one of {', '.join(allowed)}")
-    lists = {
-        key: _names(path, value, key, expected, of="cassettes.")
-        for key, expected in _CASSETTE_LISTS.items()
-    }
-    baseline = value.get("baseline")
-    if baseline is not None and (not isinstance(baseline, str) or not baseline):
-        raise _wrong(path, "cassettes.baseline", baseline, "the name of a file")
-    return CassetteSettings(value.get("drift"), value.get("unplayed"), baseline=baseline, **lists)
-
-
-def _price(path: Path, key: str, entry: object) -> Price:
-    expected = "input and output (cache_read, cache_write) in US dollars per million tokens"
-    if not isinstance(entry, dict) or not {"input", "output"} <= set(entry) <= set(_PRICE_KEYS):
-        raise _wrong(path, key, entry, expected)
-    try:
-        return Price(**entry)
-    except InvalidOperation:
-        raise _wrong(path, key, entry, expected) from None

@@ -32,25 +32,22 @@ def find_table(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     Raises:
         UsageError: a file cannot be read, spells the table otherwise, or both hold one.
     """
-    for name in _MISNAMED:
-        if (folder / name).is_file():
-            raise UsageError(
-                f"{folder / name} is not read",
-                why=f"the file is called {FILES[1]}",
-                hint=shlex.join(["mv", str(folder / name), str(folder / FILES[1])]),
-            )
-    tables = [
-        (path, table)
-        for path in (folder / name for name in FILES)
-        if path.is_file() and (table := table_in(path, load_toml(path))) is not None
-    ]
-    if len(tables) > 1:
+    for path in filter(Path.is_file, map(folder.joinpath, _MISNAMED)):
+        raise UsageError(
+            f"{path} is not read",
+            why=f"the file is called {FILES[1]}",
+            hint=shlex.join(["mv", str(path), str(folder / FILES[1])]),
+        )
+    files = filter(Path.is_file, map(folder.joinpath, FILES))
+    tables = [(path, table_in(path, load_toml(path))) for path in files]
+    located = [(path, table) for path, table in tables if table is not None]
+    if len(located) > 1:
         raise UsageError(
             f"both {' and '.join(FILES)} in {folder} hold [tool.{TABLE}]",
             why="a project has one such table",
             hint=f"move what {FILES[1]} says to {FILES[0]}",
         )
-    return tables[0] if tables else None
+    return located[0] if located else None
 
 
 def table_in(path: Path, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -60,9 +57,11 @@ def table_in(path: Path, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
         UsageError: it is no table, or not spelt like this.
     """
     tools = data.get("tool", {})
-    if not isinstance(tools, dict):
+    table = tools.get(TABLE) if isinstance(tools, dict) else tools
+    if table is not None and not isinstance(table, dict):
+        name = "tool" if table is tools else f"tool.{TABLE}"
         raise UsageError(
-            f"{path}: tool is {tools!r:.80}, not a table",
+            f"{path}: {name} is {table!r:.80}, not a table",
             hint=f"write [tool.{TABLE}] on a line of its own",
         )
     if "pytest_regen" in tools:
@@ -78,12 +77,6 @@ def table_in(path: Path, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
             why="the file holds the same table as a pyproject.toml would",
             hint=f"write [tool.{TABLE}] above it",
         )
-    table = tools.get(TABLE)
-    if table is not None and not isinstance(table, dict):
-        raise UsageError(
-            f"{path}: tool.{TABLE} is {table!r}, not a table",
-            hint=f"write [tool.{TABLE}] on a line of its own",
-        )
     return table
 
 
@@ -96,9 +89,9 @@ def refuse_unread(root: Path, folders: Iterable[Path]) -> None:
         UsageError: nobody reads one of them.
     """
     for folder in folders:
-        found = find_table(folder)
+        located = find_table(folder)
         is_below = root in folder.parents
-        if found is None or (is_below and find_root(folder) == folder):
+        if located is None or (is_below and find_root(folder) == folder):
             continue
         if is_below:
             hint = f"move the table to {root / FILES[0]}, with paths from there"
@@ -107,7 +100,7 @@ def refuse_unread(root: Path, folders: Iterable[Path]) -> None:
         else:
             hint = shlex.join(["pytest", "--rootdir", str(folder)])
         raise UsageError(
-            f"{found[0]} holds [tool.{TABLE}], and nothing reads it",
+            f"{located[0]} holds [tool.{TABLE}], and nothing reads it",
             why=f"pytest takes {root} for the root of the project",
             hint=hint,
         )
@@ -176,14 +169,8 @@ def load_toml(path: Path) -> dict[str, Any]:
     """
     try:
         return parse_toml(path.read_bytes().decode("utf-8"), str(path))
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path} is not readable as TOML", why=str(error), hint="correct the file"
-        ) from error
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read", why=error.strerror or str(error), hint="let it be read"
-        ) from error
+    except (UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{path} cannot be read", why=str(error), hint="correct it") from error
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
@@ -197,11 +184,8 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        mark = "it begins with a byte order mark, which pytest and others refuse"
-        raise UsageError(
-            f"{name} is not readable as TOML",
-            why=mark if text.startswith("\ufeff") else str(error),
-            hint="save it as UTF-8 without a mark"
-            if text.startswith("\ufeff")
-            else "correct the file",
-        ) from None
+        why, hint = str(error), "correct the file"
+        if text.startswith("\ufeff"):  # Because editors on Windows write one unasked.
+            why = "it begins with a byte order mark, which pytest and others refuse"
+            hint = "save it as UTF-8 without a mark"
+        raise UsageError(f"{name} is not readable as TOML", why=why, hint=hint) from None

@@ -1,19 +1,35 @@
 """The one reader of JSON from outside: it refuses what two parsers could read in two ways.
 
 Python's own takes ``NaN`` and infinities, keeps the last of two values under one key, hands on
-halves of characters, and ends a deep text in a ``RecursionError``.
+halves of characters, and ends a deep text in a ``RecursionError``. Of artifacts, every defect is
+reported with its file, place and value.
 """
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
+
+from pytest_regen.errors import StoreCorruptError
+
+_SHOWN = 80
+"""Characters of an offending value that a message shows."""
+
+_MISSING = object()
 
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """Half a character, escaped; two of them may be one whole character."""
+
+_CONFLICT = re.compile(rb"^<{7}(?= |\r?$)", re.MULTILINE)
+"""What begins a place that git could not merge; no string of JSON has line ends."""
+
+_MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: .*)?\r?", re.DOTALL)
+"""A line that git writes there. Longer ones stand in a common ancestor that was merged itself."""
 
 
 class JsonDefectError(ValueError):
@@ -24,31 +40,16 @@ class DuplicateKeyError(JsonDefectError):
     """An object gives a key twice; parsers disagree on which of the values counts."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the key {key!r} is given twice in one object")
+        super().__init__(f"the key {_show(key)} is given twice in one object")
         self.key = key
-
-
-class ConstantError(JsonDefectError):
-    """``NaN``, an infinity, or a number that Python turns into one."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name} is no JSON value")
-        self.name = name
 
 
 class HalfCharacterError(JsonDefectError):
     """A string holds a lone surrogate, which no file can hold."""
 
-    def __init__(self, half: str) -> None:
-        super().__init__(f"half a surrogate pair, {half!r}, is no text")
-        self.half = half
-
 
 class TooDeepError(JsonDefectError):
     """The value is nested deeper than Python's stack."""
-
-    def __init__(self) -> None:
-        super().__init__("the value is nested too deeply")
 
 
 def strict_loads(
@@ -67,7 +68,7 @@ def strict_loads(
         unique_keys: whether a key given twice in one object is refused.
         constants: whether ``NaN``, ``Infinity`` and ``-Infinity`` are let through.
         large_numbers: whether numbers like ``1e999``, infinite to Python, are let through.
-        half_characters: whether strings with lone surrogates are let through.
+        half_characters: whether strings with escaped lone surrogates are let through.
         decimals: whether fractions are read as ``Decimal``, which loses no digits.
 
     Raises:
@@ -79,20 +80,21 @@ def strict_loads(
     if unique_keys:
         options["object_pairs_hook"] = _unique_members
     if not constants:
-        options["parse_constant"] = _refuse_constant
+        options["parse_constant"] = _finite_number
+    if not large_numbers:
+        options["parse_float"] = _finite_number
     if decimals:
         options["parse_float"] = Decimal  # None of them is infinite.
-    elif not large_numbers:
-        options["parse_float"] = _finite_number
     try:
         value = json.loads(data, **options)
-        if not half_characters and _may_hold_halves(data):
+        if not half_characters and _ESCAPED_HALF.search(str(data)):
             # Only what is written as such again shows whether each half has its other one.
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise TooDeepError from None
+        raise TooDeepError("the value is nested too deeply") from None
     except UnicodeEncodeError as error:
-        raise HalfCharacterError(error.object[error.start]) from None
+        half = error.object[error.start]
+        raise HalfCharacterError(f"half a surrogate pair, {half!r}, is no text") from None
     return value
 
 
@@ -115,6 +117,20 @@ def json_bytes(value: object, default: Callable[[Any], object] | None = None) ->
     return text.encode("utf-8", "surrogatepass")
 
 
+def as_json(value: Any, errors: str = "strict") -> bytes:
+    """Return ``value`` as an artifact holds it: indented, UTF-8 unescaped, with a final line end.
+
+    Args:
+        value: any JSON value.
+        errors: what becomes of text that UTF-8 has no bytes for, as in ``str.encode``.
+
+    Raises:
+        ValueError: it holds NaN, an infinity, or such text.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode("utf-8", errors)
+
+
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -123,29 +139,164 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ConstantError(name)
-
-
 def _finite_number(digits: str) -> float:
     number = float(digits)
-    if math.isinf(number):
-        raise ConstantError(digits)
+    if not math.isfinite(number):
+        raise JsonDefectError(f"{digits} is no JSON value")
     return number
 
 
-def _may_hold_halves(data: str | bytes) -> bool:
-    if isinstance(data, bytes):
-        # Beyond ASCII, or in two bytes for each character: the written value tells.
-        if not data.isascii() or b"\0" in data:
-            return True
-        if b"\\u" not in data:  # Much faster than the search.
-            return False
-        data = data.decode("ascii")
-    if "\\u" in data and _ESCAPED_HALF.search(data):
-        return True
+def corrupt(file: Path, where: str, what: str, *, why: str = "") -> StoreCorruptError:
+    """Return the error for a defect of ``file`` at the JSON path ``where``."""
+    place = f"{file}, at {where}" if where else str(file)
+    return StoreCorruptError(
+        f"{place}: {what}",
+        why=why,
+        hint=f"restore the file from version control (git checkout -- '{file}'), or move the "
+        f"folder {file.parent} away and run pytest-regen generate again",
+    )
+
+
+def parse_json(data: bytes, file: Path) -> Any:
+    """Return the value of ``data``.
+
+    Raises:
+        StoreCorruptError: not UTF-8, not JSON, nested too deeply, or with NaN, a key given twice
+            or text that cannot be written again.
+    """
     try:
-        data.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+        return strict_loads(data.decode("utf-8-sig"), half_characters=False)
+    except UnicodeDecodeError as error:
+        raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
+    except json.JSONDecodeError as error:
+        if line := conflict_line(data):
+            raise corrupt(file, f"line {line}", "a conflict marker of git") from None
+        place = f"line {error.lineno}, column {error.colno}"
+        raise corrupt(file, place, "this is no JSON", why=error.msg) from None
+    except TooDeepError:
+        raise corrupt(file, "", "nested too deeply to be read") from None
+    except ValueError as error:
+        raise corrupt(file, "", str(error)) from None
+
+
+def conflict_line(data: bytes) -> int | None:
+    """Return the line, from 1, of the first conflict marker of git; ``None`` without one."""
+    found = _CONFLICT.search(data)
+    return data.count(b"\n", 0, found.start()) + 1 if found else None
+
+
+def versions(data: bytes) -> tuple[bytes, bytes] | None:
+    """Return both versions of a file that holds conflict markers: ours, and theirs.
+
+    What git merged is in both; a file without markers is twice the same. ``None`` where the markers
+    do not belong together.
+    """
+    ours: list[bytes] = []
+    theirs: list[bytes] = []
+    # By the marker read last: which versions a line belongs to, and which markers may follow.
+    holders = {"": (ours, theirs), "<": (ours,), "|": (), "=": (theirs,)}
+    followers = {"": "<", "<": "|=", "|": "=", "=": ">"}
+    state = ""
+    for line in data.split(b"\n"):
+        found = _MARKER.fullmatch(line)
+        sign = chr(found[1][0]) if found else ""
+        if sign and sign in followers[state]:
+            state = "" if sign == ">" else sign
+            continue
+        for version in holders[state]:
+            version.append(line)
+    return None if state else (b"\n".join(ours), b"\n".join(theirs))
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+class Node:
+    """A JSON object together with where it stands, for messages."""
+
+    __slots__ = ("_data", "_file", "_where")
+
+    def __init__(self, data: object, file: Path, where: str = "$") -> None:
+        self._file = file
+        self._where = where
+        if not isinstance(data, Mapping):
+            raise corrupt(file, where, f"expected an object, found {_show(data)}")
+        self._data = data
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return the string at ``key``; without a default it must be there."""
+        value = self._data.get(key, _MISSING if default is None else default)
+        if type(value) is not str:
+            raise self._expected(key, "a string", value)
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """Return the string at ``key``, or ``None`` where it is null or absent."""
+        return None if self._data.get(key) is None else self.text(key)
+
+    def count(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+        """Return the integer at ``key``, which is ``least`` or more."""
+        value = self._data.get(key, _MISSING if default is None else default)
+        # bool is an int to Python, and 1.0 equals 1; neither is a count.
+        if type(value) is not int or value < least:
+            raise self._expected(key, f"an integer of {least} or more", value)
+        return value
+
+    def optional_count(self, key: str) -> int | None:
+        """Return the integer at ``key``, or ``None`` where it is null or absent."""
+        return None if self._data.get(key) is None else self.count(key)
+
+    def flag(self, key: str) -> bool:
+        """Return the boolean at ``key``."""
+        value = self._data.get(key, _MISSING)
+        if type(value) is not bool:
+            raise self._expected(key, "true or false", value)
+        return value
+
+    def list(self, key: str, default: Sequence[Any] | None = None) -> Sequence[Any]:
+        """Return the array at ``key``."""
+        value = self._data.get(key, _MISSING if default is None else default)
+        if not isinstance(value, list | tuple):
+            raise self._expected(key, "an array", value)
+        return value
+
+    def node(self, key: str) -> "Node":
+        """Return the object at ``key``."""
+        return Node(self._data.get(key), self._file, f"{self._where}.{key}")
+
+    def values(self, cls: type, defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the values of a dataclass's fields that are texts, counts, flags, or null.
+
+        Args:
+            cls: the dataclass.
+            defaults: values of keys that may be absent, beside those that the class has itself.
+        """
+        readers: dict[object, Callable[[str], Any]] = {
+            str: self.text,
+            int: self.count,
+            bool: self.flag,
+            str | None: self.optional_text,
+            int | None: self.optional_count,
+        }
+        values = dict(defaults or {})
+        for field in fields(cls):
+            is_needed = field.name not in values and field.default is MISSING
+            if field.type in readers and (field.name in self or is_needed):
+                values[field.name] = readers[field.type](field.name)
+        return values
+
+    def error(self, key: str, what: str) -> StoreCorruptError:
+        """Return the error for the value at ``key``."""
+        return corrupt(self._file, f"{self._where}.{key}", what)
+
+    def _expected(self, key: str, wanted: str, value: object) -> StoreCorruptError:
+        found = "nothing" if value is _MISSING else _show(value)
+        return self.error(key, f"expected {wanted}, found {found}")

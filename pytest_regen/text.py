@@ -23,10 +23,10 @@ def join_names(names: Iterable[str], word: str) -> str:
         names: at least one; a long one is cut.
         word: what stands before the last, ``and`` or ``or``.
     """
-    shown = [f"{name:.{_MAX_LENGTH}}" for name in names]
-    if len(shown) > _MAX_NAMES:
-        shown = [*shown[: _MAX_NAMES - 1], f"{len(shown) - _MAX_NAMES + 1:,} more"]
-    return f" {word} ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+    parts = [f"{name:.{_MAX_LENGTH}}" for name in names]
+    if len(parts) > _MAX_NAMES:
+        parts = [*parts[: _MAX_NAMES - 1], f"{len(parts) - _MAX_NAMES + 1:,} more"]
+    return f" {word} ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def shorten(names: Sequence[str]) -> str:
@@ -45,7 +45,6 @@ _UNSAFE: Final = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001fffe\U0001ffff\U0002fffe\U0002ffff"
     "\U0003fffe-\U0010ffff]"
 )
-_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
 def quoted(value: Any) -> str:
@@ -59,7 +58,7 @@ def quoted(value: Any) -> str:
 
 def flatten(text: str) -> str:
     """Return ``text`` on one line, invisible and unsafe characters written as JSON escapes."""
-    return _UNSAFE.sub(_escape, text)
+    return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 _TRICKS: Final = re.compile(
@@ -69,7 +68,7 @@ _TRICKS: Final = re.compile(
 
 def visible(text: object) -> str:
     """Return a text in which nothing hides, moves a cursor or recolours a screen; lines stay."""
-    return _TRICKS.sub(lambda found: repr(found[0])[1:-1], str(text))
+    return _TRICKS.sub(lambda match: repr(match[0])[1:-1], str(text))
 
 
 def in_quotes(value: str | int) -> str:
@@ -84,26 +83,13 @@ def in_quotes(value: str | int) -> str:
     return f"{mark}{flatten(value)}{mark}"
 
 
-def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    if character in _SHORT:
-        return _SHORT[character]
-    code = ord(character)
-    if code < 0x10000:  # the end of the basic plane
-        return f"\\u{code:04x}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
-
-
-_MARK = re.compile(
-    r"(?P<opens><think(?:ing)?>)|(?P<closes></think(?:ing)?>)"
-    r"|^[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>(?:(?!</think(?:ing)?>)[^\n])*)",
-    re.IGNORECASE | re.MULTILINE,
+_OPENS: Final = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
+_CLOSES: Final = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_UNOPENED: Final = re.compile(
+    r"(?:(?!<think(?:ing)?>).)*?(?:^[ \t]*</think(?:ing)?>|</think(?:ing)?>[ \t]*$)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-_CLOSES = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_REST = re.compile(r"[ \t]*\S")
-_QUOTED = re.compile(r'["`]|//|/\*|^\s*\*')
-"""What before a tag on its line makes it part of a string, of a comment or of a quotation."""
+"""Thinking whose first tag the chat template holds back, as that of DeepSeek R1 does."""
 
 
 def without_blank_ends(text: str) -> str:
@@ -112,13 +98,12 @@ def without_blank_ends(text: str) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """Return ``text`` without what is between think tags, in any case, closed or not.
+    """Return a reply without the thinking between think tags at its beginning, closed or not.
 
-    A byte order mark before it is left out, too. A tag inside a fence, or behind a quotation mark
-    or the beginning of a comment, is text like any other. Of a reply without the first tag, all is
-    left out up to the last one.
+    A byte order mark before it is left out, too. Anywhere else a tag is text. Of a reply without
+    the first tag, all is left out up to the end of the line with the last one.
     """
-    return _strip_thinking(text.removeprefix("\ufeff"), is_open=False)[0]
+    return _split_thinking(text)[0]
 
 
 def pieces_without_thinking(pieces: Sequence[str]) -> tuple[str, ...]:
@@ -126,78 +111,29 @@ def pieces_without_thinking(pieces: Sequence[str]) -> tuple[str, ...]:
 
     A piece after such a cut that does not say where the thinking ends is the answer.
     """
-    found, is_open = [], False
+    answers, is_open = [], False
     for piece in pieces:
-        if is_open and not _CLOSES.search(piece):
-            is_open = False
-        kept, is_open = _strip_thinking(piece, is_open=is_open)
-        found.append(kept)
-    return tuple(found)
+        close = _CLOSES.search(piece) if is_open else None
+        answer, is_open = _split_thinking(piece[close.end() :] if close else piece)
+        answers.append(answer)
+    return tuple(answers)
 
 
-def _strip_thinking(text: str, *, is_open: bool) -> tuple[str, bool]:
+def _split_thinking(text: str) -> tuple[str, bool]:
     """Return what is not thinking, and whether the text ends in the midst of some."""
-    if not is_open and "think" not in text.lower():
-        return text, False
-    kept: list[str] = []
-    line = _Line(text)
-    position = 0
-    fence = ""
-    last_close = max((mark.start() for mark in _CLOSES.finditer(text)), default=-1)
-    for mark in _MARK.finditer(text):
-        line.go_to(mark)
-        if is_open:
-            if mark["closes"]:
-                position, is_open = mark.end(), False
-                line.begin()
-        elif mark["fence"]:
-            fence = _fence_after(fence, mark)
-        elif fence or line.is_quoted:
-            continue
-        elif mark["opens"] and not (line.has_text and mark.end() > last_close):
-            # Thinking begins at the start of a line; amid prose only where it is also closed.
-            kept.append(text[position : mark.start()])
-            position, is_open = mark.end(), True
-        elif mark["closes"] and not (line.has_text and _REST.match(text, mark.end())):
-            # Closed but never opened, at the start or end of a line: all before it was thinking,
-            # unless nothing comes after it.
-            kept = [] if text[mark.end() :].strip() else [text[position : mark.start()]]
-            position = mark.end()
-            line.begin()
-    rest = "" if is_open else text[position:]
-    return "".join((*kept, rest)), is_open
-
-
-class _Line:
-    """What stands before a place on its line; places only go forward, so that all is read once."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget what stood before."""
-        self.has_text = self.is_quoted = False
-
-    def go_to(self, mark: re.Match[str]) -> None:
-        """Look at what stands between the last tag and this one."""
-        newline = self._text.rfind("\n", self._at, mark.start())
-        if newline >= 0:
-            self.begin()
-        between = self._text[max(newline + 1, self._at) : mark.start()]
-        self.has_text = self.has_text or bool(between.strip())
-        self.is_quoted = self.is_quoted or _QUOTED.search(between) is not None
-        self._at = mark.end()
-
-
-def _fence_after(fence: str, mark: re.Match[str]) -> str:
-    """Return the fence that is open after a line that may open or close one; "" for none."""
-    run = mark["fence"]
-    if not fence:
-        return run if run[0] == "~" or "`" not in mark["info"] else ""
-    is_end = run[0] == fence[0] and len(run) >= len(fence) and not mark["info"].strip()
-    return "" if is_end else fence
+    text = text.removeprefix("\ufeff")
+    while opening := _OPENS.match(text):
+        close = _CLOSES.search(text, opening.end())
+        if close is None:
+            return "", True
+        text = text[close.end() :]
+    # Looked for only where there is a tag: it reads the text letter by letter.
+    unopened = _UNOPENED.match(text) if _CLOSES.search(text) else None
+    if unopened:
+        # Nothing after the tag: what stands before it is all there is of an answer.
+        after = text[unopened.end() :]
+        text = after if after.strip() else _CLOSES.sub("", text)
+    return text, False
 
 
 _FENCE: Final = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
@@ -235,11 +171,11 @@ def excerpt(
         return []
     first, last = max(1, number - _LINES_AROUND), min(len(source), number + _LINES_AROUND)
     width = len(str(last))
-    shown = []
+    lines = []
     for at in range(first, last + 1):
         text = source[at - 1].expandtabs(4).rstrip()
-        shown.append(f"  {'>' if at == number else ' '} {at:>{width}} | {text}".rstrip())
+        lines.append(f"  {'>' if at == number else ' '} {at:>{width}} | {text}".rstrip())
         if mark and at == number and text.strip():
             start, length = mark(text)
-            shown.append(f"    {' ' * width} | {' ' * start}{'^' * length}")
-    return shown
+            lines.append(f"    {' ' * width} | {' ' * start}{'^' * length}")
+    return lines

@@ -465,7 +465,7 @@ def miss(
             why=why,
             hint=command or _record_command("once", asked),
             host=asked.host,
-            causes=["no cassette"],
+            causes=("no cassette",),
         )
     place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
     hint = command or _record_command("new_episodes", asked)
@@ -503,7 +503,7 @@ def miss(
         why=scrub_text(why),
         hint=hint,
         host=asked.host,
-        causes=causes,
+        causes=tuple(causes),
     )
     error.recorded_with = _other_provider(index, asked, matching.normalize_body)
     return error

@@ -12,31 +12,19 @@ from contextlib import nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn, cast
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from pytest_regen.cli.output import (
-    AsJson,
-    describe_failure,
-    emit_json,
-    fail,
-    forget_said,
-    next_step,
-    said_next,
-    say,
-    stdout_for_json,
-)
+from pytest_regen.cli import output
+from pytest_regen.cli.output import AsJson
 from pytest_regen.errors import RegenError, UsageError
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "init": ("init", "Set a project up: settings, and the first types or functions."),
     "generate": ("generate", "Generate or update types of an API, or units of a file."),
-    "regenerate": (
-        "regenerate",
-        "Regenerate types of a store, or units of a file.",
-    ),
+    "regenerate": ("regenerate", "Regenerate types of a store, or units of a file."),
     "validate": ("keep", "Validate stores and units; no model."),
     "diff": ("diff", "Show what changed between two versions, and whether it breaks."),
     "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
@@ -59,12 +47,16 @@ _SETTINGS: Final[Mapping[str, Any]] = {
 
 _METAVARS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("--attempts", "--fields-per-page", "--jobs", "--page", "--port"), "N"),
-    **dict.fromkeys(("--language", "--namespace", "--profile", "--type"), "NAME"),
+    **dict.fromkeys(("--language", "--namespace", "--profile", "--type", "--unit"), "NAME"),
     "--budget": "TOKENS",
     "--cassette": "FILE",
     "--correction": "TEXT",
+    "--engine": "live|batch",
     "--model": "MODEL",
+    "--operation": "OPERATION",
     "--out": "DIR",
+    "--provider": "NAME",
+    "--replies": "FILE",
     "--status": "CODE",
     "--tag": "TAG",
 }
@@ -73,7 +65,7 @@ _METAVARS: Final[Mapping[str, str]] = {
 _STOPPED: Final = 130
 
 # Whatever typer raises about a command line; it has the class from click and does not export it.
-_CommandLineError = cast("type[Exception]", typer.BadParameter.__mro__[2])
+_CommandLineError: Any = typer.BadParameter.__mro__[2]
 
 
 class _LateGroup(TyperGroup):
@@ -98,15 +90,15 @@ class _LateGroup(TyperGroup):
 
 
 def _command(name: str) -> Any:
-    found = getattr(import_module(f"pytest_regen.cli.{COMMANDS[name][0]}"), name)
-    if isinstance(found, typer.Typer):
-        return typer.main.get_group(found)
+    function = getattr(import_module(f"pytest_regen.cli.{COMMANDS[name][0]}"), name)
+    if isinstance(function, typer.Typer):
+        return typer.main.get_group(function)
     alone = typer.Typer(**_SETTINGS)
-    alone.command(name)(found)
+    alone.command(name)(function)
     command = typer.main.get_command(alone)
     for param in command.params:
-        named = (_METAVARS[option] for option in param.opts if option in _METAVARS)
-        param.metavar = param.metavar or next(named, None)
+        metavars = (_METAVARS[option] for option in param.opts if option in _METAVARS)
+        param.metavar = param.metavar or next(metavars, None)
     return command
 
 
@@ -119,8 +111,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
         from pytest_regen import __version__
 
         print(f"pytest-regen {__version__}")  # what was asked for
@@ -141,10 +133,8 @@ def _root(
 
 
 def emulator(
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
-    replies: Annotated[
-        Path | None, typer.Option("--replies", metavar="FILE", help="YAML script of replies.")
-    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+    replies: Annotated[Path | None, typer.Option(help="YAML script of replies.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a local fake of the Messages API, until stopped. Everything it says is labelled."""
@@ -152,11 +142,11 @@ def emulator(
 
     def tell(base_url: str) -> None:
         if as_json:
-            emit_json({"base_url": base_url})
-        say(f"emulator of the Messages API on {base_url}; stop it with Ctrl-C")
-        next_step(f"export ANTHROPIC_BASE_URL={base_url} ANTHROPIC_API_KEY=any-key")
+            output.emit_json({"base_url": base_url})
+        output.say(f"emulator of the Messages API on {base_url}; stop it with Ctrl-C")
+        output.next_step(f"export ANTHROPIC_BASE_URL={base_url} ANTHROPIC_API_KEY=any-key")
 
-    serve(port, replies, ready=tell, answered=say)
+    serve(port, replies, ready=tell, answered=output.say)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -166,29 +156,36 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         args: the command line without the program's name; by default this process's own.
     """
     words = list(sys.argv[1:] if args is None else args)
+    code: object = _STOPPED  # What typer makes of Ctrl-C as well.
     try:
-        with stdout_for_json() if "--json" in words else nullcontext():
-            forget_said()
+        with output.stdout_for_json() if "--json" in words else nullcontext():
+            output.forget_said()
             code = app(words, prog_name="pytest-regen", standalone_mode=False)
         sys.stdout.flush()
-        if not code and "--json" not in words and not said_next():
-            next_step(_following(words))
+        if not code and "--json" not in words and not output.said_next():
+            output.next_step(_following(words))
     except RegenError as error:
-        _end(error, words)
+        code = _tell_error(error, words)
     except _CommandLineError as error:
-        _end_misused(error, words)
+        context = getattr(error, "ctx", None)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            raise SystemExit(2) from None
+        hint = f"{context.command_path if context else 'pytest-regen'} --help"
+        what = error.format_message().rstrip(".")
+        code = _tell_error(UsageError(what, hint=hint), words)
     except (KeyboardInterrupt, typer.Abort):
-        _tell_stopped()
-        raise SystemExit(_STOPPED) from None
+        pass
     except BrokenPipeError:
-        # The reader of stdout has left.
+        # The reader of stdout has left, and Python would complain when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
+        code = 1
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _end(UsageError(what, hint="make room, or allow it, then the same command again"), words)
-    if code == _STOPPED:  # What typer makes of Ctrl-C.
-        _tell_stopped()
+        hint = "make room, or allow it, then the same command again"
+        code = _tell_error(UsageError(what, hint=hint), words)
+    if code == _STOPPED:
+        output.fail("stopped", hint="the same command again; what was finished is stored")
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
@@ -199,23 +196,9 @@ def _following(words: Sequence[str]) -> str:
     return "pytest-regen review" if "--pending" in words else "pytest"
 
 
-def _tell_stopped() -> None:
-    fail("stopped", hint="the same command again; what was finished is stored")
-
-
-def _end(error: RegenError, words: Sequence[str]) -> NoReturn:
-    """Say what is wrong, as JSON too where that was asked for."""
+def _tell_error(error: RegenError, words: Sequence[str]) -> int:
+    """Say what is wrong, as JSON too where that was asked for; return the exit code."""
     if "--json" in words:
-        emit_json(describe_failure(error))
-    fail(error.what, why=error.why, hint=error.hint)
-    raise SystemExit(error.exit_code) from None
-
-
-def _end_misused(error: Any, words: Sequence[str]) -> NoReturn:
-    """Say what is wrong with the command line."""
-    context = getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()
-        raise SystemExit(2) from None
-    command = context.command_path if context else "pytest-regen"
-    _end(UsageError(error.format_message().rstrip("."), hint=f"{command} --help"), words)
+        output.emit_json(output.describe_failure(error))
+    output.fail(error.what, why=error.why, hint=error.hint)
+    return error.exit_code

@@ -3,7 +3,6 @@
 import difflib
 import os
 import re
-import shlex
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -80,7 +79,7 @@ class Edit:
             UsageError: it is not UTF-8.
         """
         try:
-            # As bytes: line ends stay what they are.
+            # As bytes, because reading as text would change CRLF into LF.
             return self.path.read_bytes().decode("utf-8") if self.path.exists() else ""
         except UnicodeDecodeError as error:
             raise UsageError(
@@ -89,33 +88,31 @@ class Edit:
 
     def _target(self) -> Path:
         """Return the file itself, behind links."""
-        real = Path(os.path.realpath(self.path))
-        if not real.is_relative_to(os.path.realpath(self.root)):
+        target = Path(os.path.realpath(self.path))
+        # Because a link in a foreign repository could lead to a file of its user's, as ~/.bashrc.
+        if not target.is_relative_to(os.path.realpath(self.root)):
             raise UsageError(
-                f"{self.path} leads out of the project, to {real}",
+                f"{self.path} leads out of the project, to {target}",
                 why="only files below the root of the project are edited",
                 hint=f"edit it by hand: {'; '.join(line[1:] for line in self.lines if line[1:])}",
             )
-        if real.is_symlink() or (real.exists() and not (real.is_file() or real.is_dir())):
+        # Looked at here, because replacing a file takes only the rights of its folder.
+        is_locked = target.is_file() and not target.stat().st_mode & stat.S_IWUSR
+        if is_locked or target.is_symlink() or (target.exists() and not target.is_file()):
             raise UsageError(
                 f"{self.path} cannot be edited",
-                why="it is a link that leads to itself, or no file",
-                hint=f"rm {shlex.quote(str(self.path))}",
+                why="it is read-only, no file, or a link that leads to itself",
+                hint="allow it to be written, or remove it; then the same command again",
             )
-        if real.exists() and not real.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP):
-            raise UsageError(
-                f"{self.path} is read-only",
-                hint="allow it to be written, then the same command again",
-            )
-        return real
+        return target
 
 
-def add_lines(*wanted: str) -> Callable[[str], str]:
+def add_lines(*lines: str) -> Callable[[str], str]:
     """Return what adds those of these lines to a text that it lacks, at its end."""
 
     def change(text: str) -> str:
-        there = {line.strip() for line in text.removeprefix("\ufeff").splitlines()}
-        missing = [line for line in wanted if line not in there]
+        present = {line.strip() for line in text.removeprefix("\ufeff").splitlines()}
+        missing = [line for line in lines if line not in present]
         lead = "" if not text or text.endswith("\n") else "\n"
         return text + lead + "".join(f"{line}\n" for line in missing) if missing else text
 
@@ -123,12 +120,12 @@ def add_lines(*wanted: str) -> Callable[[str], str]:
 
 
 def _keep_line_ends(text: str, change: Callable[[str], str]) -> str:
-    """Change a text whose lines may all end in CRLF, and keep it so."""
+    """Change a text whose lines may end in CRLF, and keep it so."""
     plain = text.replace("\r\n", "\n")
-    if plain == text or plain.count("\n") != text.count("\r\n"):
-        return change(text)
-    made = change(plain)
-    return text if made == plain else made.replace("\n", "\r\n")
+    changed = change(plain)
+    if changed == plain:
+        return text
+    return changed if plain == text else changed.replace("\n", "\r\n")
 
 
 def add_to_table(path: Path, settings: Mapping[str, Any]) -> Callable[[str], str]:
@@ -140,17 +137,16 @@ def add_to_table(path: Path, settings: Mapping[str, Any]) -> Callable[[str], str
     def change(text: str) -> str:
         data = parse_toml(text, path.name)
         table = table_in(path, data) or {}
-        wanted = {**table, **{key: _joined(table.get(key), settings[key]) for key in settings}}
-        new = {key: value for key, value in wanted.items() if table.get(key) != value}
+        joined = {key: _joined(table.get(key), value) for key, value in settings.items()}
+        new = {key: value for key, value in joined.items() if table.get(key) != value}
         if not new:
             return text
-        data.setdefault("tool", {})[TABLE] = wanted
-        # Whatever becomes of the text: it must say what was wanted, and all that it said.
-        for edit in (_written, _edited):
-            with suppress(UsageError, ValueError, LookupError, TypeError, AttributeError):
-                made = edit(text, table, new)
-                if parse_toml(made, path.name) == data:
-                    return made
+        data.setdefault("tool", {})[TABLE] = {**table, **joined}
+        with suppress(UsageError, ValueError, LookupError, TypeError, AttributeError):
+            edited = _edited(text, table, new)
+            # Whatever becomes of the text: it says what was wanted, and all that it said.
+            if parse_toml(edited, path.name) == data:
+                return edited
         raise UsageError(
             f"{path.name} has a form that is not edited here",
             why=f"[tool.{TABLE}] stands in it in an unusual way",
@@ -160,25 +156,25 @@ def add_to_table(path: Path, settings: Mapping[str, Any]) -> Callable[[str], str
     return lambda text: _keep_line_ends(text, change)
 
 
-def _joined(value: Any, wanted: Any) -> Any:
+def _joined(value: Any, settings: Any) -> Any:
     """Return a setting with what it lacks, which is nothing where it is no list."""
     if value is None:
-        return wanted
-    if not isinstance(value, list) or not isinstance(wanted, list):
+        return settings
+    if not isinstance(value, list) or not isinstance(settings, list):
         return value
-    # Where entries are tables, a glob is a table, too.
-    has_tables = any(isinstance(item, dict) for item in value)
-    items = [{"files": item} if has_tables and isinstance(item, str) else item for item in wanted]
     joined = list(value)
-    for item in items:
-        targets = _gettext_targets(item)
-        at = next((at for at, one in enumerate(joined) if _gettext_targets(one)), None)
-        if targets and at is not None:
-            there = _gettext_targets(joined[at])
-            if new := [name for name in targets if name not in there]:
-                joined[at] = {**joined[at], "targets": [*there, *new]}
-        elif item not in joined:
-            joined.append(item)
+    for setting in settings:
+        # Where entries are tables, a glob is a table, too.
+        is_glob = isinstance(setting, str) and any(isinstance(item, dict) for item in value)
+        entry = {"files": setting} if is_glob else setting
+        targets = _gettext_targets(entry)
+        index = next((n for n, item in enumerate(joined) if _gettext_targets(item)), None)
+        if targets and index is not None:
+            merged = dict.fromkeys([*_gettext_targets(joined[index]), *targets])
+            if len(merged) > 1:
+                joined[index] = {**joined[index], "targets": list(merged)}
+        elif entry not in joined:
+            joined.append(entry)
     return joined
 
 
@@ -189,25 +185,6 @@ def _gettext_targets(table: Any) -> list[Any]:
     return names if all(str(name).endswith(".po") for name in names) else []
 
 
-def _written(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return a document with keys below the header, and entries of lists of tables at the end."""
-    parts = [text.rstrip("\n") + "\n"] if text.strip() else []
-    keys = {}
-    for key, value in new.items():
-        items = value[len(table.get(key, ())) :] if isinstance(value, list) else ()
-        if items and all(isinstance(item, dict) for item in items):
-            parts += [f"[[tool.{TABLE}.{key}]]\n{_lines(item)}" for item in items]
-        else:
-            keys[key] = value
-    header = _HEADER.search(text)
-    if keys and header:
-        head, rest = text[: header.end()].rstrip("\n"), text[header.end() :]
-        parts[0] = f"{head}\n{_lines(keys)}{rest}"
-    elif keys:
-        parts.append(f"[tool.{TABLE}]\n{_lines(keys)}")
-    return "\n".join(parts)
-
-
 def _lines(values: Mapping[str, Any]) -> str:
     import tomlkit
 
@@ -215,20 +192,34 @@ def _lines(values: Mapping[str, Any]) -> str:
 
 
 def _edited(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return a document with the values of a table changed, in whatever form they are."""
+    """Return a document with lists made longer in place, and keys and tables added as text.
+
+    As text, because tomlkit adds keys behind the comments that belong to what follows.
+    """
     import tomlkit
 
-    document = tomlkit.parse(text)
-    place: Any = document
-    for name in ("tool", TABLE):
-        place = place[name]
+    document: Any = tomlkit.parse(text)
+    for key in new.keys() & table.keys():
+        items = document["tool"][TABLE][key]
+        for index, item in enumerate(new[key]):
+            if index >= len(table[key]):
+                items.append(item)
+            elif item != table[key][index]:
+                items[index].update(item)
+    text = tomlkit.dumps(document)
+    blocks = [f"{text.rstrip()}\n"] if text.strip() else []
+    keys = ""
     for key, value in new.items():
         if key in table:
-            for at, item in enumerate(value):
-                if at >= len(table[key]):
-                    place[key].append(item)
-                elif item != table[key][at]:
-                    place[key][at].update(item)
+            continue
+        if isinstance(value, list) and isinstance(value[0], dict):
+            blocks += [f"[[tool.{TABLE}.{key}]]\n{_lines(item)}" for item in value]
         else:
-            place[key] = value
-    return tomlkit.dumps(document)
+            keys += _lines({key: value})
+    header = _HEADER.search(text)
+    if keys and header:
+        below = text[header.end() :].rstrip()
+        blocks[0] = f"{text[: header.end()].rstrip()}\n{keys}{below}".rstrip() + "\n"
+    elif keys:
+        blocks.insert(bool(text.strip()), f"[tool.{TABLE}]\n{keys}")
+    return "\n".join(blocks)

@@ -1,6 +1,6 @@
 """``diff``: what changed between two versions of stores or of an API description."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,19 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from pytest_regen import errors, languages
 from pytest_regen.cli.output import AsJson, emit_json, say
 from pytest_regen.cli.revisions import at_revision
 from pytest_regen.documents import IR, Document, build_ir, read_document, rebuild_ir
 from pytest_regen.documents.changes import Change, Direction, compare_types, direction_of
-from pytest_regen.documents.ir import REQUEST, SCHEMAS, Endpoint
+from pytest_regen.documents.ir import REQUEST, SCHEMAS
 from pytest_regen.documents.parts import Components, Part, Request
-from pytest_regen.errors import (
-    NothingToGenerateError,
-    RegenError,
-    UnknownOperationError,
-    UsageError,
-)
-from pytest_regen.languages import DEFAULT_LANGUAGE, find_language, language_names
 from pytest_regen.languages.base import Language
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import in_quotes, plural
@@ -37,9 +31,7 @@ def diff(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The same, newer.")],
     operations: Annotated[
         list[str] | None,
-        typer.Option(
-            "--operation", metavar="OPERATION", help='Only this one, "GET /path"; may be repeated.'
-        ),
+        typer.Option("--operation", help='Only this one, "GET /path"; repeatable.'),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,60 +41,34 @@ def diff(
     """
     with ExitStack() as stack:
         before, after = (_read(text, stack.enter_context(at_revision(text))) for text in (old, new))
-        found = list(_compare(before, after, operations))
-    breaking = sum(entry.breaking for entry in found)
+        compared = list(_compare(before, after, operations))
+    breaking = sum(entry.breaking for entry in compared)
     if as_json:
-        emit_json({"ok": not breaking, "operations": [entry.to_json() for entry in found]})
+        emit_json({"ok": not breaking, "operations": [entry.to_json() for entry in compared]})
     else:
-        _show(found)
-    unread = [entry.error.exit_code for entry in found if entry.error is not None]
+        _show(compared)
+    unread = [entry.error.exit_code for entry in compared if entry.error is not None]
     raise typer.Exit(max([*unread, int(bool(breaking))]))
 
 
-# --- what is compared ----------------------------------------------------------------------------
+# What is compared
 
-_Read = Callable[[IR | None, Language], IR]
-"""Returns the types of a part; given those of the other side's store, where it is one."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Key:
-    """A part of an API: the response or the request of an operation, or its schemas."""
-
-    method: str
-    path: str
-    kind: str = ""
-    """``REQUEST`` or ``SCHEMAS``; empty for a response."""
-
-    @classmethod
-    def of(cls, endpoint: Endpoint) -> "_Key":
-        kind = endpoint.status if endpoint.status in {REQUEST, SCHEMAS} else ""
-        return cls(endpoint.method, endpoint.path, kind)
-
-    @property
-    def operation(self) -> str:
-        return f"{self.method} {self.path}"
-
-    def __str__(self) -> str:
-        if self.kind == SCHEMAS:
-            return "the schemas"
-        return f"{self.operation}{', the request' if self.kind else ''}"
+_Key = tuple[str, str]
+"""An operation, and ``REQUEST`` or ``SCHEMAS``; nothing for its response."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One version: the parts it has, each with the way to its types."""
+    """One version: the parts it has, as a description names them or as they are stored."""
 
-    parts: Mapping[_Key, _Read]
-    stores: Mapping[_Key, IR]
-    """What is stored; nothing of a description."""
+    parts: Mapping[_Key, Part | IR]
     document: Document | None = None
+    """Where it is no store."""
 
-    def reader(self, key: _Key) -> _Read | None:
-        """Return how to read a part; a description has schemas whether or not they are a part."""
-        if key.kind == SCHEMAS and self.document is not None:
-            return _reader(self.document, Components())
-        return self.parts.get(key)
+    def part(self, key: _Key) -> Part | IR | None:
+        """Return a part; a description has schemas whether or not they are compared."""
+        is_schemas = key[1] == SCHEMAS and self.document is not None
+        return Components() if is_schemas else self.parts.get(key)
 
 
 def _read(text: str, path: Path) -> _Side:
@@ -111,40 +77,25 @@ def _read(text: str, path: Path) -> _Side:
     Raises:
         StoreError, DocumentError: it cannot be read.
     """
+    parts: dict[_Key, Part | IR] = {}
     if not path.is_dir():
         document = read_document(path)
-        return _Side(dict(_parts(document)), {}, document)
-    folders = [path] if is_store(path) else sorted(filter(is_store, path.iterdir()))
-    if not folders:
-        raise UsageError(
+        for operation in document.operations:
+            if operation.schemas or operation.broken:
+                parts[str(operation), ""] = operation
+            if operation.request is not None or operation.broken_request is not None:
+                parts[str(operation), REQUEST] = Request(operation)
+        return _Side(parts, document)
+    for folder in [path] if is_store(path) else sorted(filter(is_store, path.iterdir())):
+        ir = RegenStore.open(folder).ir
+        kind = ir.endpoint.status if ir.endpoint.status in {REQUEST, SCHEMAS} else ""
+        parts[f"{ir.endpoint.method} {ir.endpoint.path}", kind] = ir
+    if not parts:
+        raise errors.UsageError(
             f"{text} is a folder without stores",
             hint="name a store, the folder that holds stores, or an API description",
         )
-    irs = [RegenStore.open(folder).ir for folder in folders]
-    stores = {_Key.of(ir.endpoint): ir for ir in irs}
-    return _Side({key: _stored(ir) for key, ir in stores.items()}, stores)
-
-
-def _parts(document: Document) -> Iterator[tuple[_Key, _Read]]:
-    for operation in document.operations:
-        if operation.schemas or operation.broken:
-            yield _Key(operation.method, operation.path), _reader(document, operation)
-        if operation.request is not None or operation.broken_request is not None:
-            key = _Key(operation.method, operation.path, REQUEST)
-            yield key, _reader(document, Request(operation))
-
-
-def _reader(document: Document, part: Part) -> _Read:
-    def read(stored: IR | None, language: Language) -> IR:
-        if stored is not None:
-            return rebuild_ir(stored, document, language=language).ir
-        return build_ir(document, part, language=language).ir
-
-    return read
-
-
-def _stored(ir: IR) -> _Read:
-    return lambda _stored, _language: ir
+    return _Side(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +107,7 @@ class _Compared:
     """``changed``, ``same``, ``added``, ``removed`` or ``unread``."""
     changes: Sequence[Change] = ()
     direction: Direction = "response"
-    error: RegenError | None = None
+    error: errors.RegenError | None = None
     """Why one of the versions cannot be read."""
 
     @property
@@ -186,65 +137,69 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
         UnknownOperationError: neither has an operation that is named.
     """
     keys = dict.fromkeys((*old.parts, *new.parts))
-    if bool(old.stores) != bool(new.stores):
-        keys = dict.fromkeys(old.stores or new.stores)
-    for key in _chosen(list(keys), names):
-        before, after = old.reader(key), new.reader(key)
-        if before is None or after is None:
-            yield _Compared(str(key), "removed" if after is None else "added")
-        else:
-            stored = old.stores.get(key) or new.stores.get(key)
-            yield _compare_one(str(key), before, after, stored)
-
-
-def _chosen(keys: Sequence[_Key], names: Sequence[str] | None) -> Iterator[_Key]:
-    if not names:
-        yield from keys
-        return
-    for name in names:
-        wanted = " ".join(name.split()).upper()
-        found = [key for key in keys if key.operation.upper() == wanted]
-        if not found:
-            known = dict.fromkeys(key.operation for key in keys)
-            listed = ", ".join(map(in_quotes, list(known)[:8]))
-            raise UnknownOperationError(
-                f"neither version has an operation {name!r}", hint=f"there are {listed or 'none'}"
+    # An operation without a store is no change, because nobody has asked for its types.
+    if (old.document is None) != (new.document is None):
+        keys = dict.fromkeys(old.parts if old.document is None else new.parts)
+    if names:
+        spelled = {" ".join(name.split()).upper(): name for name in names}
+        operations = {operation.upper(): operation for operation, _ in keys}
+        if unknown := [name for key, name in spelled.items() if key not in operations]:
+            listed = ", ".join(map(in_quotes, list(operations.values())[:8]))
+            raise errors.UnknownOperationError(
+                f"neither version has an operation {unknown[0]!r}",
+                hint=f"there are {listed or 'none'}",
             )
-        yield from found
+        keys = {key: None for name in spelled for key in keys if key[0].upper() == name}
+    for key in keys:
+        operation, kind = key
+        name = "the schemas" if kind == SCHEMAS else f"{operation}{', the request' * bool(kind)}"
+        before, after = old.part(key), new.part(key)
+        if before is None or after is None:
+            yield _Compared(name, "removed" if after is None else "added")
+            continue
+        stored = next((part for part in (before, after) if isinstance(part, IR)), None)
+        try:
+            old_types = _types(before, old.document, stored)
+            new_types = _types(after, new.document, stored)
+        except errors.RegenError as error:
+            yield _Compared(name, "unread", error=error)
+            continue
+        yield _compare_types(name, old_types, new_types)
 
 
-def _compare_one(name: str, old: _Read, new: _Read, stored: IR | None) -> _Compared:
-    language = find_language(stored.language) if stored else _language_of_documents()
-    try:
-        before, after = (_types(read, stored, language) for read in (old, new))
-    except RegenError as error:
-        return _Compared(name, "unread", error=error)
-    known = after or before
-    if known is None:
-        return _Compared(name, "same")
-    if before is not None and after is not None:
-        changes = compare_types(before, after)
-    else:
-        message = "it has no types any more" if after is None else "it has types now"
-        changes = (Change("answer", known.types[0].name, None, message, "other"),)
-    return _Compared(name, "changed" if changes else "same", changes, direction_of(known))
-
-
-def _types(read: _Read, stored: IR | None, language: Language) -> IR | None:
+def _types(part: Part | IR, document: Document | None, stored: IR | None) -> IR | None:
     """Return the types of a part; ``None`` where it holds plain values, or nothing."""
+    if isinstance(part, IR) or document is None:
+        return part if isinstance(part, IR) else None
     try:
-        return read(stored, language)
-    except NothingToGenerateError:
+        if stored is not None:
+            language = languages.find_language(stored.language)
+            return rebuild_ir(stored, document, language=language).ir
+        return build_ir(document, part, language=_language_of_documents()).ir
+    except errors.NothingToGenerateError:
         return None
 
 
 def _language_of_documents() -> Language:
     """Return a language that loses nothing: one with unions, where there is one."""
-    languages = map(find_language, language_names())
-    return next((each for each in languages if each.has_unions), find_language(DEFAULT_LANGUAGE))
+    installed = map(languages.find_language, languages.language_names())
+    default = languages.find_language(languages.DEFAULT_LANGUAGE)
+    return next((language for language in installed if language.has_unions), default)
 
 
-# --- what is shown -------------------------------------------------------------------------------
+def _compare_types(name: str, old: IR | None, new: IR | None) -> _Compared:
+    types = new or old
+    if types is None:
+        return _Compared(name, "same")
+    if old is not None and new is not None:
+        changes = compare_types(old, new)
+    else:
+        message = "it has no types any more" if new is None else "it has types now"
+        changes = (Change("answer", types.types[0].name, None, message, "other"),)
+    return _Compared(name, "changed" if changes else "same", changes, direction_of(types))
+
+
+# What is listed
 
 
 def changes_json(changes: Sequence[Change], direction: Direction) -> list[dict[str, Any]]:
@@ -265,37 +220,30 @@ def changes_json(changes: Sequence[Change], direction: Direction) -> list[dict[s
 
 def show_changes(changes: Sequence[Change], direction: Direction) -> None:
     """Print a line per change, those that break first; other descriptions are counted."""
-    described = [change for change in changes if change.kind == "description"]
-    others = [change for change in changes if change.kind != "description"]
-    for change in sorted(others, key=lambda change: not change.breaks(direction)):
-        breaks = change.breaks(direction)
-        where = change.type_name
-        if change.field is not None:
-            where += f".{change.field}"
-        word = "breaking" if breaks else "safe"
-        say(f"  {word:<8}  {where}: {change.message}", "red" if breaks else "")
-    if described:
-        say(f"  {'safe':<8}  {plural(len(described), 'description')} changed")
+    listed = [change for change in changes if change.kind != "description"]
+    for change in sorted(listed, key=lambda change: not change.breaks(direction)):
+        where = change.type_name if change.field is None else f"{change.type_name}.{change.field}"
+        word, style = ("breaking", "red") if change.breaks(direction) else ("safe", "")
+        say(f"  {word:<8}  {where}: {change.message}", style)
+    if described := len(changes) - len(listed):
+        say(f"  {'safe':<8}  {plural(described, 'description')} changed")
 
 
-def _show(found: Sequence[_Compared]) -> None:
-    for entry in found:
-        if entry.state == "same":
-            continue
+def _show(compared: Sequence[_Compared]) -> None:
+    # The same ones are only counted, because a description may have hundreds of operations.
+    changed = [entry for entry in compared if entry.state != "same"]
+    for entry in changed:
         words = {"removed": ": was removed (breaking)", "added": ": was added"}
         say(f"{entry.operation}{words.get(entry.state, '')}", "red" if entry.breaking else "")
         if entry.error is not None:
             say(f"  unread    {entry.error.what}; {entry.error.hint}", "yellow")
         show_changes(entry.changes, entry.direction)
-    changed = [entry for entry in found if entry.state != "same"]
-    breaking = sum(entry.breaking for entry in found)
+    operations = plural(len(compared), "operation")
     if not changed:
-        say(f"{plural(len(found), 'operation')}, nothing changed", "green")
+        say(f"{operations}, nothing changed", "green")
         return
-    safe = sum(len(entry.changes) for entry in found)
-    safe += sum(entry.state in {"added", "removed"} for entry in found) - breaking
-    say(
-        f"{len(changed):,} of {plural(len(found), 'operation')} changed: "
-        f"{plural(breaking, 'breaking change')}, {safe:,} safe",
-        "red" if breaking else "",
-    )
+    breaking = sum(entry.breaking for entry in changed)
+    safe = sum(len(entry.changes) for entry in changed) - breaking
+    safe += sum(entry.state in {"added", "removed"} for entry in changed)
+    summary = f"{plural(breaking, 'breaking change')}, {safe:,} safe"
+    say(f"{len(changed):,} of {operations} changed: {summary}", "red" if breaking else "")

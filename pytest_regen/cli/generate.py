@@ -60,56 +60,48 @@ if TYPE_CHECKING:
 
 def generate(
     spec: Annotated[
-        Path, typer.Argument(metavar="PATH", help="API description, or files with units.")
+        Path, typer.Argument(metavar="PATH", help="API description, file with units, or folder.")
     ],
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="OPERATION", help='Such as "GET /v1/x"; or schemas; or more files.'),
+        typer.Argument(metavar="OPERATION", help='As "GET /v1/projects"; or schemas, or files.'),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the stores.")] = Path("generated"),
+    out: Annotated[Path, typer.Option(help="Folder of stores.")] = Path("generated"),
     every: Annotated[
         bool, typer.Option("--all", help="Every operation with a JSON response.")
     ] = False,
-    tag: Annotated[str | None, typer.Option("--tag", help="Every operation with this tag.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Every operation with this tag.")] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude", metavar="PATTERN", help='Leave out "/admin/*", say; may be repeated.'
-        ),
+        typer.Option(metavar="PATTERN", help='Without these, as "GET /internal/*"; repeatable.'),
     ] = None,
     language: Annotated[
-        str | None,
-        typer.Option("--language", help=f"Target language; {DEFAULT_LANGUAGE} by default."),
+        str | None, typer.Option(help=f"By default that of the project, else {DEFAULT_LANGUAGE}.")
     ] = None,
     schemas: Annotated[
-        bool, typer.Option("--schemas", help="Named schemas, all or these, as one store.")
+        bool, typer.Option("--schemas", help="Schemas with names, all or some, as one store.")
     ] = False,
     request: Annotated[
         bool, typer.Option("--request", help="What operations take, not what they answer.")
     ] = False,
     status: Annotated[
-        str | None,
-        typer.Option("--status", help="Response to read; by default the lowest 2xx."),
+        str | None, typer.Option(help="Response to read; by default 200, else lowest 2xx.")
     ] = None,
     fields_per_page: Annotated[
-        int | None,
-        typer.Option("--fields-per-page", min=1, help="Fields on a page; else by tokens."),
+        int | None, typer.Option(min=1, help="Fields on a page; by default by tokens.")
     ] = None,
     namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", help="Namespace of the source; else as stored."),
+        str | None, typer.Option(help="Namespace of the source; by default as stored.")
     ] = None,
     profile: Annotated[
-        str | None,
-        typer.Option("--profile", help="Profile of the language; else as stored."),
+        str | None, typer.Option(help="Profile of the language; by default as stored.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Rebuild changed types edited by hand.")
     ] = False,
     allow_defects: Annotated[
-        bool,
-        typer.Option("--allow-defects", help="Generate what a broken document still has."),
+        bool, typer.Option("--allow-defects", help="Take what can be read of a broken document.")
     ] = False,
     model: ModelOption = None,
     attempts: Attempts = None,
@@ -121,17 +113,16 @@ def generate(
     engine: EngineOption = EngineChoice.LIVE,
     pending: KeepPending = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what would be asked; 1 if anything.")
+        bool, typer.Option("--check", help="Only look; exit 1 if anything would be asked.")
     ] = False,
     register: Annotated[
-        bool,
-        typer.Option("--register", help="Add new stores to the settings, for pytest."),
+        bool, typer.Option("--register", help="Add new stores to the settings, for pytest.")
     ] = False,
     units: UnitNames = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Generate or update types of an API, or the units that a file lacks."""
+    """Generate or update types of an API; or the missing and stale units of files."""
     project = Project.here()
     turns = TurnOptions(
         project,

@@ -4,31 +4,19 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from pytest_regen.cli import output, starts
 from pytest_regen.cli.config_files import Edit, add_lines
-from pytest_regen.cli.output import (
-    AsJson,
-    choose,
-    confirm,
-    emit_json,
-    fail,
-    is_terminal,
-    next_step,
-    say,
-    show_edit,
-)
+from pytest_regen.cli.output import AsJson, choose, say
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.cli.starts import Start, StoreOptions, find_start, functions_in, targets_of
+from pytest_regen.cli.starts import Start, StoreOptions
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.kinds.tongues import language_of
-from pytest_regen.kinds.translation import Translation
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.settings_files import load_toml
 from pytest_regen.text import shorten
@@ -47,55 +35,32 @@ def init(
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="OpenAPI or Swagger document or JSON Schema; a Python file, also as "
-            "FILE.py::FUNCTION; or a catalogue of translations (.json, .arb, .po). Without one, "
-            "what the project has is listed.",
+            help="API description or JSON Schema; Python file, FILE.py::FUNCTION; or catalogue of "
+            "translations. Without one, what the project has is listed.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
     operation: Annotated[
         str | None,
         typer.Option(
-            "--operation",
-            metavar='"METHOD /PATH"',
-            help="Operation to begin with; by default the first that can be read.",
+            metavar='"METHOD /PATH"', help="One operation in place of all schemas with names."
         ),
     ] = None,
     language: Annotated[
-        str | None,
-        typer.Option(
-            "--language", help="Target language; by default python in a project without stores."
-        ),
+        str | None, typer.Option(help="Target language; by default that of the project, or python.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="Folder that holds a folder per operation (default: generated); of a catalogue, "
-            "the catalogue to make.",
-        ),
+        Path | None, typer.Option(help="Folder of stores (generated), or catalogue to make.")
     ] = None,
     units: Annotated[
         list[str] | None,
-        typer.Option(
-            "--unit",
-            metavar="NAME",
-            help="This function; may be repeated. By default those with examples.",
-        ),
+        typer.Option("--unit", help="This function; repeatable. By default those with examples."),
     ] = None,
     ci: Annotated[
-        CiChoice | None,
-        typer.Option(
-            "--ci", help="Workflow to write; by default github where there is a folder .github."
-        ),
+        CiChoice | None, typer.Option(help="Workflow to write; github where .github is.")
     ] = None,
     provider: Annotated[
-        str,
-        typer.Option(
-            "--provider",
-            metavar="NAME",
-            help="Who writes the types; template takes no model, and no key.",
-        ),
+        str, typer.Option(help="Who writes the types; template takes no model, and no key.")
     ] = TEMPLATE,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")
@@ -108,38 +73,58 @@ def init(
     """
     project = _project_here()
     _ = project.settings, project.pytest_settings  # What cannot be read is said first.
-    asks = is_terminal() and not (yes or dry_run or as_json)
+    asks = output.is_terminal() and not (yes or dry_run or as_json)
     if source is None:
         source = _find_source(project, asks=asks, takes_only=yes)
-    out = Path(os.path.normpath(out)) if out else None
-    start = find_start(
-        project,
-        source,
-        options=StoreOptions(operation, language, out or Path("generated"), provider),
-        units=units or (),
-        out=out,
-        choose=choose if asks else lambda _question, _choices: 0,
-    )
-    plan = _Plan.of(project, start, ci)
-    kept: dict[str, Any] = {"--operation": operation, "--language": language, "--out": out}
-    kept |= {"--ci": ci, "--provider": provider if provider != TEMPLATE else None}
-    words = [word for option, value in kept.items() if value for word in (option, str(value))]
-    words += [word for name in units or () for word in ("--unit", name)]
-    again = shlex.join(["pytest-regen", "init", source, *words, "--yes"])
+    options = StoreOptions(operation, language, out and Path(os.path.normpath(out)), provider)
+    chooser = choose if asks else lambda _question, _choices: 0
+    start = starts.find_start(project, source, options, units or (), chooser)
+    project, edits, notes = _plan(project, start, ci)
+    is_done = start.is_made and not edits
+    # Taken now, because it tells of the files as they are before anything is written.
+    report = _describe(start, edits, notes)
+    if not as_json:
+        _show(start, edits, notes)
+    words: dict[str, Any] = {"--operation": operation, "--language": language, "--out": out}
+    words |= {"--ci": ci, "--provider": None if provider == TEMPLATE else provider}
+    again = ["pytest-regen", "init", source]
+    again += [word for option, value in words.items() if value for word in (option, str(value))]
+    again += [word for name in units or () for word in ("--unit", name)]
+    code, following, is_written = 0, shlex.join([*again, "--yes"]), False
+    if is_done:
+        following = start.following()
+    elif not dry_run and (yes or (asks and output.confirm("Do this?", default=True))):
+        code = _carry_out(project, start, edits)
+        following, is_written = start.following() if code < 2 else "", True
+    elif not (asks or dry_run):
+        code = 2
+        if not as_json:
+            why = "init asks before it writes, and there is no terminal"
+            output.fail("nothing was written", why=why)
     if as_json:
-        _ = plan.report
-    else:
-        plan.show()
-    if plan.is_done:
-        _finish(plan, 0, start.following(), as_json=as_json)
-    if dry_run:
-        _finish(plan, 0, again, as_json=as_json)
-    if not yes and not (asks and confirm("Do this?", default=True)):
-        if not as_json and not asks:
-            fail("nothing was written", why="init asks before it writes, and there is no terminal")
-        _finish(plan, 0 if asks else 2, again, as_json=as_json)
-    code = plan.carry_out()
-    _finish(plan, code, start.following() if code < 2 else "", as_json=as_json, is_written=True)
+        sums = {"written": is_written, "ok": code == 0, "next": following or None}
+        output.emit_json({**report, **sums})
+    elif following:
+        output.next_step(following)
+    raise typer.Exit(code)
+
+
+def _carry_out(project: Project, start: Start, edits: Sequence[Edit]) -> int:
+    """Make what there is to begin with, and write the files; return the exit code."""
+    # Settings first, because locks lie below the root that they make; but for the globs of stores,
+    # because one that matches nothing stops pytest: a killed run leaves a project that works.
+    first = project.edit_table(start.settings)
+    before = None if first.is_new else first.text()
+    first.write()
+    code = 2
+    try:
+        code = start.make(project)
+    finally:
+        if code > 1:
+            first.undo(before)
+    for edit in edits if code < 2 else ():
+        edit.write()
+    return code
 
 
 def _project_here() -> Project:
@@ -148,119 +133,68 @@ def _project_here() -> Project:
     Raises:
         UsageError: pytest takes its settings from beyond it.
     """
-    project, here = Project.here(), Path.cwd()
-    border = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+    project, folder = Project.here(), Path.cwd()
+    border = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), None)
     if border is None or project.root not in border.parents:
         return project
     if project.pytest_settings is not None:
-        path = border / "pyproject.toml"
+        path = short_path(border / "pyproject.toml")
         raise UsageError(
             f"pytest reads its settings from {short_path(project.pytest_settings[0])}, "
             "outside this repository",
             why=f"the repository begins at {border}, and init writes to nothing above it",
-            hint=f"add a table [tool.pytest.ini_options] to {short_path(path)}, then init again",
+            hint=f"add a table [tool.pytest.ini_options] to {path}, then init again",
         )
     return Project(border)
 
 
-def _finish(
-    plan: "_Plan", code: int, following: str, *, as_json: bool, is_written: bool = False
-) -> None:
-    """Say the next command, or the whole as JSON, and end the command."""
-    if as_json:
-        emit_json(
-            {**plan.report, "written": is_written, "ok": code == 0, "next": following or None}
-        )
-    elif following:
-        next_step(following)
-    raise typer.Exit(code)
+def _plan(
+    project: Project, start: Start, ci: CiChoice | None
+) -> tuple[Project, Sequence[Edit], Sequence[str]]:
+    """Return the project as it is to be, the edits that it lacks, and what is said beside them.
+
+    Raises:
+        UsageError: a file must not be written, or cannot be edited, or the settings could not be
+            read afterwards.
+    """
+    stores = project.lacking(start.stores)
+    table = project.edit_table({**({"stores": stores} if stores else {}), **start.settings})
+    planned = project.after(table)
+    _ = planned.kinds.files
+    attributes = project.root / ".gitattributes"
+    workflow, notes = _ci(project, ci)
+    edits = [table, Edit(project.root, attributes, add_lines(*start.attributes)), *workflow]
+    for edit in edits:
+        edit.refuse()
+    return planned, [edit for edit in edits if edit.is_needed], notes
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be written, and shown before."""
+def _describe(start: Start, edits: Sequence[Edit], notes: Sequence[str]) -> dict[str, Any]:
+    """Return the plan as JSON."""
+    paths = [short_path(edit.path).as_posix() for edit in edits]
+    return {
+        "begins_with": start.title,
+        "is_made": start.is_made,
+        "stores": [short_path(path).as_posix() for path in start.stores],
+        "files": [
+            {"path": path, "is_new": edit.is_new, "lines": [*edit.lines]}
+            for path, edit in zip(paths, edits, strict=True)
+        ],
+        "notes": list(notes),
+    }
 
-    start: Start
-    project: Project
-    """As it is once the edits are made."""
-    edits: Sequence[Edit]
-    notes: Sequence[str]
 
-    @classmethod
-    def of(cls, project: Project, start: Start, ci: CiChoice | None) -> "_Plan":
-        """Return the plan of a project.
-
-        Raises:
-            UsageError: a file must not be written, or cannot be edited, or the settings could not
-                be read afterwards.
-        """
-        lacking = project.lacking(start.stores)
-        table = project.edit_table({**({"stores": lacking} if lacking else {}), **start.settings})
-        planned = project.after(table)
-        _ = planned.kinds.files
-        attributes = project.root / ".gitattributes"
-        workflow, notes = _ci(project, ci)
-        edits = [table, Edit(project.root, attributes, add_lines(*start.attributes)), *workflow]
-        for edit in edits:
-            edit.refuse()
-        return cls(start, planned, [edit for edit in edits if edit.is_needed], notes)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether there is nothing to do."""
-        return self.start.is_made and not self.edits
-
-    @cached_property
-    def files(self) -> Sequence[tuple[Path, bool, Sequence[str]]]:
-        """The files that change, whether each is new, and its lines; as they are now."""
-        return [(short_path(edit.path), edit.is_new, [*edit.lines]) for edit in self.edits]
-
-    @cached_property
-    def report(self) -> dict[str, Any]:
-        """As JSON, as it is now."""
-        return {
-            "begins_with": self.start.title,
-            "is_made": self.start.is_made,
-            "stores": [short_path(path).as_posix() for path in self.start.stores],
-            "files": [
-                {"path": path.as_posix(), "is_new": is_new, "lines": lines}
-                for path, is_new, lines in self.files
-            ],
-            "notes": list(self.notes),
-        }
-
-    def show(self) -> None:
-        """Show each line that is going to be written."""
-        say(self.start.title)
-        for path, is_new, lines in self.files:
-            say(f"{path}{' (new)' if is_new else ''}")
-            show_edit(lines)
-        if self.is_done:
-            outdated = [short_path(path).as_posix() for path in self.start.outdated]
-            if outdated:
-                verb = "is" if len(outdated) == 1 else "are"
-                say(f"all of it is there; {shorten(outdated)} {verb} older than the description")
-            else:
-                say("nothing to do: all of it is there", "green")
-        else:
-            for note in self.notes:
-                say(note)
-
-    def carry_out(self) -> int:
-        """Make it, and write the files; return the exit code."""
-        # Stores are named once they are there: a run that is killed leaves settings that hold.
-        first = self.project.edit_table(self.start.settings)
-        before = None if first.is_new else first.text()
-        first.write()
-        code = 2
-        try:
-            code = self.start.make(self.project)
-        finally:
-            if code > 1:
-                first.undo(before)
-        for edit in self.edits if code < 2 else ():
-            edit.write()
-        return code
+def _show(start: Start, edits: Sequence[Edit], notes: Sequence[str]) -> None:
+    """Show each line that is going to be written."""
+    say(start.title)
+    for edit in edits:
+        say(f"{short_path(edit.path)}{' (new)' if edit.is_new else ''}")
+        output.show_edit(edit.lines)
+    if start.is_made and not edits:
+        say("nothing to do: all of it is there", "green")
+        return
+    for note in notes:
+        say(note)
 
 
 # CI
@@ -298,52 +232,41 @@ def _ci(project: Project, ci: CiChoice | None) -> tuple[list[Edit], list[str]]:
     root = project.root
     if ci is None and (root / ".github").is_dir():
         ci = CiChoice.GITHUB
-    if ci is CiChoice.NONE:
-        return [], []
     install = _install_command(root)
     if ci is None:
         return [], [f"CI: {install}, then pytest"]
-    folder = root / ".github" / "workflows"
+    if ci is CiChoice.NONE:
+        return [], []
     is_github = ci is CiChoice.GITHUB
+    folder = root / ".github" / "workflows"
     path = folder / "pytest-regen.yml" if is_github else root / ".gitlab-ci.yml"
     text = (_GITHUB if is_github else _GITLAB).format(install=install)
-    others = sorted(folder.glob("*.y*ml")) if is_github else [path]
-    texts = {each: _text_of(each) for each in others if each != path}
-    running = [each for each in texts if _RUNS_PYTEST.search(texts[each])]
-    if running:
-        # Because a workflow that publishes runs pytest as well: pull requests tell which one tests.
-        name = short_path(min(running, key=lambda each: "pull_request" not in texts[each]))
-        return [], [f"CI: {name} runs pytest; let it install 'pytest-regen[all]', too"]
     if path.exists():
-        if is_github or "pytest-regen" in _text_of(path):
+        if is_github or "pytest-regen" in path.read_text("utf-8", "replace"):
             return [], []
         lines = "".join(f"\n    {line}" for line in text.splitlines())
         return [], [f"CI: {short_path(path)} is there and stays as it is; it needs{lines}"]
-    return [Edit(root, path, lambda there: there or text)], []
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
+    running = [
+        short_path(workflow).as_posix()
+        for workflow in (sorted(folder.glob("*.y*ml")) if is_github else ())
+        if _RUNS_PYTEST.search(workflow.read_text("utf-8", "replace"))
+    ]
+    if running:
+        verb = "runs pytest; let it" if len(running) == 1 else "run pytest; let them"
+        return [], [f"CI: {shorten(running)} {verb} install 'pytest-regen[all]', too"]
+    return [Edit(root, path, lambda present: present or text)], []
 
 
 def _install_command(root: Path) -> str:
     """Return how CI installs what the tests of a project take, as far as its files say."""
     words = ["'pytest-regen[all]'"]
-    words += [
-        f"-r {name}"
-        for name in ("requirements.txt", "requirements-dev.txt", "requirements-test.txt")
-        if (root / name).is_file()
-    ]
+    for name in ("requirements.txt", "requirements-dev.txt", "requirements-test.txt"):
+        words += [f"-r {name}"] if (root / name).is_file() else []
     path = root / "pyproject.toml"
-    data = load_toml(path) if path.is_file() else {}
-    table = data.get("project")
+    table = load_toml(path).get("project") if path.is_file() else None
     if isinstance(table, dict) or (root / "setup.py").is_file():
         extras = table.get("optional-dependencies", {}) if isinstance(table, dict) else {}
-        names = extras if isinstance(extras, dict) else {}
-        extra = next((name for name in ("test", "tests", "testing", "dev") if name in names), None)
+        extra = next((name for name in ("test", "tests", "testing", "dev") if name in extras), None)
         words.append(f"-e '.[{extra}]'" if extra else "-e .")
     return f"pip install {' '.join(words)}"
 
@@ -352,8 +275,8 @@ def _install_command(root: Path) -> str:
 
 _SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
 _DEPTH: Final = 5
-_FILES: Final = 20_000
-"""Files that are looked at: a whole disk is not searched."""
+_MOST_FILES: Final = 20_000
+"""Files that are looked at, because a person may start in a folder that holds a whole disk."""
 _HEAD: Final = 4_096
 _DESCRIPTION: Final = re.compile(rb"""^\s*\{?\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
@@ -364,11 +287,11 @@ def _find_source(project: Project, *, asks: bool, takes_only: bool) -> str:
     Raises:
         UsageError: nobody can be asked, or there is nothing.
     """
-    files = list(_files(Path.cwd()))
-    found = list(dict.fromkeys(_sources(project, files)))[:20]
-    if not found:
-        named = (f"{_shown(path)}::{name}" for path in files for name in _functions_of(path)[1])
-        example = next(named, None)
+    files = [path for path, _ in zip(_files(Path.cwd()), range(_MOST_FILES), strict=False)]
+    sources = list(dict.fromkeys(_sources(project, files)))[:20]
+    if not sources:
+        functions = (f"{path.as_posix()}::{n}" for path in files for n in _functions_of(path)[1])
+        example = next(functions, None)
         raise UsageError(
             f"nothing to begin with was found below {Path.cwd()}",
             why="there is no OpenAPI description, no function with an example (>>>) in its "
@@ -378,65 +301,50 @@ def _find_source(project: Project, *, asks: bool, takes_only: bool) -> str:
             else "add one of these, then pytest-regen init FILE",
         )
     if asks:
-        return found[choose("Begin with which?", found)]
-    if takes_only and len(found) == 1:
-        return found[0]
+        return sources[choose("Begin with which?", sources)]
+    if takes_only and len(sources) == 1:
+        return sources[0]
     say("found in this project:")
-    for source in found:
+    for source in sources:
         say(f"    pytest-regen init {shlex.quote(source)} --yes")
     raise UsageError(
         "init does not say what to begin with",
-        hint=f"pytest-regen init {shlex.quote(found[0])} --yes",
+        hint=f"pytest-regen init {shlex.quote(sources[0])} --yes",
     )
 
 
 def _sources(project: Project, files: Sequence[Path]) -> Iterator[str]:
     """Yield descriptions, then modules with examples, then catalogues."""
     claimed = {path.resolve() for path in (project.kinds.files if project.kinds else ())}
-    yield from (_shown(path) for path in files if is_description(path))
+    free = [path for path in files if path.resolve() not in claimed]
+    yield from (path.as_posix() for path in files if is_description(path))
+    yield from (path.as_posix() for path in free if _functions_of(path)[0])
+    for path in [path for path in free if path.suffix == ".po"][:1]:
+        yield starts.targets_of(path.as_posix())
+    translated = {path.resolve() for path in starts.translated(project)}
     for path in files:
-        if path.resolve() not in claimed and _functions_of(path)[0]:
-            yield _shown(path)
-    sources = {
-        one.kind.source.resolve()
-        for one in (project.kinds.kinds if project.kinds else ())
-        if isinstance(one.kind, Translation)
-    }
-    gettext = [path for path in files if path.suffix == ".po" and path.resolve() not in claimed]
-    for path in gettext[:1]:
-        yield Path(os.path.relpath(targets_of(path.as_posix()))).as_posix()
-    for path in files:
-        if path.resolve() in sources:
-            continue
-        if path.suffix == ".json" and (language_of(path) or "").partition("-")[0] == "en":
-            others = [each for each in path.parent.glob("*.json") if language_of(each)]
-            if len(others) > 1 or path.parent.name in {"locales", "i18n", "translations"}:
-                yield _shown(path)
-
-
-def _shown(path: Path) -> str:
-    return path.relative_to(Path.cwd()).as_posix()
+        is_english = (language_of(path) or "").partition("-")[0] == "en"
+        if path.suffix == ".json" and is_english and path.resolve() not in translated:
+            catalogues = [other for other in path.parent.glob("*.json") if language_of(other)]
+            if len(catalogues) > 1 or path.parent.name in {"locales", "i18n", "translations"}:
+                yield path.as_posix()
 
 
 def _files(top: Path) -> Iterator[Path]:
-    seen = 0
-    for folder, names, files in os.walk(top):
-        here = Path(folder)
-        depth = len(here.relative_to(top).parts)
-        names[:] = sorted(
+    """Yield the files below a folder as they are seen from it."""
+    for name, folders, files in os.walk(top):
+        folder = Path(name)
+        place = folder.relative_to(top)
+        folders[:] = sorted(
             name
-            for name in names
-            if depth < _DEPTH
+            for name in folders
+            if len(place.parts) < _DEPTH
             and not name.startswith(".")
             and name not in _SKIPPED
-            and not (here / name / "pyvenv.cfg").exists()
-            and not (here / name / "pages.json").exists()
+            and not (folder / name / "pyvenv.cfg").exists()
+            and not (folder / name / "pages.json").exists()
         )
-        for name in sorted(files):
-            seen += 1
-            if seen > _FILES:
-                return
-            yield here / name
+        yield from (place / name for name in sorted(files))
 
 
 def is_description(path: Path) -> bool:
@@ -457,6 +365,6 @@ def _functions_of(path: Path) -> tuple[list[str], list[str]]:
     if is_other or not path.is_file():  # A pipe would be waited for.
         return [], []
     try:
-        return functions_in(path)
+        return starts.functions_in(path)
     except (OSError, RegenError):
         return [], []

@@ -262,7 +262,7 @@ def rebuild(
 ) -> None:
     """Write the source from its stored pages; edits made by hand go to the history.
 
-    A store that git could not merge is made of both versions; no answer of either is lost.
+    Of a store that git could not merge our version is taken; theirs goes to the history.
     """
     place = place_at(Project.here(), path, units, type=types)
     _finish(place.here, place.rebuild(units or types), as_json=as_json)
@@ -282,7 +282,7 @@ def forget(
             f"no kind claims {path}, and the ledger has nothing of it",
             hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
         )
-    _finish(file.here, FileHere(file).forget(units), as_json=as_json)
+    _finish(file.here, FileHere(file).forget(units, is_lost=is_lost), as_json=as_json)
 
 
 def _finish(here: str, kept: Kept, *, as_json: bool) -> NoReturn:

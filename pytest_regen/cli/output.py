@@ -1,6 +1,6 @@
 """Where commands speak: what they were asked for on stdout, the rest for people on stderr.
 
-Text from documents and models is shown as it is: never read as markup, and control characters,
+Text from documents and models is rich_text as it is: never read as markup, and control characters,
 which could play tricks with a terminal, are spelled out.
 """
 
@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextIO
 
 import typer
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _DIFF_LINES = 200
-"""Lines of a diff shown; the file itself has the rest."""
+"""Lines of a diff rich_text; the file itself has the rest."""
 
 _NEXT = "  next: "
 
@@ -48,11 +48,13 @@ def say(text: str = "", style: str = "") -> None:
         text: one line or more.
         style: colour of the text on a terminal.
     """
-    held = _held.get()
-    if held is not None:
-        held.append((text, style))
+    lines = _held_back.get()
+    if lines is not None:
+        lines.append((text, style))
         return
-    text = visible(_near(text))
+    folder = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - as text
+    # Paths below the working directory begin there, because they are shorter and can be pasted.
+    text = visible(text if len(folder) == 1 else text.replace(folder, ""))
     _last_line[0] = text
     stream = sys.stdout if _answers[0] else sys.stderr
     if not stream.isatty():
@@ -62,22 +64,13 @@ def say(text: str = "", style: str = "") -> None:
         return
     from rich.text import Text
 
-    shown = Text(text, style)
-    for start, end, address in _links_in(text):
-        shown.stylize(f"link {address}", start, end)
-    console(stderr=not _answers[0]).print(shown, soft_wrap=True, highlight=False)
-
-
-def _links_in(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where a text names an issue code, and where that is explained."""
     from pytest_regen.links import code_link, codes_in, shows_links
 
-    if not shows_links(sys.stderr):
-        return
-    for start, end, code in codes_in(text):
-        address = code_link(code, docs_url=_docs_url())
-        if address:
-            yield start, end, address
+    rich_text = Text(text, style)
+    for start, end, code in codes_in(text) if shows_links(sys.stderr) else ():
+        if address := code_link(code, docs_url=_docs_url()):
+            rich_text.stylize(f"link {address}", start, end)
+    console(stderr=not _answers[0]).print(rich_text, soft_wrap=True, highlight=False)
 
 
 @cache
@@ -115,17 +108,18 @@ def answer_on_stdout(*, is_wanted: bool) -> None:
     _answers[0] = is_wanted
 
 
-_held: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held", default=None)
+_held_back: ContextVar[list[tuple[str, str]] | None] = ContextVar("_held_back", default=None)
 
 
 @contextmanager
 def hold_back() -> Iterator[list[tuple[str, str]]]:
     """Keep what is told in the block, as texts and styles for ``say``, and tell nothing."""
-    token = _held.set([])
+    lines: list[tuple[str, str]] = []
+    token = _held_back.set(lines)
     try:
-        yield cast("list[tuple[str, str]]", _held.get())
+        yield lines
     finally:
-        _held.reset(token)
+        _held_back.reset(token)
 
 
 class InOrder:
@@ -143,25 +137,17 @@ class InOrder:
         """Tell of a place, from 1, as soon as all before it were told of."""
         self._waiting[number] = lines
         while self._next in self._waiting:
-            self._tell(self._waiting.pop(self._next))
+            for text, style in self._waiting.pop(self._next):
+                say(text, style)
             self._next += 1
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in sorted(self._waiting):
-            self._tell(self._waiting.pop(number))
-
-    def _tell(self, lines: list[tuple[str, str]]) -> None:
-        for text, style in lines:
-            say(text, style)
-
-
-def _near(text: str) -> str:
-    """Return a text in which paths below the working directory begin there."""
-    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - as text
-    return text if len(here) == 1 else text.replace(here, "")
+        while self._waiting:
+            self._next = min(self._waiting)
+            self.tell(self._next, self._waiting[self._next])
 
 
 @cache
@@ -237,13 +223,9 @@ def emit_json(value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     # Half a surrogate pair has no bytes; as an escape it stays JSON.
     data = text.encode("utf-8", "backslashreplace")
-    binary = getattr(stdout, "buffer", None)
-    if binary is None:
-        stdout.write(data.decode())
-        return
     stdout.flush()
-    binary.write(data)
-    binary.flush()
+    stdout.buffer.write(data)
+    stdout.buffer.flush()
 
 
 def is_terminal() -> bool:
@@ -267,60 +249,50 @@ def choose(question: str, choices: Sequence[str]) -> int:
     """Ask a person for one of several things; return its index. Enter alone takes the first.
 
     Raises:
-        KeyboardInterrupt: the input ended.
+        typer.Abort: the input ended.
     """
     for number, choice in enumerate(choices, 1):
         say(f"  {number:>3}  {choice}")
     while True:
-        print(f"{question} [1] ", end="", file=sys.stderr, flush=True)
-        answer = sys.stdin.readline()
-        if not answer:
-            raise KeyboardInterrupt
-        word = answer.strip() or "1"
-        if word in choices:
-            return choices.index(word)
-        if word.isdecimal() and 1 <= int(word) <= len(choices):
-            return int(word) - 1
+        number = typer.prompt(question, default=1, type=int, err=True)
+        if 1 <= number <= len(choices):
+            return int(number) - 1
         say(f"a number from 1 to {len(choices)}, please")
 
 
 def show_issues(results: "Mapping[str, ValidationResult]", place: str) -> None:
     """List what is wrong, one issue per line, as ``path:line: type page [CODE] message``."""
-    for issue in _by_line(issue for found in results.values() for issue in found.issues):
+    for issue in _by_line(issue for result in results.values() for issue in result.issues):
         at = Path(place).with_name(issue.file).as_posix() if issue.file else place
         where = f"{at}:{issue.line}" if issue.line else at
         page = f" page {issue.page}" if issue.page else ""
         mark = "" if issue.severity == "error" else "warning: "
         text = f"{where}: {mark}{issue.type_name or ''}{page} [{issue.code}] {issue.message}"
-        say(text, _STYLES[issue.severity])
-        _show_detail(issue, "    ")
+        _show_issue(issue, text, "    ")
 
 
 def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
     """List what is wrong below the type it is wrong with; clean types are counted."""
-    for name, found in results.items():
-        if not found.issues:
-            continue
-        counts = [plural(len(found.errors), "error")] if found.errors else []
-        counts += [plural(len(found.warnings), "warning")] if found.warnings else []
-        say(f"{name}: {', '.join(counts)}")
-        for issue in _by_line(found.issues):
-            page = f"page {issue.page}" if issue.page else ""
-            line = f"line {issue.line}" if issue.line else ""
-            where = ", ".join(filter(None, (page, line)))
+    wrong = {name: result for name, result in results.items() if result.issues}
+    for name, result in wrong.items():
+        counts = ((len(result.errors), "error"), (len(result.warnings), "warning"))
+        say(f"{name}: {', '.join(plural(count, noun) for count, noun in counts if count)}")
+        for issue in _by_line(result.issues):
+            places = [f"page {issue.page}"] if issue.page else []
+            places += [f"line {issue.line}"] if issue.line else []
             text = f"  {issue.code:<{_LABEL + 2}} {issue.message}"
-            say(f"{text} ({where})" if where else text, _STYLES[issue.severity])
-            _show_detail(issue, " " * (_LABEL + 5))
-    clean = sum(not found.issues for found in results.values())
-    if clean:
+            where = f" ({', '.join(places)})" if places else ""
+            _show_issue(issue, text + where, " " * (_LABEL + 5))
+    if clean := len(results) - len(wrong):
         say(f"{plural(clean, 'type')} clean")
 
 
-def _by_line(issues: "Iterator[Issue] | Sequence[Issue]") -> "Sequence[Issue]":
+def _by_line(issues: "Iterable[Issue]") -> "Sequence[Issue]":
     return sorted(issues, key=lambda issue: (issue.severity, issue.line or 0))
 
 
-def _show_detail(issue: "Issue", indent: str) -> None:
+def _show_issue(issue: "Issue", text: str, indent: str) -> None:
+    say(text, _STYLES[issue.severity])
     for line in (issue.detail or "").splitlines():
         say(f"{indent}{line}")
 
@@ -369,26 +341,20 @@ def show_errors(issues: "Iterable[Issue]") -> None:
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
     """Tell what ended the work, each thing once."""
-    for what, why, hint in dict.fromkeys(
-        (failure.what, failure.why, failure.hint) for failure in failures
-    ):
+    for what, why, hint in dict.fromkeys((f.what, f.why, f.hint) for f in failures):
         fail(what, why=why, hint=hint)
 
 
 def usage_line(calls: int, usage: "Usage") -> str:
     """Return what was spent, in words."""
-    parts = [plural(calls, "call")]
-    for number, word in (
-        (usage.input_tokens, "in"),
-        (usage.output_tokens, "out"),
-        (usage.cache_read_tokens, "read from cache"),
-        (usage.cache_write_tokens, "written to cache"),
-    ):
-        if number:
-            parts.append(f"{number:,} tokens {word}")
-    if cost := str(usage.cost or ""):
-        parts.append(cost)
-    return ", ".join(parts)
+    counts = {
+        "in": usage.input_tokens,
+        "out": usage.output_tokens,
+        "read from cache": usage.cache_read_tokens,
+        "written to cache": usage.cache_write_tokens,
+    }
+    tokens = [f"{number:,} tokens {word}" for word, number in counts.items() if number]
+    return ", ".join(filter(None, [plural(calls, "call"), *tokens, str(usage.cost or "")]))
 
 
 def money_json(usage: "Usage") -> dict[str, Any]:
@@ -404,12 +370,8 @@ def show_prompt_faults(faults: "Iterable[PromptFault]") -> None:
 
 def describe_failure(failure: "RegenError") -> dict[str, Any]:
     """Return an error as JSON."""
-    return {
-        "error": type(failure).__name__,
-        "what": failure.what,
-        "why": failure.why,
-        "next": failure.hint,
-    }
+    described = {"error": type(failure).__name__, "what": failure.what, "why": failure.why}
+    return {**described, "next": failure.hint}
 
 
 class RecordChoice(StrEnum):
@@ -429,37 +391,23 @@ class EngineChoice(StrEnum):
     BATCH = "batch"
 
 
+# Options of several commands: no text is longer than its line of ``--help`` in 80 columns.
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-UnitNames = Annotated[
-    list[str] | None,
-    typer.Option("--unit", metavar="NAME", help="Only this unit of a file; may be repeated."),
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
-]
+UnitNames = Annotated[list[str] | None, typer.Option("--unit", help="Only this unit; repeatable.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be asked; write nothing.")]
 KeepPending = Annotated[
-    bool,
-    typer.Option(
-        "--pending", help="Store nothing; what would be kept waits for pytest-regen review."
-    ),
+    bool, typer.Option("--pending", help="Store nothing; keep candidates for review.")
 ]
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
 ]
 Attempts = Annotated[
-    int | None,
-    typer.Option(
-        "--attempts",
-        min=1,
-        help="Replies per page at most, the first included; by default 2, or as in the settings.",
-    ),
+    int | None, typer.Option("--attempts", min=1, help="Replies per page at most; by default 2.")
 ]
-Jobs = Annotated[
-    int, typer.Option("--jobs", min=1, help="Pages asked at the same time; of a batch, all are.")
-]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at a time.")]
 BudgetTokens = Annotated[
-    int | None,
-    typer.Option("--budget", min=1, help="Tokens this command may spend, input and output."),
+    int | None, typer.Option("--budget", min=1, help="Tokens to spend at most, in and out.")
 ]
 CassetteOption = Annotated[
     Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
@@ -467,20 +415,16 @@ CassetteOption = Annotated[
 EngineOption = Annotated[
     EngineChoice,
     typer.Option(
-        "--engine",
-        help="live: each page is answered at once; batch: all in one batch, at half the price, "
-        "within an hour or a day.",
+        "--engine", show_default=False, help="batch takes up to a day, at half the price."
     ),
 ]
 RecordOption = Annotated[
-    RecordChoice, typer.Option("--record", help="Record mode of the cassette.")
+    RecordChoice,
+    typer.Option(
+        "--record", metavar="MODE", show_default=False, help=f"{', '.join(RecordChoice)}."
+    ),
 ]
 ProviderName = Annotated[
     str | None,
-    typer.Option(
-        "--provider",
-        metavar="NAME",
-        help="Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
-        "MODULE:ATTR; or template, which writes types without a model.",
-    ),
+    typer.Option("--provider", help="SERVICE:MODEL, MODULE:ATTR, or template (no model)."),
 ]

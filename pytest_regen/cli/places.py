@@ -267,8 +267,8 @@ class _Here:
     def rebuild(self, names: Sequence[str] | None) -> Kept:
         """Put recorded outputs back; 1 where git or the ledger leaves a choice."""
         changes = verbs.rebuild(self.at, names)
-        joined = (f"both versions of {Path(self.here, name).as_posix()}" for name in changes.joined)
-        facts: list[Fact] = [("joined", words) for words in joined]
+        taken = (f"our version of {Path(self.here, name).as_posix()}" for name in changes.joined)
+        facts: list[Fact] = [("taken", words) for words in taken]
         facts += self.rebuilt(changes.names)
         facts += self.kept(changes.history)
         if changes.by_hand:
@@ -662,6 +662,9 @@ class FileHere(_Here):
             lines.append((f"{self.here}: {len(failing)} of {total} {verb}",))
         elif is_ok:
             lines.append((f"{self.here}: {total}, no errors", "green"))
+        if view.reworded:
+            words = "regenerate would ask in other words than before"
+            lines.append((f"note: {shorten(view.reworded)}: {words}",))
         report = {
             "path": self.here,
             "ok": is_ok,
@@ -698,7 +701,7 @@ class FileHere(_Here):
         lines.append((f"  {shorten(stale)}: {right}", "yellow"))
         return lines, Advice(self.command("adopt", None, "--stale"))
 
-    def forget(self, names: Sequence[str] | None) -> Kept:
+    def forget(self, names: Sequence[str] | None, *, is_lost: bool) -> Kept:
         """Drop what nothing asks for any more."""
         changes = verbs.forget(self.at, names)
         report = {
@@ -716,7 +719,7 @@ class FileHere(_Here):
         facts += [("to do", note, "yellow") for note in changes.notes]
         is_idle = not (changes.names or changes.dropped)
         idle: list[Line] = [(f"{self.here}: everything in it is asked for",)]
-        todo = Advice("pytest") if self.file.is_lost else self.tests(changes.names)
+        todo = Advice("pytest") if is_lost else self.tests(changes.names)
         return Kept(report, changes.diff, facts, (), idle if is_idle else [], todo)
 
 

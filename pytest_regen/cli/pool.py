@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import wait
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from pytest_regen.cli.output import hold_back, say
 from pytest_regen.errors import RegenError, WorkerError
@@ -24,19 +22,7 @@ _AHEAD: Final = 4
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[R]):
-    """What came of one task."""
-
-    lines: Sequence[tuple[str, str]]
-    """What the task told, as ``say`` takes it."""
-    out: str
-    """What code of others printed meanwhile."""
-    err: str
-    result: R | None
-    error: RegenError | None
+_Outcome = tuple[list[tuple[str, str]], str, str, R | RegenError]
 
 
 def map_in_order(
@@ -54,20 +40,19 @@ def map_in_order(
         RegenError: what the function raised; tasks that were not begun are left out.
         WorkerError: a process died.
     """
-    work = partial(_work, function)
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        min(jobs, len(tasks)), multiprocessing.get_context(_start_method()), _prepare
-    )
-    waiting: deque[Future[_Done[R]]] = deque()
-    rest = iter(tasks)
+    # Forked where that is safe, because a new interpreter takes a second to import.
+    is_safe = sys.platform == "linux" and threading.active_count() == 1
+    context = multiprocessing.get_context("fork" if is_safe else "spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), context, _prepare)
+    waiting: deque[Future[_Outcome[R]]] = deque()
     try:
-        for task in rest:
-            waiting.append(pool.submit(work, task))
+        for task in tasks:
+            waiting.append(pool.submit(_work, function, task))
             if len(waiting) >= jobs * _AHEAD:
-                yield _take(waiting.popleft())
+                yield _take(waiting.popleft().result())
         while waiting:
-            yield _take(waiting.popleft())
+            yield _take(waiting.popleft().result())
         pool.shutdown()
     except BrokenProcessPool:
         raise WorkerError(
@@ -83,12 +68,6 @@ def map_in_order(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _start_method() -> str | None:
-    """Return how processes begin: as copies of this one where that is safe, which is fast."""
-    is_safe = sys.platform == "linux" and threading.active_count() == 1
-    return "fork" if is_safe else "spawn"
-
-
 def _prepare() -> None:
     """Let a process leave Ctrl-C to the one that began it, and end with that one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -102,23 +81,23 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(function: Callable[[T], R], task: T) -> _Done[R]:
+def _work(function: Callable[[T], R], task: T) -> _Outcome[R]:
+    """Return what is told in a task, what code of others prints, and the result or the error."""
     out, err = io.StringIO(), io.StringIO()
-    result, error = None, None
     with hold_back() as lines, redirect_stdout(out), redirect_stderr(err):
         try:
-            result = function(task)
-        except RegenError as raised:
-            error = raised
-    return _Done(lines, out.getvalue(), err.getvalue(), result, error)
+            result: R | RegenError = function(task)
+        except RegenError as error:
+            result = error
+    return lines, out.getvalue(), err.getvalue(), result
 
 
-def _take(future: "Future[_Done[R]]") -> Any:
-    done = future.result()
-    sys.stdout.write(done.out)
-    sys.stderr.write(done.err)
-    for text, style in done.lines:
+def _take(outcome: _Outcome[R]) -> R:
+    lines, out, err, result = outcome
+    sys.stdout.write(out)
+    sys.stderr.write(err)
+    for text, style in lines:
         say(text, style)
-    if done.error is not None:
-        raise done.error
-    return done.result
+    if isinstance(result, RegenError):
+        raise result
+    return result

@@ -6,7 +6,6 @@ The words are those of ``regeneration/progress.py``. All of it goes to stderr.
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -16,24 +15,16 @@ from pytest_regen.regeneration.progress import Pace, final_line, progress_line
 from pytest_regen.regeneration.values import RunState
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
-
     from pytest_regen.regeneration.values import Progress
 
 _FIRST_PAGES: Final = 20
-"""Pages that are told one by one where lines are plain; a larger run is told in shares."""
+"""Pages that are told one by one where lines are plain; of a larger run the log has its sums."""
 
-_PLAIN_SECONDS: Final = 10.0
-"""Seconds between two plain lines of a large run."""
+_SECONDS: Final = 10.0
+"""Between two plain lines of a large run."""
 
-_PLAIN_SHARE: Final = 0.1
-"""What a run has to come further for a plain line before that."""
-
-_LEAST_SECONDS: Final = 1.0
-"""Seconds between two plain lines however fast a run is."""
-
-_SILENCE: Final = 60.0
-"""Seconds without any change after which a plain line says that the run goes on."""
+_SILENT_TIMES: Final = 6
+"""After as many of these without any change a plain line says that the run goes on."""
 
 _WIDE: Final = 120
 """Columns from which there is room for a bar beside the words."""
@@ -42,23 +33,27 @@ _BAR: Final = 20
 
 
 class RunProgress:
-    """What is known of a run while it goes on.
+    """What is known of a run while it goes on, and what was told of it in plain lines.
 
     ``page`` and ``watch`` are called from any thread.
     """
 
-    def __init__(self, places: str, words: Callable[[], str] | None) -> None:
+    def __init__(self, places: str, words: Callable[[], str] | None, first_pages: int) -> None:
         """Know nothing yet.
 
         Args:
             places: what the run works on, in the singular: ``store``.
             words: returns how far a run is that asks no model.
+            first_pages: how many pages are told one by one.
         """
         self.state = RunState()
         self.batches: Callable[[], int] = lambda: 0
         """Returns how many batches are under way."""
         self._places = places
         self._words = words
+        self._first_pages = first_pages
+        self._pages = 0
+        self._told = ""
         self._latest = self.state
         self._before: RunState | None = None
         """What the runs before came to, where a command needs several."""
@@ -66,7 +61,11 @@ class RunProgress:
         self._lock = threading.Lock()
 
     def page(self, step: "Progress") -> None:
-        """Take in one page that ended."""
+        """Take in one page that ended, and tell it if it is one of the first."""
+        self._pages += 1
+        if self._pages <= self._first_pages:
+            page = f"{step.key.type_name} page {step.key.page} of {step.key.total_pages}"
+            say(f"  {step.done:,}/{step.total:,} {page}: {step.what}")
 
     def watch(self, state: RunState) -> None:
         """Take in a new state of the run."""
@@ -83,11 +82,7 @@ class RunProgress:
             return self._words()[:width]
         with self._lock:
             return progress_line(
-                self.state,
-                self._pace,
-                width=width,
-                places=self._places,
-                batches=self.batches(),
+                self.state, self._pace, width=width, places=self._places, batches=self.batches()
             )
 
     @property
@@ -96,93 +91,24 @@ class RunProgress:
         state = self.state
         if state.places_total and state.places_total > 1:
             return min(state.places_done / state.places_total, 1.0)
-        done = state.pages_done + state.pages_failed
-        return min(done / state.pages_known, 1.0) if state.pages_known else 0.0
+        pages = state.pages_done + state.pages_failed
+        return min(pages / state.pages_known, 1.0) if state.pages_known else 0.0
 
+    def tell_lines(self, is_over: threading.Event) -> None:
+        """Tell in plain lines how far the run is, until it is over."""
+        unchanged = 0
+        while not is_over.wait(_SECONDS):
+            line = self.line()
+            unchanged = unchanged + 1 if line == self._told else 0
+            # Because services for CI end a job whose log stands still.
+            if unchanged % _SILENT_TIMES == 0:
+                self._told = line
+                say(f"  {line}")
 
-class _PlainProgress(RunProgress):
-    """Lines for a log: a small run page by page, a large one every ten seconds or tenth part."""
-
-    def __init__(self, places: str, words: Callable[[], str] | None, *, first_pages: int) -> None:
-        super().__init__(places, words)
-        self._first_pages = first_pages
-        """How many pages are told one by one."""
-        self._pages = 0
-        self._told = ""
-        self._told_share = 0.0
-        self._told_at = time.monotonic()
-        self._is_over = threading.Event()
-        self._clock = threading.Thread(target=self._tick, name="progress", daemon=True)
-
-    def page(self, step: "Progress") -> None:
-        """Tell one of the first pages."""
-        self._pages += 1
-        if self._pages <= self._first_pages:
-            key = step.key
-            say(
-                f"  {step.done:,}/{step.total:,} {key.type_name} page {key.page} of "
-                f"{key.total_pages}: {step.what}"
-            )
-            self._told_at = time.monotonic()
-
-    def watch(self, state: RunState) -> None:
-        """Take in a state, and tell it where it is time."""
-        super().watch(state)
-        if self._pages > self._first_pages and self.share >= self._told_share + _PLAIN_SHARE:
-            self._tell(after=_LEAST_SECONDS)
-
-    def _tell(self, *, after: float, even_unchanged: bool = False) -> None:
-        line = self.line()
-        with self._lock:
-            now = time.monotonic()
-            if now - self._told_at < after or (line == self._told and not even_unchanged):
-                return
-            self._told, self._told_at, self._told_share = line, now, self.share
-        say(f"  {line}")
-
-    def _tick(self) -> None:
-        while not self._is_over.wait(_LEAST_SECONDS):
-            is_silent = time.monotonic() - self._told_at >= _SILENCE
-            self._tell(after=_PLAIN_SECONDS, even_unchanged=is_silent)
-
-    def start(self) -> None:
-        """Begin to tell what does not change as well."""
-        self._clock.start()
-
-    def stop(self) -> None:
-        """Say what a run came to that was told in shares."""
-        self._is_over.set()
-        self._clock.join()
+    def tell_sum(self) -> None:
+        """Tell what a run came to of which not every page was told."""
         if self._words is None and (self._told or self._pages > _FIRST_PAGES):
             say(f"  {final_line(self.state, places=self._places)}")
-
-
-class _Drawing:
-    """The line as rich draws it, anew each time, as wide as the terminal is now."""
-
-    def __init__(self, run: RunProgress, title: str) -> None:
-        from rich.progress_bar import ProgressBar
-        from rich.spinner import Spinner
-
-        self._run = run
-        self._spinner = Spinner("line", text="")
-        self._bar = ProgressBar(total=1.0, width=_BAR)
-        self._title = title
-
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        from rich.table import Table
-        from rich.text import Text
-
-        row: list[Any] = [self._spinner]
-        room = options.max_width - 3
-        if options.max_width >= _WIDE:
-            self._bar.update(self._run.share)
-            row += [Text(self._title), self._bar]
-            room -= len(self._title) + _BAR + 2
-        row.append(Text(self._run.line(room), no_wrap=True, overflow="crop"))
-        grid = Table.grid(padding=(0, 1))
-        grid.add_row(*row)
-        yield grid
 
 
 @contextmanager
@@ -204,21 +130,42 @@ def progress_line_of(
         is_free: whether no model is asked: then nobody waits for a single page.
     """
     if as_json or not _draws():
-        first_pages = 0 if is_free else _FIRST_PAGES
-        plain = _PlainProgress(places, words, first_pages=first_pages)
-        plain.start()
+        plain = RunProgress(places, words, 0 if is_free else _FIRST_PAGES)
+        is_over = threading.Event()
+        clock = threading.Thread(target=plain.tell_lines, args=[is_over], daemon=True)
+        clock.start()
         try:
             yield plain
         finally:
-            plain.stop()
+            is_over.set()
+            clock.join()
+            plain.tell_sum()
         return
     from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
 
-    run = RunProgress(places, words)
-    drawing: Any = _Drawing(run, title)
+    run = RunProgress(places, words, 0)
+    spinner, bar = Spinner("line"), ProgressBar(total=1.0, width=_BAR)
+
+    def draw() -> Table:
+        width = console().width
+        room = width - 3
+        row: list[Any] = [spinner]
+        if width >= _WIDE:
+            bar.update(run.share)
+            row += [Text(title), bar]
+            room -= len(title) + _BAR + 2
+        row.append(Text(run.line(room), no_wrap=True, overflow="crop"))
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row(*row)
+        return grid
+
     # What kinds print must neither break the line nor leave stdout, where that goes elsewhere.
     with Live(
-        drawing,
+        get_renderable=draw,
         console=console(),
         transient=True,
         refresh_per_second=8,

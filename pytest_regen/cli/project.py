@@ -11,27 +11,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_regen import modes, settings_files
 from pytest_regen.cli.config_files import Edit, add_to_table
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import (
-    ANNOTATION_POLICIES,
-    BEHAVIOUR_POLICIES,
-    STALE_POLICIES,
-    AnnotationPolicy,
-    BehaviourPolicy,
-    StalePolicy,
-)
 from pytest_regen.settings import Settings, read_settings, settings_of
-from pytest_regen.settings_files import (
-    FILES,
-    find_root,
-    find_table,
-    is_anchored,
-    parse_toml,
-    pytest_settings,
-    refuse_unread,
-    table_in,
-)
 from pytest_regen.text import join_names
 
 if TYPE_CHECKING:
@@ -60,18 +43,19 @@ class Project:
         Raises:
             UsageError: a table between it and the root of the project is read by nobody.
         """
-        here = Path.cwd()
-        root = find_root(here)
-        folders = list(takewhile(lambda folder: folder != root, (here, *here.parents)))
-        if not is_anchored(root):
+        start = Path.cwd()
+        root = settings_files.find_root(start)
+        folders = list(takewhile(lambda folder: folder != root, (start, *start.parents)))
+        # Pytest started above it would take another root, and read the table that stands there.
+        if not settings_files.is_anchored(root):
             folders += root.parents
-        refuse_unread(root, folders)
+        settings_files.refuse_unread(root, folders)
         return cls(root)
 
     @cached_property
     def pytest_settings(self) -> tuple[Path, Mapping[str, Any]] | None:
         """The file that pytest reads its settings from, and these; ``None`` where there is none."""
-        return pytest_settings(self.root)
+        return settings_files.pytest_settings(self.root)
 
     @cached_property
     def settings(self) -> Settings:
@@ -88,7 +72,8 @@ class Project:
         Raises:
             UsageError: a key of it is wrong.
         """
-        table = table_in(edit.path, parse_toml(edit.change(edit.text()), edit.path.name))
+        data = settings_files.parse_toml(edit.change(edit.text()), edit.path.name)
+        table = settings_files.table_in(edit.path, data)
         return Project(self.root, settings_of(edit.path, table or {}))
 
     @property
@@ -111,50 +96,49 @@ class Project:
         """
         from pytest_regen.stores import find_stores
 
-        found = find_stores(self.store_globs, self.root)
-        if found.unmatched or not found.stores:
-            glob = found.unmatched[0] if found.unmatched else ""
+        collected = find_stores(self.store_globs, self.root)
+        for glob_ in collected.unmatched:
             raise UsageError(
-                f"{self.store_globs[glob]}: {glob!r} matches no store"
-                if glob
-                else "no store is named",
-                why=f"looked below {short_path(self.root)}"
-                if glob
-                else "neither on the command line nor by stores in [tool.pytest-regen]",
+                f"{self.store_globs[glob_]}: {glob_!r} matches no store",
+                why=f"looked below {short_path(self.root)}",
                 hint="name folders of stores, or make one with pytest-regen generate",
             )
-        return tuple(map(short_path, found.stores))
+        if not collected.stores:
+            raise UsageError(
+                "no store is named",
+                why="neither on the command line nor by stores in [tool.pytest-regen]",
+                hint="name folders of stores, or make one with pytest-regen generate",
+            )
+        return tuple(map(short_path, collected.stores))
 
     def lacking(self, stores: Iterable[Path]) -> Sequence[str]:
         """Return the globs after which pytest collects these stores, which need not exist."""
-        return list(
-            dict.fromkeys(
-                _glob_of(store.absolute(), self.root)
-                for store in stores
-                if not self.collects(store)
-            )
-        )
-
-    def collects(self, store: Path) -> bool:
-        """Return whether the settings cover a folder, which need not exist."""
         from pytest_regen.stores import find_stores
         from pytest_regen.units.loading import fits_glob
 
-        real = store.resolve()
-        place = Path(os.path.relpath(store.absolute(), self.root)).as_posix()
-        return any(
-            fits_glob(place, os.path.normpath(pattern)) for pattern in self.store_globs
-        ) or any(real == each.resolve() for each in find_stores(self.store_globs, self.root).stores)
+        collected = {store.resolve() for store in find_stores(self.store_globs, self.root).stores}
+        patterns = [os.path.normpath(pattern) for pattern in self.store_globs]
+        globs: dict[str, None] = {}
+        for store in stores:
+            place = Path(os.path.relpath(store.absolute(), self.root)).as_posix()
+            # Matched as text, because the store need not be there yet.
+            is_covered = any(fits_glob(place, pattern) for pattern in patterns)
+            if not is_covered and store.resolve() not in collected:
+                folder = glob.escape(Path(place).parent.as_posix())
+                globs["*" if folder == "." else f"{folder}/*"] = None
+        return list(globs)
 
     def edit_table(self, settings: Mapping[str, Any]) -> Edit:
         """Return the edit that adds settings to ``[tool.pytest-regen]``, where that is or belongs.
 
         A pyproject.toml is made only where nothing else makes the folder pytest's root.
         """
-        found = find_table(self.root)
-        pyproject, own = (self.root / name for name in FILES)
-        is_new = found is None and not pyproject.exists() and is_anchored(self.root)
-        path = found[0] if found else own if is_new else pyproject
+        located = settings_files.find_table(self.root)
+        path, own_file = (self.root / name for name in settings_files.FILES)
+        if located:
+            path = located[0]
+        elif not path.exists() and settings_files.is_anchored(self.root):
+            path = own_file
         return Edit(self.root, path, add_to_table(path, settings))
 
     @cached_property
@@ -171,6 +155,7 @@ class Project:
             read_pytest_lists,
         )
 
+        # Not loaded, because that imports the kinds' modules and what they need.
         if not has_kinds(self.settings):
             test_files = read_pytest_lists(self.root)["python_files"]
             return ProjectKinds(self.root, (), tuple(test_files))
@@ -200,29 +185,29 @@ class Project:
 
         Nothing else could be meant by it: it is no store, and no API description.
         """
+        name = short_path(path).as_posix()
         if self.is_lost(path):
             raise UsageError(
-                f"no kind claims {short_path(path)}, and the ledger has units of it",
+                f"no kind claims {name}, and the ledger has units of it",
                 why="they are not tested any more",
-                hint=f"pytest-regen validate {shlex.quote(short_path(path).as_posix())}",
+                hint=f"pytest-regen validate {shlex.quote(name)}",
             )
         if self.kinds and path.is_file() and self.kinds.kind_to_enclose(path) is not None:
-            here = short_path(path)
             raise UsageError(
-                f"no function of {here} has markers yet",
+                f"no function of {name} has markers yet",
                 why="only what stands between a [REGEN:BEGIN name] and its END is a unit",
-                hint=f"pytest-regen init {shlex.quote(str(here))}",
+                hint=f"pytest-regen init {shlex.quote(name)}",
             )
 
     def _refuse_absent(self, path: Path) -> None:
         """Raise a UsageError for a path that is not there, where a near one is."""
         if path.exists() or self.kinds.kind_of(path) is not None:
             return
-        here = short_path(path).as_posix()
+        name = short_path(path).as_posix()
         beside = path.parent.iterdir() if path.parent.is_dir() else ()
-        known = [short_path(each).as_posix() for each in (*beside, *self.kinds.files)]
-        if near := get_close_matches(here, dict.fromkeys(known), n=3, cutoff=0.8):
-            raise UsageError(f"{here} is not there", hint=f"name {join_names(near, 'or')}")
+        names = dict.fromkeys(short_path(p).as_posix() for p in (*beside, *self.kinds.files))
+        if near := get_close_matches(name, names, n=3, cutoff=0.8):
+            raise UsageError(f"{name} is not there", hint=f"name {join_names(near, 'or')}")
 
     def unit_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
         """Return the files with units that are named, or lie in folders named; by default all."""
@@ -246,18 +231,16 @@ class Project:
         """Return the files with units, and those of which only the ledger has some."""
         from pytest_regen.units.inventory import lost_files
 
-        named = [Path.cwd() / folder for folder in folders or (self.root,)]
+        paths = [Path.cwd() / folder for folder in folders or (self.root,)]
         lost = dict.fromkeys(
-            path
-            for path in lost_files(self.kinds)
-            if any(path == each or (each.is_dir() and path.is_relative_to(each)) for each in named)
+            file
+            for file in lost_files(self.kinds)
+            if any(file == path or (path.is_dir() and file.is_relative_to(path)) for path in paths)
         )
-        lost |= dict.fromkeys(self.kinds.absolute(path) for path in named if self.is_lost(path))
-        others = None if folders is None else [path for path in named if path not in lost]
-        return [
-            *(self.unit_files(others) if others != [] else ()),
-            *(self._open(path, is_lost=True) for path in lost),
-        ]
+        lost |= dict.fromkeys(self.kinds.absolute(path) for path in paths if self.is_lost(path))
+        present = None if folders is None else [path for path in paths if path not in lost]
+        files = [] if present == [] else self.unit_files(present)
+        return [*files, *(self._open(path, is_lost=True) for path in lost)]
 
     def is_lost(self, path: Path) -> bool:
         """Return whether the ledger has units of a file that no kind claims, or that is gone."""
@@ -272,42 +255,31 @@ class Project:
         return open_units(self.kinds, path, ignore=ignore, is_lost=is_lost)
 
     @property
-    def stale(self) -> StalePolicy:
-        """What becomes of a stale type: the ini value ``regen_stale``, else the table's.
-
-        Raises:
-            UsageError: the ini value is not one of the words.
-        """
-        return self._word("regen_stale", STALE_POLICIES) or self.settings.stale or "auto"
+    def stale(self) -> modes.StalePolicy:
+        """What becomes of a stale type: the ini value ``regen_stale``, else the table's."""
+        return self._word("stale", modes.STALE_POLICIES) or "auto"
 
     @property
-    def behaviour(self) -> BehaviourPolicy:
-        """Whether generated types are run: the ini value ``regen_behaviour``, else the table's.
-
-        Raises:
-            UsageError: the ini value is not one of the words.
-        """
-        return (
-            self._word("regen_behaviour", BEHAVIOUR_POLICIES) or self.settings.behaviour or "auto"
-        )
+    def behaviour(self) -> modes.BehaviourPolicy:
+        """Whether generated types are run: the ini value ``regen_behaviour``, else the table's."""
+        return self._word("behaviour", modes.BEHAVIOUR_POLICIES) or "auto"
 
     @property
-    def annotations(self) -> AnnotationPolicy:
-        """Whether issues are printed as GitHub reads them: ``regen_annotations``, else the table's.
-
-        Raises:
-            UsageError: the ini value is not one of the words.
-        """
-        given = self._word("regen_annotations", ANNOTATION_POLICIES)
-        return given or self.settings.annotations or "auto"
+    def annotations(self) -> modes.AnnotationPolicy:
+        """Whether GitHub is told of issues: by ini value ``regen_annotations``, else the table."""
+        return self._word("annotations", modes.ANNOTATION_POLICIES) or "auto"
 
     def _word(self, key: str, words: Sequence[T]) -> T | None:
-        """Return an ini value that is one of several words; ``None`` where it is not given."""
-        value = self._ini(key)
+        """Return the ini value of a key, else the table's; ``None`` where it is not given.
+
+        Raises:
+            UsageError: the ini value is not one of the words.
+        """
+        value = self._ini(f"regen_{key}") or getattr(self.settings, key)
         chosen = next((word for word in words if word == value), None)
         if value and chosen is None:
             raise UsageError(
-                f"{key} = {value}: must be one of {', '.join(words)}",
+                f"regen_{key} = {value}: must be one of {', '.join(words)}",
                 hint="correct the ini value in the configuration of pytest",
             )
         return chosen
@@ -335,9 +307,3 @@ def short_path(path: Path) -> Path:
     """Return a path as it is seen from the working directory, where that is the shorter way."""
     near = Path(os.path.relpath(path))
     return near if len(str(near)) < len(str(path)) else path
-
-
-def _glob_of(store: Path, root: Path) -> str:
-    """Return the glob of a store and those beside it."""
-    place = Path(os.path.relpath(store.parent, root)).as_posix()
-    return "*" if place == "." else f"{glob.escape(place)}/*"

@@ -65,26 +65,22 @@ def select_parts(
     Raises:
         UsageError: the options contradict one another, or stand for nothing.
     """
-    _refuse_contradictions(
-        {
-            "--schemas": schemas,
-            "--request": request,
-            "--status": status is not None,
-            "--exclude": bool(exclude),
-            "--all": every,
-            "--tag": tag is not None,
-        }
-    )
+    options = {"--all": every, "--tag": tag, "--exclude": exclude, "--status": status}
+    options["--request"] = request
+    excluded = options if schemas else ("--status",) if request else ()
+    for other in filter(options.get, excluded):
+        option = "--schemas" if schemas else "--request"
+        raise UsageError(f"{option} and {other} contradict each other", hint="give one of them")
     if schemas:
         return PartSelection([Components(tuple(dict.fromkeys(names)))])
     if len(names) + (tag is not None) + every != 1:
-        readable = [each for each in document.operations if each.is_answered_in_json]
-        first = next(iter(readable), None)
-        words = ["pytest-regen", "generate", short_path(document.path).as_posix()]
+        document_path = short_path(document.path).as_posix()
+        readable = (str(op) for op in document.operations if op.is_answered_in_json)
+        example = next(readable, "--schemas")
         raise UsageError(
             "generate takes one operation, --tag, --all or --schemas",
-            why=f"{short_path(document.path)} is an API description: name what to generate of it",
-            hint=shlex.join([*words, str(first) if first else "--schemas"]),
+            why=f"{document_path} is an API description: name what to generate of it",
+            hint=shlex.join(["pytest-regen", "generate", document_path, example]),
         )
     if names:
         if exclude:
@@ -94,16 +90,6 @@ def select_parts(
         operation = document.find(names[0])
         return PartSelection([Request(operation) if request else operation])
     return select_operations(document, tag=tag, exclude=exclude, status=status, request=request)
-
-
-def _refuse_contradictions(given: dict[str, bool]) -> None:
-    for option, others in (
-        ("--schemas", ("--all", "--tag", "--exclude", "--status", "--request")),
-        ("--request", ("--status",)),
-    ):
-        other = next((other for other in others if given[option] and given[other]), None)
-        if other is not None:
-            raise UsageError(f"{option} and {other} contradict each other", hint="give one of them")
 
 
 def select_operations(
@@ -127,37 +113,35 @@ def select_operations(
     Raises:
         UsageError: the tag or a pattern fits no operation; nothing is left to generate.
     """
-    named = [found for found in document.operations if tag is None or tag in found.tags]
-    if tag is not None and not named:
-        known = sorted({name for found in document.operations for name in found.tags})
+    tagged = [op for op in document.operations if tag is None or tag in op.tags]
+    if tag is not None and not tagged:
+        tags = sorted({name for operation in document.operations for name in operation.tags})
         raise UsageError(
             f"no operation has the tag {tag!r}",
-            hint=f"the tags are: {', '.join(known) or 'none at all'}",
+            hint=f"the tags are: {', '.join(tags) or 'none at all'}",
         )
     left_out = {operation for text in exclude for operation in _matching(text, document)}
     chosen: list[Part] = []
     skipped, excluded = [], []
-    for operation in named:
+    for operation in tagged:
         if operation in left_out:
             excluded.append(operation)
-        elif request:
-            if operation.request is not None or operation.broken_request is not None:
-                chosen.append(Request(operation))
-            else:
-                reason = f"it is {NO_REQUEST}"
-                skipped.append(Skipped(str(operation), NO_REQUEST, reason))
-        elif _is_answered(operation, status):
+        elif request and (operation.request is not None or operation.broken_request is not None):
+            # Broken ones as well, because generating it says what is wrong with the document.
+            chosen.append(Request(operation))
+        elif not request and _is_answered(operation, status):
             chosen.append(operation)
         else:
-            kind = NO_ANSWER if status is None else f"without a JSON response {status}"
-            declared = ", ".join(operation.statuses) or "none"
-            reason = f"it is {kind}; its responses are: {declared}"
-            skipped.append(Skipped(str(operation), kind, reason))
+            kind, reason = NO_REQUEST, ""
+            if not request:
+                kind = NO_ANSWER if status is None else f"without a JSON response {status}"
+                reason = f"; its responses are: {', '.join(operation.statuses) or 'none'}"
+            skipped.append(Skipped(str(operation), kind, f"it is {kind}{reason}"))
     if not chosen and not document.lost_operations:
         body = "request" if request else "response"
         raise UsageError(
             f"no operation of {document.path} is left to generate",
-            why=f"{plural(len(named), 'operation')}{f' with the tag {tag!r}' if tag else ''}: "
+            why=f"{plural(len(tagged), 'operation')}{f' with the tag {tag!r}' if tag else ''}: "
             f"{len(skipped):,} without a JSON {body}, {len(excluded):,} excluded",
             hint="name a document, a tag or patterns that leave operations with a JSON schema",
         )
@@ -167,7 +151,7 @@ def select_operations(
 def _is_answered(operation: Operation, status: str | None) -> bool:
     if status is None:
         return operation.is_answered_in_json
-    readable = (*operation.json_statuses, *(known for known, _ in operation.broken))
+    readable = (*operation.json_statuses, *(code for code, _ in operation.broken))
     return status.lower() in map(str.lower, readable)
 
 
@@ -178,17 +162,12 @@ def _matching(text: str, document: Document) -> list[Operation]:
         UsageError: it matches none; if a misspelt pattern were ignored, the operations it was to
             exclude would be generated and paid for.
     """
-    method, _, path = text.strip().partition(" ")
-    if not path:
-        method, path = "*", method
-    fits_method = _glob(method.upper())
-    fits_path = _glob(path.strip())
-    found = [
-        operation
-        for operation in document.operations
-        if fits_method.fullmatch(operation.method) and fits_path.fullmatch(operation.path)
-    ]
-    if not found:
+    method, _, path = text.strip().rpartition(" ")
+    # Not fnmatch, because paths hold brackets and braces.
+    wild = re.escape(f"{method.strip().upper() or '*'} {path}")
+    pattern = re.compile(wild.replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    matching = [op for op in document.operations if pattern.fullmatch(str(op))]
+    if not matching:
         names = [str(operation) for operation in document.operations]
         near = difflib.get_close_matches(text, [*names, *(n.split(" ", 1)[1] for n in names)], n=5)
         raise UsageError(
@@ -197,10 +176,4 @@ def _matching(text: str, document: Document) -> list[Operation]:
             if near
             else "a pattern is a path, or a method and a path: '/admin/*', 'GET /internal/*'",
         )
-    return found
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    """Return a pattern in which only ``*`` and ``?`` are special: paths hold brackets, braces."""
-    escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.compile(escaped, re.DOTALL)
+    return matching

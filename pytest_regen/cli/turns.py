@@ -5,40 +5,23 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_regen import modes
 from pytest_regen.cli.output import EngineChoice, RecordChoice, fact, say, usage_line
 from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
-from pytest_regen.modes import (
-    TABLE_PROVIDER,
-    TEMPLATE,
-    effective_provider,
-    named_model,
-    split_provider,
-)
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import AskSize, Estimate
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.stores import RegenStore
-from pytest_regen.turns import AnthropicProvider, Budget, cost_of, load_provider
+from pytest_regen.turns import AnthropicProvider, Budget, cost_of, providers
 from pytest_regen.turns.models import tokens_for
-from pytest_regen.turns.providers import (
-    KEY_VARIABLES,
-    DryRunProvider,
-    TemplateProvider,
-    no_template,
-    reference_of,
-    require_api_key,
-)
+from pytest_regen.turns.replies import ReplyJournal
 from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
 from pytest_regen.validation.stores import is_by_template
-
-if TYPE_CHECKING:
-    from pytest_regen.turns.replies import ReplyJournal
 
 _ATTEMPTS = 2
 
@@ -78,15 +61,15 @@ class TurnOptions:
         says.
         """
         if self.provider is not None:
-            return self.provider == TEMPLATE
+            return self.provider == modes.TEMPLATE
         is_model_named = self.model is not None or self.is_batch
-        return not is_model_named and self.project.settings.provider == TEMPLATE
+        return not is_model_named and self.project.settings.provider == modes.TEMPLATE
 
     @property
     def keeps_template(self) -> bool:
         """Whether the template writes again what it wrote: nothing says who is to answer."""
-        named = self.provider, self.model, self.cassette, self.project.settings.provider
-        return not (self.is_batch or self.corrects or any(named))
+        who = self.provider, self.model, self.cassette, self.project.settings.provider
+        return not (self.is_batch or self.corrects or any(who))
 
     def writes(self, store: RegenStore, type_name: str) -> bool:
         """Return whether a type of a store is written by the template."""
@@ -94,7 +77,7 @@ class TurnOptions:
 
     def planning(self) -> TurnSettings:
         """Return the settings of a dry run, which asks nobody."""
-        provider = TemplateProvider() if self.by_template else DryRunProvider()
+        provider = providers.TemplateProvider() if self.by_template else providers.DryRunProvider()
         return TurnSettings(provider, keeps_template=self.keeps_template)
 
     def estimate(self, entry: PromptEntry) -> int:
@@ -112,8 +95,8 @@ class TurnOptions:
             sizes: of the requests.
             of: the sum that they are a part of.
         """
-        asked = () if self.by_template else map(self.size, sizes)
-        return Estimate(self.price_of, asked, of=of)
+        requests = () if self.by_template else map(self.size, sizes)
+        return Estimate(self.price_of, requests, of=of)
 
     def show_cost(self, estimate: Estimate) -> None:
         """Tell about what requests take, where there are any."""
@@ -122,8 +105,11 @@ class TurnOptions:
 
     def price_of(self, usage: Usage, model: str) -> Decimal | None:
         """Return what one request costs in US dollars, not in a batch; ``None`` if unknown."""
-        named, who = split_provider(self._who), self._who
-        reference = reference_of(*named) if named else None if who == TEMPLATE else who
+        who = self._who
+        service = modes.split_provider(who)
+        reference = (
+            providers.reference_of(*service) if service else None if who == modes.TEMPLATE else who
+        )
         return cost_of(usage, model, reference, self.project.settings.price.get)
 
     def spent(self, calls: int, usage: Usage, *, by_template: bool = False) -> str:
@@ -142,69 +128,42 @@ class TurnOptions:
 
         Args:
             title: what the command does: ``generating``.
-            of_types: as of ``turns``.
-            as_json: whether a program reads the output.
-        """
-        with (
-            progress_line_of(
-                title,
-                places="store" if of_types else "file",
-                as_json=as_json,
-                is_free=of_types and self.by_template,
-            ) as progress,
-            self.turns(progress, of_types=of_types) as settings,
-        ):
-            yield progress, settings
-
-    @contextmanager
-    def turns(
-        self, progress: RunProgress | None, *, of_types: bool = True
-    ) -> Iterator[TurnSettings]:
-        """Yield how pages are asked, the cassette open meanwhile.
-
-        Args:
-            progress: shows how far the run is.
             of_types: whether types of a store are asked for, which the template can write, and no
                 units of another kind.
+            as_json: whether a program reads the output.
 
         Raises:
             UsageError: the options contradict each other, or ``--provider`` names no provider.
         """
         self._refuse_contradictions(of_types=of_types)
-        if self.cassette is None and self.record is not RecordChoice.NONE:
-            raise UsageError(
-                f"--record {self.record} has nothing to record to",
-                hint="name a file with --cassette FILE",
-            )
         provider = self._provider(of_types=of_types)
+        is_free = isinstance(provider, providers.TemplateProvider)
+        takes_journal = self.cassette is None and not is_free
+        places = "store" if of_types else "file"
         with (
+            progress_line_of(title, places=places, as_json=as_json, is_free=is_free) as progress,
             self._cassette(),
             self._answering(provider) as answers,
-            self._journal(answers) as journal,
+            # Because only what is paid for is kept until it is stored.
+            ReplyJournal.open(self.project.root) if takes_journal else nullcontext() as journal,
         ):
-            if progress:
-                progress.batches = lambda: getattr(answers, "batches", 0)
-            yield TurnSettings(
-                answers,
-                model=self._model,
-                budget=Budget(self.budget),
-                jobs=self.jobs,
-                progress=progress.page if progress else None,
-                watch=progress.watch if progress else None,
-                ready=_ready(provider, of_types=of_types),
-                journal=journal,
-                pending=Pending(self.project.root, self.pending) if self.pending else None,
-                keeps_template=self.keeps_template,
-                prices=None if self._replays else self.project.settings.price.get,
+            progress.batches = lambda: getattr(answers, "batches", 0)
+            yield (
+                progress,
+                TurnSettings(
+                    answers,
+                    model=self._model,
+                    budget=Budget(self.budget),
+                    jobs=self.jobs,
+                    progress=progress.page,
+                    watch=progress.watch,
+                    ready=_ready(provider, of_types=of_types),
+                    journal=journal,
+                    pending=Pending(self.project.root, self.pending) if self.pending else None,
+                    keeps_template=self.keeps_template,
+                    prices=None if self._replays else self.project.settings.price.get,
+                ),
             )
-
-    def _journal(self, answers: Provider) -> "AbstractContextManager[ReplyJournal | None]":
-        """Return the journal of the project's replies; there is none where nothing is paid."""
-        if self.cassette is not None or isinstance(answers, TemplateProvider):
-            return nullcontext()
-        from pytest_regen.turns.replies import ReplyJournal
-
-        return ReplyJournal.open(self.project.root)
 
     @contextmanager
     def _answering(self, provider: Provider | None) -> Iterator[Provider]:
@@ -232,107 +191,105 @@ class TurnOptions:
     def _provider(self, *, of_types: bool) -> Provider | None:
         """Return the provider that is named, in the command or in the table; ``None``: the API."""
         name = self._who
-        if name is None or (name == TEMPLATE and not (of_types and self.by_template)):
-            return None
-        if name.startswith("anthropic:"):
-            return None  # The API, and the model is known.
+        is_template = of_types and self.by_template
+        if (
+            name is None
+            or name.startswith("anthropic:")
+            or (name == modes.TEMPLATE and not is_template)
+        ):
+            return None  # Of an API's name, only the model is taken.
         if self.provider:
-            return load_provider(name)
-        return load_provider(name, folder=self.project.root, option=TABLE_PROVIDER)
+            return providers.load_provider(name)
+        return providers.load_provider(name, folder=self.project.root, option=modes.TABLE_PROVIDER)
 
     @property
     def _who(self) -> str | None:
         """The name of who answers, as the command or the table says; ``None``: the API."""
-        return effective_provider(self.provider, self.project.settings.provider, self.model)
+        return modes.effective_provider(self.provider, self.project.settings.provider, self.model)
 
     def _refuse_contradictions(self, *, of_types: bool) -> None:
-        if self.is_batch:
-            self._refuse_without_api()
-        named = named_model(self.provider)
-        if named and self.model not in {None, named}:
+        """Refuse options that exclude one another, before anything is asked.
+
+        Raises:
+            UsageError: the first pair of them.
+        """
+        model = modes.named_model(self.provider)
+        if model and self.model not in {None, model}:
             raise UsageError(
                 f"--provider {self.provider} and --model {self.model} contradict each other",
                 why="each of them names the model that is asked",
                 hint="leave --model out",
             )
-        if self.provider != TEMPLATE:
-            return
-        if not of_types:
-            raise no_template("units of a kind")
-        for option, value in (("--model", self.model), ("--cassette", self.cassette)):
-            if value is not None:
-                raise UsageError(
-                    f"--provider template and {option} {value} contradict each other",
-                    why="the template asks no model, so there is nothing to record or replay",
-                    hint=f"leave one of them out; {option} is for turns with a model",
-                )
-
-    def _refuse_without_api(self) -> None:
-        """Check that nothing stands against a batch at the API."""
-        table = self.project.settings.provider
-        is_api = (self._who or "anthropic:").startswith("anthropic:")
-        for is_set, what, why in (
-            (
-                self.provider is not None and not is_api,
-                f"--provider {self.provider}",
-                "batches are the API's; another provider has none",
-            ),
-            (
-                self.provider is None and not is_api and table != TEMPLATE,
-                f"provider = {table!r} in [tool.pytest-regen]",
-                "batches are the API's; another provider has none",
-            ),
-            (
-                self.record is not RecordChoice.NONE,
-                f"--record {self.record}",
-                "a recording holds requests and their answers; a batch has its answers elsewhere",
-            ),
-        ):
-            if is_set:
-                raise UsageError(
-                    f"--engine batch and {what} contradict each other",
-                    why=why,
-                    hint="leave one of them out",
-                )
+        if self.provider == modes.TEMPLATE and not of_types:
+            raise providers.no_template("units of a kind")
+        if self.cassette is None and self.record is not RecordChoice.NONE:
+            raise UsageError(
+                f"--record {self.record} has nothing to record to",
+                hint="name a file with --cassette FILE",
+            )
+        pairs = []
+        if self.provider == modes.TEMPLATE:
+            why = "the template asks no model, so there is nothing to record or replay"
+            options = {"--model": self.model, "--cassette": self.cassette}
+            pairs += [
+                ("--provider template", f"{option} {value}", why)
+                for option, value in options.items()
+                if value is not None
+            ]
+        if self.is_batch:
+            table = self.project.settings.provider
+            is_api = (self._who or "anthropic:").startswith("anthropic:")
+            who = f"--provider {self.provider}"
+            if self.provider is None:
+                who = f"provider = {table!r} in [tool.pytest-regen]"
+            # A batch that is asked for wins over the template of the table.
+            if not is_api and (self.provider or table != modes.TEMPLATE):
+                why = "batches are the API's; another provider has none"
+                pairs.append(("--engine batch", who, why))
+            if self.record is not RecordChoice.NONE:
+                why = "a recording holds requests and their answers; a batch has them elsewhere"
+                pairs.append(("--engine batch", f"--record {self.record}", why))
+        for option, other, why in pairs:
+            raise UsageError(
+                f"{option} and {other} contradict each other",
+                why=why,
+                hint="leave one of them out",
+            )
 
     @property
     def _replays(self) -> bool:
         """Whether all answers come from a recording, which was paid for when it was made."""
-        if self.cassette is None or self.record is RecordChoice.NONE:
-            return self.cassette is not None
-        return self.record is RecordChoice.ONCE and self.cassette.is_file()
+        if self.cassette is None:
+            return False
+        is_once = self.record is RecordChoice.ONCE and self.cassette.is_file()
+        return is_once or self.record is RecordChoice.NONE
 
     @property
     def _model(self) -> str | None:
-        return named_model(self._who) or self.model or self.project.model
+        return modes.named_model(self._who) or self.model or self.project.model
 
-    @contextmanager
-    def _cassette(self) -> Iterator[None]:
+    def _cassette(self) -> AbstractContextManager[object]:
         if self.cassette is None:
-            yield
-            return
+            return nullcontext()
         from pytest_regen.cassettes import use_cassette
 
         mode = "new_episodes" if self.cassette.is_file() else "once"
-        service = (split_provider(self._who) or ("anthropic", ""))[0]
-        key = KEY_VARIABLES.get(service)
-        again = f"the same command with --record {mode}" + (f" and {key} set" if key else "")
+        key = providers.KEY_VARIABLES.get((modes.split_provider(self._who) or ("anthropic", ""))[0])
         settings = self.project.settings.cassettes
-        with use_cassette(
+        return use_cassette(
             self.cassette,
             mode=self.record.value,
-            record_command=again,
+            record_command=f"the same command with --record {mode}{f' and {key} set' * bool(key)}",
             keep_headers=settings.keep_headers,
             drop_headers=settings.drop_headers,
             passthrough_hosts=settings.passthrough_hosts,
-        ):
-            yield
+        )
 
 
 def _ready(provider: Provider | None, *, of_types: bool) -> Callable[[], None] | None:
     """Return what checks, before anything is begun, that turns can be taken."""
     if provider is None:
-        return _require_key_for_types if of_types else require_api_key
+        return _require_key_for_types if of_types else providers.require_api_key
     check: Callable[[], None] | None = getattr(provider, "require_key", None)
     return check
 
@@ -344,11 +301,8 @@ def _require_key_for_types() -> None:
         MissingKeyError: no key is set, and no cassette in use replays without one.
     """
     try:
-        require_api_key()
+        providers.require_api_key()
     except MissingKeyError as error:
-        raise MissingKeyError(
-            error.what,
-            why=error.why,
-            hint="add --provider template, which writes types without a model, free of charge; or "
-            f"to ask a model, {error.hint}",
-        ) from None
+        free = "add --provider template, which writes types without a model, free of charge"
+        hint = f"{free}; or to ask a model, {error.hint}"
+        raise MissingKeyError(error.what, why=error.why, hint=hint) from None

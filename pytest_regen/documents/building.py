@@ -130,7 +130,7 @@ def build_ir(
     ir = IR(
         endpoint=endpoint_of(part, document, chosen),
         language=language.name,
-        document=DocumentRef(path=document.path.name, sha256=document.sha256),
+        document=DocumentRef(path=document.path.name),
         schemas=part.names or None if isinstance(part, Components) else None,
         types=tuple(types),
         reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),

@@ -244,17 +244,11 @@ class Endpoint(_Node):
 class DocumentRef(_Node):
     """The API description a store was made from."""
 
+    # Older stores hold digests too, because of which any two branches conflicted in every store.
+    model_config = ConfigDict(extra="ignore")
+
     path: str
     """Relative to the store, with forward slashes."""
-    sha256: str
-    """Of the document's bytes."""
-    files: dict[str, str] = {}
-    """Other files that it refers to: name, seen from the document, to the hash of its bytes."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the value in ``ir.json``; a document of one file names no others."""
-        data = self.model_dump(mode="json")
-        return data if self.files else {key: data[key] for key in ("path", "sha256")}
 
 
 class IR(_Node):
@@ -295,7 +289,7 @@ class IR(_Node):
             "format": self.format,
             "endpoint": self.endpoint.model_dump(mode="json"),
             "language": self.language,
-            "document": self.document.to_json() if self.document else None,
+            "document": self.document and self.document.model_dump(mode="json"),
             **({"schemas": list(self.schemas)} if self.schemas is not None else {}),
             "types": [type_.to_json() for type_ in self.types],
         }

@@ -71,6 +71,7 @@ class Catalogues(Kind):
     def __init__(self, targets: Sequence[str], style: str, keep: Sequence[str]) -> None:
         self.files = tuple(targets)
         self.settings = {"style": style, "keep": sorted(keep)}
+        # In the system prompt, because it holds for every text and is cached with it.
         order = f"Never translate {', '.join(map(in_quotes, keep))}." if keep else ""
         self.system = "\n\n".join(filter(None, (_SYSTEM, order, style.strip())))
         self._keep = {word.casefold() for name in keep for word in messages.words(name)}
@@ -92,6 +93,7 @@ class Catalogues(Kind):
             *([f"Note: {quoted(original.note)}"] if original.note else ()),
             f"Text: {quoted(original.text)}",
         ]
+        # Models know few of the categories that a language has: the prompt names them.
         plurals = plurals_of(tag)
         if plurals is not None and messages.is_icu(original.text) and "plural" in original.text:
             cases = ", ".join((*plurals, "other"))
@@ -110,6 +112,7 @@ class Catalogues(Kind):
             is_icu = message is not None and bool(message.arguments)
         if is_icu:
             yield from _check_icu(source, unit, tag)
+        # gettext says by a flag what formats a text; then the other signs are plain text.
         elif formats:
             for format_ in sorted(formats):
                 problem = messages.format_problem(
@@ -159,6 +162,7 @@ def read_reply(reply: str, source: str) -> str:
 
 def with_blanks(text: str, source: str) -> str:
     """Return a text with the blanks around it that the source has."""
+    # Models drop blanks at the ends, which user interfaces join texts by.
     lead = source[: len(source) - len(source.lstrip())]
     trail = source[len(source.rstrip()) :]
     return f"{lead}{text.strip()}{trail}" if source.strip() else text
@@ -200,6 +204,7 @@ def _check_length(source: str, unit: Unit, *, is_icu: bool) -> Iterator[Finding]
     size, limit = (len(words) + 2 * len(_DENSE.findall(words)) for words in (text, source))
     if is_icu:  # a language may have six cases, or none
         size, limit = max(size, limit), 2 * limit
+    # Generous, because «Yes» may become a sentence; a remark of the model is longer still.
     if size > 3 * limit + 60:
         yield "LENGTH", f"is {len(text)} characters long, the source is {len(source)}"
     elif 8 * size + 20 < limit:

@@ -85,6 +85,7 @@ def _read(text: str) -> _File:
         if charset and codecs.lookup(charset[1]).name not in {"utf-8", "ascii"}:
             line = line_at(text, text.find(charset[0]))
             raise defect(line, f"the header has {charset[0]}: write charset=UTF-8 there", _HINT)
+    # polib knows the line of an entry, not where its text begins in the file.
     starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
     entries: dict[str, _Entry] = {}
     lines: dict[tuple[str | None, str], int] = {}
@@ -105,8 +106,10 @@ def _read(text: str) -> _File:
         name = entry.msgid if entry.msgctxt is None else f"{entry.msgctxt}|{entry.msgid}"
         if name in entries:  # because a msgid may hold the bar itself
             name = f"{entry.msgctxt}\x04{entry.msgid}"
+        # A unit is one text: the forms of a plural are asked for, and judged, together.
         forms = [form for _, form in sorted(entry.msgstr_plural.items())]
         translation = json.dumps(forms, ensure_ascii=False) if forms else entry.msgstr
+        # gettext shows neither at run time, so they are as good as missing.
         if entry.fuzzy or not all(map(str.strip, forms)):
             translation = ""
         lead_at = start if entry.fuzzy else at
@@ -213,6 +216,7 @@ class Gettext(Catalogues):
     def languages(self, file: Path) -> tuple[str, str]:
         """Return the tag that the path has, or else the header."""
         language = language_of(file)
+        # Django's path names the language, other projects say it in the header alone.
         if language is None and file.is_file():
             header = _LANGUAGE.search(file.read_bytes())
             language = header[1].decode().replace("_", "-") if header else ""
@@ -279,6 +283,7 @@ class Gettext(Catalogues):
             return
         for form, numbers in zip(forms, file.forms, strict=True):
             is_rare = len(numbers) <= _FEW
+            # Slovenian has a form for 1, 101, 201, …: it needs the number, and so the plural.
             source = entry.msgid if 1 in numbers and is_rare else entry.plural
             yield from self._check(entry, source, replace(unit, text=form), is_rare=is_rare)
 

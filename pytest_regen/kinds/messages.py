@@ -66,6 +66,7 @@ def placeholder_problem(
     may_add = _COUNT if may_add_count else _NONE
     if problem := _compare(_find_named(source), _find_named(text), may_lack, may_add):
         return problem
+    # The loose reading comes first: Polish writes «%skart», and a program reads `%s` there.
     want = _find_ordered(source, _IN_ORDER)
     for pattern in (_IN_ORDER_LOOSE, _IN_ORDER):
         have = _find_ordered(text, pattern)
@@ -96,8 +97,10 @@ def _find_named(text: str) -> dict[str, str]:
     """Return the named placeholders of a text as they are compared, and as they are written."""
     names = {}
     for match in _NAMED.finditer(text):
+        # `{{ name }}` and `{{name}}` are one placeholder for every program that reads them.
         key = re.sub(r"\s+", "", match[0])
         if "," in key and not key.startswith(("$t(", "{{")):
+            # The style of a date or number may differ by language.
             key = ",".join(key.strip("{}").split(",")[:2])
         names[key] = match[0]
     return names
@@ -109,6 +112,7 @@ def _find_ordered(text: str, pattern: re.Pattern[str]) -> list[tuple[str, tuple[
     for match in pattern.finditer(_NAMED.sub(" ", text)):
         if match[0] != "%%":
             number = int(match["number"] or len(arguments) + 1)
+            # C and Python take `%i` and `%d` for the same.
             sort = "d" if match["type"] == "i" else match["type"] or "{}"
             arguments.append((match[0], (number, sort)))
     return arguments
@@ -143,6 +147,7 @@ def _read_percents(text: str) -> tuple[dict[str, str], list[str]]:
     named, ordered = {}, []
     for match in _PERCENT.finditer(text):
         type_ = match["type"]
+        # Python raises at run time for a lone percent sign.
         if type_ is None:
             raise ValueError(f"{text[match.start() :][:3]!r} takes no argument; write %%")
         sort = "d" if type_ in "diouxX" else "f" if type_ in "eEfFgG" else type_
@@ -172,6 +177,7 @@ def tag_problem(source: str, text: str, *, is_branched: bool = False) -> str | N
         is_branched: whether tags are in branches, of which each language has its own number.
     """
     (want, source_nests), (have, nests) = _read_tags(source, text)
+    # A language with six cases has six copies of a tag.
     if is_branched:
         want, have = Counter(want.keys()), Counter(have.keys())
     if lacking := list((want - have).elements()):
@@ -386,6 +392,7 @@ def _select_problem(name: str, source: IcuMessage, message: IcuMessage) -> str |
 def _plural_problem(
     name: str, source: IcuMessage, message: IcuMessage, needed: frozenset[str] | None
 ) -> str | None:
+    # `one` is apart: a source that lacks it does not need it in the translation.
     special = (needed or frozenset()) - {"one"}
     source_has_one = all("one" in _categories(branches) for branches in source.branches[name])
     for branches in message.branches[name]:
@@ -435,6 +442,7 @@ def _is_alike(branches: Mapping[str, str]) -> bool:
 
 def _categories(cases: Iterable[str]) -> set[str]:
     """Return the cases of a plural, with the categories that exact numbers may stand for."""
+    # Translators write `=1` where a program only counts single things.
     exact = {"=0": "zero", "=1": "one", "=2": "two"}
     return {exact.get(case, case) for case in cases}
 

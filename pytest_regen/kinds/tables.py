@@ -39,6 +39,7 @@ class Table(NamedTuple):
     def texts(self, key: str, form: str, *, least: int = 0) -> tuple[str, ...]:
         """Return a list of texts, or one text as a list; at least so many."""
         value = self.entry.get(key, [] if least == 0 else None)
+        # A list of one is often written as the text alone.
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or len(texts) < least:
             raise self.wrong(key, value, form)

@@ -69,9 +69,11 @@ def is_tag(text: str) -> bool:
 @lru_cache(maxsize=256)
 def language_of(file: Path) -> str | None:
     """Return the language tag in a file's name, or that of its folder: ``de``, ``pt-BR``."""
+    # gettext has the language two folders up: locale/de/LC_MESSAGES/django.po.
     folder = file.parent
     if folder.name == "LC_MESSAGES" and is_tag(folder.parent.name):
         return folder.parent.name.replace("_", "-")
+    # The last part counts: messages.fr.json, app_de.arb.
     for part in (*reversed(file.stem.split(".")), folder.name):
         for piece in (part, *(part[cut.end() :] for cut in re.finditer("[-_]", part))):
             match = _TAG.fullmatch(piece)

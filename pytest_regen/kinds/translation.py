@@ -128,10 +128,8 @@ class Translation(Catalogues):
 
     def check(self, unit: Unit) -> Iterable[Finding]:
         """Return what is wrong with a translation."""
-        return self.compare(self._original(unit), unit) if unit.name in self._texts() else ()
-
-    def _texts(self) -> Mapping[str, str]:
-        return self.read_source().texts
+        is_known = unit.name in self.read_source().texts
+        return self.compare(self._original(unit), unit) if is_known else ()
 
     def _original(self, unit: Unit) -> Original:
         source, is_form = self.read_source(), _ONE.search(unit.name) is not None
@@ -153,6 +151,7 @@ class Translation(Catalogues):
             UsageError: it is missing, or no JSON.
         """
         try:
+            # Read again only when it changed: each of 5,000 units asks for it.
             stat = self.source.stat()
             stamp = stat.st_mtime_ns, stat.st_size
             if self._read is None or self._read[0] != stamp:
@@ -167,25 +166,21 @@ class Translation(Catalogues):
 
     def _source(self, data: bytes) -> _Source:
         try:
-            found = JsonStrings().find_paths(decode(data, self._place))
+            strings = JsonStrings().find_paths(decode(data, self._place))
         except RegionError as error:
-            raise UsageError(
-                f"{self._place}, the source of translations: {error.what}", hint=error.hint
-            ) from None
-        notes = {
-            name.removeprefix("@").removesuffix(".description"): text
-            for name, (_, text) in found.items()
-            if self.is_metadata(name) and name.endswith(".description")
-        }
+            what = f"{self._place}, the source of translations: {error.what}"
+            raise UsageError(what, hint=error.hint) from None
+        texts, notes = {}, {}
+        for name, (_, text) in strings.items():
+            if not self.is_metadata(name):
+                texts[name] = text
+            elif name.endswith(".description"):
+                notes[name.removeprefix("@").removesuffix(".description")] = text
         return _Source(
-            texts={
-                name: text
-                for name, (_, text) in found.items()
-                if text.strip() and not self.is_metadata(name)
-            },
-            names={path: name for name, (path, _) in found.items()},
-            paths={name: path for name, (path, _) in found.items()},
-            notes=notes,
+            {name: text for name, text in texts.items() if text.strip()},
+            {path: name for name, (path, _) in strings.items()},
+            {name: path for name, (path, _) in strings.items()},
+            notes,
         )
 
 
@@ -212,6 +207,7 @@ def _kind(table: Table, root: Path) -> Catalogues:
     keep = table.texts("keep", 'a list of names such as ["Berthly"]')
     source = table.entry.get("source")
     are_gettext = {target.endswith(".po") for target in targets}
+    # What the globs end in decides, because a .po file has its source texts in itself.
     if are_gettext == {True}:
         if source is not None and not (isinstance(source, str) and is_tag(source)):
             form = 'of .po files the language of the msgids, such as "en"'

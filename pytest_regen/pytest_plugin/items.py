@@ -45,7 +45,8 @@ class UnitError(AssertionError):
             # dropped with all its pages.
             lines = list(look.origin(name, page))
             if page == pages[-1] or not is_edited:
-                lines += look.commands(name, self.issues, page, self.next)
+                commands = look.commands(name, self.issues, page, self.next)
+                lines += [f"  {word + ':':<15}{command}" for word, command in commands]
             parts[-1] = "\n".join((parts[-1], *lines))
         if len(self.issues) > _SHOWN_ISSUES:
             parts.append(f"… and {len(self.issues) - _SHOWN_ISSUES} more")
@@ -97,7 +98,7 @@ def place_nodes(session: pytest.Session, selection: Selection) -> list["PlaceNod
     nodes = []
     for path, opener in openers:
         node: PlaceNode = PlaceNode.from_parent(session, path=path)
-        node.opener, node.asked = opener, selection.names[path]
+        node.opener, node.selected = opener, selection.names[path]
         nodes.append(node)
     return nodes
 
@@ -107,7 +108,7 @@ class PlaceNode(pytest.Directory):
 
     holds_regen_items = True
     opener: Opener
-    asked: set[str] | None
+    selected: set[str] | None
     """The units to run; ``None`` for all."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -119,7 +120,7 @@ class PlaceNode(pytest.Directory):
     def collect(self) -> Iterable[pytest.Item]:
         """Return an item per unit; a place that cannot be read is one item that fails."""
         look = self.opener(self.config, self.path)
-        names = [name for name in look.item_names if self.asked is None or name in self.asked]
+        names = [name for name in look.item_names if self.selected is None or name in self.selected]
         return [
             UnitItem.from_parent(self, name=encode_name(name), unit=name)
             for name in names or (look.DAMAGED,)

@@ -4,6 +4,7 @@ A look is asked by test items, healing and reports, which do not know what kind 
 What is said here holds for any place of the main flow; ``StoreLook`` and ``UnitLook`` say the rest.
 """
 
+import gc
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,15 @@ from typing import Any, ClassVar, Self
 import pytest
 
 from pytest_regen.errors import RegenError
+from pytest_regen.files import safe_file_name
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.names import asking_options, cassette_of_unit, heal_command
+from pytest_regen.pytest_plugin.names import asking_options, heal_command
 from pytest_regen.pytest_plugin.options import usage_error
+from pytest_regen.pytest_plugin.project import RunProject
 from pytest_regen.pytest_plugin.selection import from_here, from_rootdir
 from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.places import Place
+from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import HealResult
 from pytest_regen.text import excerpt
 from pytest_regen.units.naming import command, decode_name, encode_name, node_id
@@ -43,17 +47,10 @@ class Target:
     cassette: Path
     """Where asking for it is recorded."""
 
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What asking for a unit would be."""
-
-    pages: Sequence[int] = ()
-    estimate: int = 0
-    """Tokens that would be sent."""
-    next: str = ""
-    """The command to run in the place of healing; empty where healing is next."""
-    by_template: bool = False
+    @property
+    def id(self) -> str:
+        """Of the unit, as its own item has it."""
+        return self.look.id_of(self.name)
 
 
 class Look:
@@ -103,26 +100,47 @@ class Look:
     @cached_property
     def home(self) -> Place[Any]:
         """The place, as the main flow works on it."""
-        raise NotImplementedError
+        from pytest_regen.regeneration import registry
+
+        place = registry.open_place(RunProject(self.config), self.path)
+        assert place is not None  # because the run found it there
+        return place
 
     @cached_property
     def view(self) -> Any:
         """What the place holds."""
         return self.home.open()
 
-    @property
+    @cached_property
     def names(self) -> Collection[str]:
-        """The units that are asked for."""
-        names: Collection[str] = self.view.names
+        """The units that are asked for; none where nobody can say which there are."""
+        try:
+            names = dict.fromkeys(self.view.names)
+        except RegenError:
+            return ()  # The one item of the place fails with it.
+        # They stay until the end of the run; searching them for garbage at each step costs more
+        # than making them.
+        gc.freeze()
         return names
 
-    @property
-    def item_names(self) -> Sequence[str]:
-        """The names that have an item: one where nobody can say what the place holds."""
+    @cached_property
+    def lost(self) -> Mapping[str, Issue]:
+        """What fails of the units that are remembered and nobody asks for, by name."""
         try:
-            return tuple(self.names) or (self.DAMAGED,)
+            orphans = self.view.orphans
         except RegenError:
-            return (self.DAMAGED,)
+            return {}
+        return {issue.type_name or "": issue for issue in orphans if issue.severity == "error"}
+
+    @cached_property
+    def item_names(self) -> Sequence[str]:
+        """The units that have an item, those lost too, and one more where the place is wrong."""
+        names = (*self.names, *self.lost)
+        try:
+            is_wrong = not names or (self.DAMAGED not in names and self.view.file_issues)
+        except RegenError:
+            is_wrong = True
+        return (*names, self.DAMAGED) if is_wrong else names
 
     def known_name(self, text: str) -> str:
         """Return the name of an item that somebody typed, as its id or as it is.
@@ -130,14 +148,15 @@ class Look:
         Raises:
             pytest.UsageError: the place has no such unit.
         """
-        for name in (decode_name(text), text):
-            if name in self.item_names:
-                return name
-        known = self.item_names
-        shown = ", ".join(known[:_SHOWN_NAMES]) + ("" if len(known) <= _SHOWN_NAMES else ", …")
+        names, name = self.item_names, decode_name(text)
+        if text in names:
+            return text
+        if name in names or names == (self.DAMAGED,):  # whose one item says what is wrong
+            return name
+        listed = ", ".join(names[:_SHOWN_NAMES]) + ("" if len(names) <= _SHOWN_NAMES else ", …")
         raise usage_error(
             f"not found: {self.here}::{text}",
-            why=f"the file has no unit {decode_name(text)!r}; it has {shown or 'none'}",
+            why=f"the {self.DAMAGED} has no {self.home.noun} {name!r}; it has {listed}",
             hint=f"pytest --collect-only {shlex.quote(self.here)}",
         )
 
@@ -152,7 +171,7 @@ class Look:
 
     def kind_of(self, _name: str) -> tuple[str, str]:
         """Return how reports name what an item stands for, and the group it is shown in."""
-        return "unit", "units"
+        return self.home.noun, self.home.title
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """Do what is cheaper for all items of a run at once, before the first of them is called."""
@@ -161,12 +180,20 @@ class Look:
 
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with what an item stands for; raises RegenError."""
-        issues: tuple[Issue, ...] = self.view.issues(name)
-        return issues
+        issues = [self.lost[name]] if name in self.lost else []
+        if name in self.names:
+            issues += self.view.issues(name)
+        if name == self.DAMAGED:
+            issues += self.view.file_issues
+        return tuple(issues)
 
     def gate(self, name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
         """Return the issues that fail an item, and those that only warn, as the project wants."""
-        return choices_of(self.config).gate(ValidationResult(self.issues(name)))
+        issues = self.issues(name)
+        if name == self.item_names[0]:
+            # What nobody misses has no item.
+            issues += tuple(issue for issue in self.view.orphans if issue.severity == "warning")
+        return choices_of(self.config).gate(ValidationResult(issues))
 
     def user_errors(self, _name: str) -> tuple[Issue, ...]:
         """Return what fails a unit because a hook of the user's says so."""
@@ -183,9 +210,13 @@ class Look:
         """The file that people read."""
         return self.path
 
-    def line_of(self, _name: str) -> int | None:
+    def line_of(self, name: str) -> int | None:
         """Return the line on which a unit begins, counted from 0."""
-        return None
+        try:
+            line: int | None = self.view.line(name)
+        except RegenError:
+            return None  # The item itself fails with it.
+        return line - 1 if line else None
 
     def location_of(self, issue: Issue) -> tuple[str, int | None]:
         """Return the file that an issue is about, from the rootdir, and the line in it."""
@@ -203,29 +234,56 @@ class Look:
         """Yield lines that say what a page of a unit was written from."""
         yield from ()
 
+    def repairs(self, name: str, issues: Sequence[Issue]) -> list[tuple[str, str]]:
+        """Return the commands about a unit that call for no healing, each after a word for it."""
+        if name in self.lost:
+            return []  # The issue says what to do.
+        advice = self.view.repairs(name, issues, asking_options(self.config))
+        # The view knows the path that it was opened by.
+        return [(step.note, step.command.replace(str(self.path), self.here)) for step in advice]
+
+    def may_heal(self, name: str, issues: Sequence[Issue]) -> bool:
+        """Return whether another reply could correct what is wrong with a unit."""
+        is_fixable = name in self.names and bool(fixable_issues(issues))
+        return is_fixable and not self.view.obstacle(name)
+
     def commands(
-        self, name: str, _issues: Sequence[Issue], _page: int | None = None, following: str = ""
-    ) -> Iterator[str]:
-        """Yield lines with what may be run about a unit.
+        self, name: str, issues: Sequence[Issue], page: int | None, following: str
+    ) -> list[tuple[str, str]]:
+        """Return what may be run about a unit, each after a word for it.
 
         Args:
             name: the unit.
-            _issues: what it fails with.
-            _page: the page that these are about, where it is one.
+            issues: what it fails with.
+            page: the page that these are about, where it is one.
             following: the command that follows after healing in vain.
         """
-        cassette = cassette_of_unit(self.config, self.place, name)
+        repairs = self.repairs(name, issues)
+        if repairs or not self.may_heal(name, issues):
+            return repairs
         if following:  # What was tried in vain is not told once more.
-            yield f"  next:          {following}"
-        else:
-            yield f"  regenerate:    {heal_command(self.config, self.id_of(name), cassette)}"
-            asking = asking_options(self.config)
-            yield f"  or:            {command('regenerate', self.here, name, *asking)}"
+            return [("next", following)]
+        return [("regenerate", self._healing(name)), ("or", self.regenerating(name, page))]
 
     def command(self, name: str, issues: Sequence[Issue]) -> str:
-        """Return the first command that may be run about a unit; empty if there is none."""
-        lines = self.commands(name, issues) if issues else iter(())
-        return next((line.partition(":")[2].strip() for line in lines), "")
+        """Return the one command to run about a unit; empty where only an editor helps."""
+        repairs = self.repairs(name, issues)
+        may_heal = bool(issues) and self.may_heal(name, issues)
+        if not repairs:
+            return self._healing(name) if may_heal else ""
+        # An edit that has errors itself is dropped.
+        is_drop = may_heal and repairs[-1][0] == "drop"
+        return repairs[-1 if is_drop else 0][1]
+
+    def _healing(self, name: str) -> str:
+        cassette, by_template = self.cassette_of(name), self.by_template(name)
+        return heal_command(self.config, self.id_of(name), cassette, by_template=by_template)
+
+    def regenerating(self, name: str, page: int | None, *options: str) -> str:
+        """Return the command that asks for just this page, or the unit."""
+        which = (f"--{self.home.noun}", name, *(("--page", str(page)) if page else ()))
+        asking = asking_options(self.config)
+        return command("regenerate", self.here, None, *which, *options, *asking)
 
     def remarks(self, _name: str, _issues: Sequence[Issue]) -> Mapping[str, Any]:
         """Return what the end of a run says beside warnings, as ``add_warnings`` takes it."""
@@ -236,21 +294,6 @@ class Look:
         return ""
 
     # Healing
-
-    @property
-    def has_users(self) -> bool:
-        """Whether units may use one another, so that those that are used are healed first."""
-        return getattr(self.home, "has_users", False)
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether tests import the units: a candidate is tried in a process of its own."""
-        return getattr(self.home, "is_imported", False)
-
-    @property
-    def trial_seconds(self) -> float:
-        """After how long such a process is ended."""
-        return float(getattr(self.home, "trial_seconds", 60.0))
 
     def checker(self, _name: str) -> Check | None:
         """Return what calls validators of the user's about a candidate; ``None`` without any."""
@@ -265,20 +308,19 @@ class Look:
         """Return whether the template writes a unit."""
         return False
 
-    def plan(self, target: Target) -> Plan:
-        """Return what asking for a unit would be, if nothing stands in the way."""
-        return Plan(range(1, self.view.page_count(target.name) + 1))
+    def plan(self, target: Target) -> tuple[list[int], int, str]:
+        """Return the pages that would be asked for, about how many tokens that takes, what to run.
 
-    def correcting(self, name: str, _page: int | None) -> str:
-        """Return the command that tells a model in words what is wrong."""
-        asking = asking_options(self.config)
-        options = ("--correction", "what is wrong", *asking)
-        return command("regenerate", self.here, name, *options)
+        The last one is empty where healing is next.
+        """
+        sizes = list(self.home.sizes(self.view, [target.name], None))
+        return [page for _, page, _ in sizes], sum(size.input_tokens for *_, size in sizes), ""
 
-    def mending(self, target: Target, _result: HealResult) -> tuple[str, bool]:
-        """Return what to run where no answer can help, and whether it stands for all else."""
-        return self.command(target.name, self.issues(target.name)), False
+    def instead(self, _target: Target, _result: HealResult) -> str:
+        """Return what to do where asking once more is no help, whatever the unit fails with."""
+        return ""
 
     def cassette_of(self, name: str) -> Path:
         """Return the file in which asking for a unit because of its own item is recorded."""
-        return cassette_of_unit(self.config, self.place, name)
+        folder = self.config.rootpath / "cassettes" / "regen" / self.home.recording
+        return folder / f"{safe_file_name(name)}.yaml"

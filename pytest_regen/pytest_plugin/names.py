@@ -45,18 +45,6 @@ def cassette_of_test(item: pytest.Item, named: str | None = None) -> Path:
     return folder / item.path.stem / f"{name}.yaml"
 
 
-def cassette_of_type(config: pytest.Config, store: Path, type_name: str) -> Path:
-    """Return the file in which regenerating one type of a store is recorded, as its own item."""
-    folder = config.rootpath / "cassettes" / "regen" / store.name
-    return folder / f"{safe_file_name(type_name)}.yaml"
-
-
-def cassette_of_unit(config: pytest.Config, place: str, name: str) -> Path:
-    """Return the file in which asking for one unit of a file is recorded, as its own item."""
-    folder = config.rootpath / "cassettes" / "regen" / place
-    return folder / f"{safe_file_name(name)}.yaml"
-
-
 def mode_to_record(path: Path) -> str:
     """Return the mode that records what a cassette lacks: ``once`` adds nothing to a file."""
     return "new_episodes" if path.exists() else "once"

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -154,7 +154,16 @@ def is_used(config: pytest.Config) -> bool:
         or any(map(_names_a_store, config.args))
         or has_kinds(config)
         or store_globs(config)
+        or other_places()
     )
+
+
+def other_places() -> Sequence[str]:
+    """Return the modules of registered places that are neither stores nor files with units."""
+    # Whoever registered one has loaded the registry.
+    registry = sys.modules.get("pytest_regen.regeneration.registry")
+    modules: Sequence[str] = registry.PLACES[2:] if registry else ()
+    return modules
 
 
 def store_globs(config: pytest.Config) -> dict[str, str]:

@@ -6,30 +6,32 @@ argument that names a place is taken out of pytest's hands before it looks.
 
 import fnmatch
 import os
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_regen.errors import RegenError
-from pytest_regen.pytest_plugin.options import has_kinds, plain_usage_error, usage_error
+from pytest_regen.pytest_plugin.options import (
+    has_kinds,
+    other_places,
+    plain_usage_error,
+    usage_error,
+)
+from pytest_regen.pytest_plugin.project import RunProject
 from pytest_regen.pytest_plugin.selection import (
-    from_here,
-    from_rootdir,
     id_from_here,
     is_store,
     stores_in_config,
-    type_names_of,
 )
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.looks import Look
-    from pytest_regen.units.loading import ProjectKinds
 
 _SHOWN = 30
 """Names that a message lists before it counts the rest."""
@@ -53,6 +55,13 @@ def look_at_units(config: pytest.Config, path: Path) -> "Look":
     return UnitLook.of(config, path)
 
 
+def look_at_place(config: pytest.Config, path: Path) -> "Look":
+    """Return the look at a place of any other kind."""
+    from pytest_regen.pytest_plugin.looks import Look
+
+    return Look.of(config, path)
+
+
 @dataclass(slots=True)
 class Selection:
     """The places of this run, in a stable order, each with the units asked for."""
@@ -66,11 +75,6 @@ class Selection:
         names = self.names.get(path, set())
         self.names[path] = None if name is None or names is None else {*names, name}
         self.openers[path] = opener
-
-    @property
-    def stores(self) -> list[Path]:
-        """The stores."""
-        return [path for path, opener in self.openers.items() if opener is look_at_store]
 
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:
@@ -91,28 +95,23 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     else:
         for store in stores:
             selection.add(store, look_at_store)
-    if selection.names and not _leaves_reading(config):
+    is_spread = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
+    # Where workers read the stores, and can, nobody else need load what reads.
+    if selection.names and not (is_spread and find_spec("tree_sitter")):
         _require_readers(selection.names)
-    if has_kinds(config):
-        from pytest_regen.pytest_plugin.units import kinds_of
-        from pytest_regen.units.inventory import lost_files
-
+    kinds = [("pytest_regen.units.opening", look_at_units)] if has_kinds(config) else []
+    kinds += [(module, look_at_place) for module in other_places()]
+    for module, opener in kinds:
+        kind = import_module(module)
         try:
-            kinds = kinds_of(config)
             if is_typed:
-                args = [arg for arg in args if not _take_units(arg, config, kinds, selection)]
+                args = [arg for arg in args if not _take(arg, config, kind, opener, selection)]
             else:
-                for path in (*kinds.files, *lost_files(kinds)):
-                    selection.add(path, look_at_units)
+                for path in kind.below(RunProject(config), None):
+                    selection.add(path, opener)
         except RegenError as error:
             raise plain_usage_error(str(error)) from None
     return selection, args
-
-
-def _leaves_reading(config: pytest.Config) -> bool:
-    """Return whether workers read the stores, and can: then nobody else need load what reads."""
-    is_spread = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
-    return is_spread and find_spec("tree_sitter") is not None
 
 
 def _require_readers(stores: Iterable[Path]) -> None:
@@ -142,16 +141,8 @@ def _take_store(
     if store is None and is_store(folder):
         store = folder
     if store is not None:
-        names = type_names_of(store) if separator else ()
-        # A damaged store has no names to offer; its one item says what is wrong with it.
-        if names and type_name not in names:
-            place = from_here(store, config)
-            raise usage_error(
-                f"not found: {place}::{type_name}",
-                why=f"the store has no type {type_name!r}; it has {', '.join(names)}",
-                hint=f"pytest --collect-only {shlex.quote(place)}",
-            )
-        selection.add(store, look_at_store, type_name if separator else None)
+        name = look_at_store(config, store).known_name(type_name) if separator else None
+        selection.add(store, look_at_store, name)
         return True
     real = folder.resolve()
     for below in configured:
@@ -160,23 +151,16 @@ def _take_store(
     return False
 
 
-def _take_units(
-    arg: str, config: pytest.Config, kinds: "ProjectKinds", selection: Selection
-) -> bool:
+def _take(arg: str, config: pytest.Config, kind: Any, opener: Opener, selection: Selection) -> bool:
     """Add the units that an argument asks for; return whether pytest must not see it."""
-    from pytest_regen.units.inventory import is_lost
-
     typed, separator, text = arg.partition("::")
-    path = Path(os.path.normpath(config.invocation_params.dir / typed))
-    if path.is_dir():
-        for below in () if separator else kinds.below(path):
-            selection.add(below, look_at_units)
-        return False
-    if kinds.kind_of(path) is None and not is_lost(kinds, path):
-        return False
-    name = look_at_units(config, path).known_name(text) if separator else None
-    selection.add(path, look_at_units, name)
-    return True
+    path, project = Path(os.path.normpath(config.invocation_params.dir / typed)), RunProject(config)
+    if kind.at(project, path) is not None:
+        selection.add(path, opener, opener(config, path).known_name(text) if separator else None)
+        return True
+    for below in kind.below(project, path) if path.is_dir() and not separator else ():
+        selection.add(below, opener)
+    return False
 
 
 def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.Config) -> None:
@@ -187,20 +171,13 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     """
     if not only:
         return
-    stores = dict.fromkeys([*selection.stores, *stores_in_config(config)])
-    units = [
-        f"{from_rootdir(store, config.rootpath)}::{name}"
-        for store in stores
-        for name in type_names_of(store)
-    ]
-    for path, opener in selection.openers.items():
-        if path not in stores:
-            look = opener(config, path)
-            units += map(look.id_of, look.names)
+    openers = {**selection.openers, **dict.fromkeys(stores_in_config(config), look_at_store)}
+    looks = [opener(config, path) for path, opener in openers.items()]
+    units = [look.id_of(name) for look in looks for name in look.names]
     # A unit is named as in a report, or as the terminal prints it below the rootdir.
-    known = [*units, *(id_from_here(unit, config) for unit in units)]
+    ids = [*units, *(id_from_here(unit, config) for unit in units)]
     for pattern in only:
-        if pattern not in known and not fnmatch.filter(known, pattern):
+        if pattern not in ids and not fnmatch.filter(ids, pattern):
             raise usage_error(
                 f"--regen-only {pattern!r} matches nothing",
                 why=f"there is {', '.join(units[:_SHOWN]) or 'no store'}"

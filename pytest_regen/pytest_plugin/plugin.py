@@ -167,7 +167,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     refuse_unmatched(choices.only, selection, config)
     if has_kinds(config) and config.option.regen_heal:
         from pytest_regen.pytest_plugin.loaded import watch_modules
-        from pytest_regen.pytest_plugin.units import kinds_of
+        from pytest_regen.pytest_plugin.project import kinds_of
 
         watch_modules(config, kinds_of(config).files)
         config.stash[_WATCHED] = True
@@ -176,7 +176,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         log = RunLog(config, choices)
         if has_kinds(config):
-            from pytest_regen.pytest_plugin.units import notes_on_kinds
+            from pytest_regen.pytest_plugin.project import notes_on_kinds
 
             log.notes += notes_on_kinds(config)
         config.pluginmanager.register(log, "regen-log")

@@ -23,16 +23,8 @@ OUTCOMES: Final = ("failed", "regenerated", "passed", "skipped", "unfinished")
 
 Json = dict[str, Any]
 
-_OF_CATEGORY: Final[Mapping[str, str]] = {
-    "passed": "passed",
-    "xpassed": "passed",
-    "regenerated": "regenerated",
-    "skipped": "skipped",
-    "xfailed": "skipped",
-    "failed": "failed",
-    "error": "failed",
-}
-"""pytest's words for one phase of an item, and ours for the item."""
+_OF_CATEGORY: Final = {"xpassed": "passed", "xfailed": "skipped", "error": "failed"}
+"""pytest's words for one phase of an item that are not ours for the item."""
 _WEIGHT: Final = ("unfinished", "passed", "regenerated", "skipped", "failed")
 
 
@@ -62,11 +54,11 @@ class ReportEntry:
             category: pytest's word for it, empty for a phase that is not counted.
             text: what pytest shows of it.
         """
-        outcome = _OF_CATEGORY.get(category, "unfinished")
-        if _WEIGHT.index(outcome) > _WEIGHT.index(self.outcome):
+        outcome = _OF_CATEGORY.get(category, category)
+        # Another plugin's word, such as a rerun, is no end.
+        if outcome in _WEIGHT[_WEIGHT.index(self.outcome) :]:
             self.outcome = outcome
-        if text:
-            self.text = f"{self.text}\n\n{text}" if self.text else text
+        self.text = "\n\n".join(filter(None, (self.text, text)))
 
     def to_json(self, advice: str = "") -> Json:
         """Return plain JSON.

@@ -69,18 +69,18 @@ def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:
         glob.escape(pattern) if (root / pattern).is_dir() else pattern: pattern
         for pattern in origins
     }
-    found = find_stores(globs, root)
-    for pattern in found.unmatched:
+    matches = find_stores(globs, root)
+    for pattern in matches.unmatched:
         raise usage_error(
             f"{origins[globs[pattern]]}: {globs[pattern]!r} matches no store below {root}",
             why="a store is a folder that holds ir.json, prompts.json and pages.json; "
             "a gate that checks nothing must not pass",
             hint="correct the glob, or generate the store with pytest-regen generate",
         )
-    return found.stores
+    return matches.stores
 
 
-def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -> Path:
+def store_path(item: pytest.Item, path: str | os.PathLike[str] | None = None) -> Path:
     """Return the store that a test is about.
 
     The first of these that is there: the one ``named``, the ``regen`` marker's, the only one that
@@ -90,7 +90,7 @@ def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -
         pytest.UsageError: none of them is there.
     """
     root = item.config.rootpath
-    chosen = named or regen_mark(item).store
+    chosen = path or regen_mark(item).store
     if chosen is not None:
         return Path(os.path.normpath(root / chosen))
     configured = stores_in_config(item.config)

@@ -2,23 +2,21 @@
 
 import gc
 import os
-import shlex
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pytest
 
-from pytest_regen import regeneration
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.errors import MissingBlockError, RegenError, StoreError
 from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.looks import Look, Plan, Target
+from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.regeneration.flow import Check
+from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.store_view import StoreView
@@ -32,42 +30,11 @@ from pytest_regen.validation.issues import Feedback, Issue, ValidationResult, wi
 from pytest_regen.validation.stores import Origin, is_by_template, runs_any, update_command
 
 _BAD_DOCUMENT: Final = "correct the API description, then pytest-regen generate on it"
-_HELD: Final = 32 << 20
-"""Bytes of the files of stores that stay open; as values they take three to four times as many."""
+_HELD: Final = 4
+"""Stores that stay open, so that none is read twice in a row."""
 
 
-class _OpenStores:
-    """The stores that were opened last, so that none is read twice in a row."""
-
-    # Not all of them: those of a large project together take more memory than a machine has.
-    def __init__(self) -> None:
-        self._stores: OrderedDict[Path, tuple[RegenStore, int]] = OrderedDict()
-        self._size = 0
-
-    def open(self, path: Path) -> RegenStore:
-        """Return the store at ``path`` as it stood when it was opened last.
-
-        Raises:
-            StoreError: it is not there, unreadable, or contradicts itself.
-        """
-        if path in self._stores:
-            self._stores.move_to_end(path)
-            return self._stores[path][0]
-        store = RegenStore.open(path)
-        size = sum(map(len, (store.ir_data, store.prompts_data, store.pages_data, store.source)))
-        self._stores[path] = store, size
-        self._size += size
-        while self._size > _HELD and len(self._stores) > 1:
-            self.drop(next(iter(self._stores)))
-        return store
-
-    def drop(self, path: Path) -> None:
-        """Forget a store."""
-        if path in self._stores:
-            self._size -= self._stores.pop(path)[1]
-
-
-_OPEN: pytest.StashKey[_OpenStores] = pytest.StashKey()
+_OPEN: "pytest.StashKey[Any]" = pytest.StashKey()
 _CACHE: pytest.StashKey[store_cache.StoreCache] = pytest.StashKey()
 
 
@@ -87,13 +54,14 @@ class StoreLook(Look):
         super().__init__(config, path)
         run = getattr(config, "workerinput", {}).get("testrunuid", "")
         self._cache = config.stash.setdefault(_CACHE, store_cache.StoreCache(run))
-        self._opened = config.stash.setdefault(_OPEN, _OpenStores())
+        # Not all of them stay open: those of a large project take more memory than a machine has.
+        self._open = config.stash.setdefault(_OPEN, lru_cache(_HELD)(RegenStore.open))
         self._user_issues: dict[str, tuple[Issue, ...]] = {}
 
     def forget(self) -> None:
         """Drop what is known of the store, because it was written."""
         super().forget()
-        self._opened.drop(self.path)
+        self._open.cache_clear()
 
     # What there is
 
@@ -104,25 +72,40 @@ class StoreLook(Look):
         Raises:
             StoreError: they are missing, unreadable or contradict one another.
         """
-        return self._opened.open(self.path)
+        store: RegenStore = self._open(self.path)
+        return store
 
     @cached_property
     def home(self) -> StorePlace:
         """The place of the main flow."""
         return StorePlace(self.path, self._ignored)
 
+    @property
+    def view(self) -> StoreView:
+        """The store, validated where that is looked at."""
+        return StoreView(self.store, self._ignored)
+
     @cached_property
     def _facts(self) -> store_cache.StoreFacts:
         return self._cache.facts(self.path, lambda: self.store)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """The types, in the order of their prompts.
+        """The types, in the order of their prompts; none where the store cannot be opened."""
+        try:
+            return self._facts.type_names
+        except StoreError:
+            return ()
 
-        Raises:
-            StoreError: an artifact is missing or unreadable, or they contradict one another.
-        """
-        return self._facts.type_names
+    @property
+    def item_names(self) -> Sequence[str]:
+        """The types; one name where the store cannot be opened."""
+        return self.names or (self.DAMAGED,)
+
+    @property
+    def lost(self) -> Mapping[str, Issue]:
+        """Nothing: what stands beside the types fails the first of them."""
+        return {}
 
     def id_of(self, name: str) -> str:
         """Return the id of the item of a type."""
@@ -134,7 +117,7 @@ class StoreLook(Look):
 
     def kind_of(self, name: str) -> tuple[str, str]:
         """Return how reports name a type, or the store itself."""
-        return "store" if name == self.DAMAGED else "type", "types"
+        return ("store", "types") if name == self.DAMAGED else super().kind_of(name)
 
     # What is wrong
 
@@ -168,11 +151,15 @@ class StoreLook(Look):
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what was found in a type, by validation and by validators of the user's."""
         issues = self._results.get(name, ValidationResult()).issues
-        if name == self.names[0]:
+        if name == self._facts.type_names[0]:
             # Blocks that no type asked for have no item; their errors must fail one all the same.
             strays = [stray for stray in self._results if stray not in self.names]
             issues += tuple(issue for stray in strays for issue in self._results[stray].issues)
         return (*issues, *self._issues_of_hook(name))
+
+    def gate(self, name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
+        """Return the issues that fail a type, and those that only warn."""
+        return choices_of(self.config).gate(ValidationResult(self.issues(name)))
 
     def _issues_of_hook(self, name: str) -> tuple[Issue, ...]:
         hook = self.config.hook.pytest_regen_validators
@@ -185,7 +172,7 @@ class StoreLook(Look):
 
     def user_errors(self, name: str) -> tuple[Issue, ...]:
         """Return what fails a type because a hook of the user's says so."""
-        return tuple(one for one in self._issues_of_hook(name) if one.severity == "error")
+        return tuple(issue for issue in self._issues_of_hook(name) if issue.severity == "error")
 
     # Where it stands
 
@@ -206,8 +193,8 @@ class StoreLook(Look):
 
     @cached_property
     def _lines(self) -> Mapping[str, int]:
-        known = self._known_findings
-        return store_cache.lines_of(self.store) if known is None else known.lines
+        findings = self._known_findings
+        return store_cache.lines_of(self.store) if findings is None else findings.lines
 
     def location_of(self, issue: Issue) -> tuple[str, int | None]:
         """Return the file that an issue is about, and the line in it."""
@@ -235,67 +222,19 @@ class StoreLook(Look):
     def origin(self, name: str, page: int | None) -> Iterator[str]:
         """Yield from which stored prompts a page, or the type, was written."""
         prompts = self.store.prompts_of(name)
-        asked = [prompt for prompt in prompts if page is None or prompt.page == page]
-        if asked:
-            numbers = [self.store.prompts.index(prompt) + 1 for prompt in asked]
+        sources = [prompt for prompt in prompts if page is None or prompt.page == page]
+        if sources:
+            numbers = [self.store.prompts.index(prompt) + 1 for prompt in sources]
             entries = f"entry {numbers[0]}"
-            pages = f"page {asked[0].page} of {asked[0].total_pages}"
-            if len(asked) > 1:
-                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(asked)} pages"
+            pages = f"page {sources[0].page} of {sources[0].total_pages}"
+            if len(sources) > 1:
+                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(sources)} pages"
             yield f"  stored prompt: {self.here}/prompts.json, {entries} ({pages})"
 
-    def commands(
-        self, name: str, issues: Sequence[Issue], page: int | None = None, following: str = ""
-    ) -> Iterator[str]:
-        """Yield lines with what may be run about a page, or the type."""
-        if _has(issues, "DRIFT"):
-            if _is_adoptable(issues):
-                yield f"  keep:          {self._of_type('adopt', name)}"
-            yield f"  drop:          {self._of_type('rebuild', name)}"
-            return
-        next_command = self.command(name, issues)
-        if not regeneration.fixable(ValidationResult.of(issues)):
-            if next_command:
-                word = "rebuild:" if " rebuild " in next_command else "update: "
-                yield f"  {word}       {next_command}"
-        elif following:
-            yield f"  next:          {following}"
-        else:
-            yield f"  regenerate:    {next_command}"
-            yield f"  or:            {self._regenerating(name, page)}"
-
-    def command(self, name: str, issues: Sequence[Issue]) -> str:
-        """Return the command that repairs a type; empty where only an editor can.
-
-        An edit by hand is not regenerated, but kept or dropped; one that has errors itself is
-        dropped. A stale type is updated first, for its stored prompt is the old one.
-        """
-        # Issues of a hook's own are errors that are fed back, too.
-        is_fixable = bool(regeneration.fixable(ValidationResult.of(issues)))
-        if _has(issues, "DRIFT"):
-            keep = _is_adoptable(issues) and not is_fixable
-            return self._of_type("adopt" if keep else "rebuild", name)
-        if _has(issues, "STALE", "EDITED_PROMPT"):
-            return update_command(self.store)
-        if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
-            return f"pytest-regen rebuild {shlex.quote(self.here)}"
-        if not is_fixable:
-            return ""
-        return words.heal_command(
-            self.config,
-            self.id_of(name),
-            self.cassette_of(name),
-            by_template=self.by_template(name),
-        )
-
-    def _of_type(self, verb: str, name: str) -> str:
-        return f"pytest-regen {verb} {shlex.quote(self.here)} --type {shlex.quote(name)}"
-
-    def _regenerating(self, name: str, page: int | None, *options: str) -> str:
-        """Return the command that regenerates just this page, or the type."""
-        parts = [self._of_type("regenerate", name), *([f"--page {page}"] if page else [])]
-        asking = map(shlex.quote, words.asking_options(self.config))
-        return " ".join([*parts, *options, *asking])
+    def may_heal(self, _name: str, issues: Sequence[Issue]) -> bool:
+        """Return whether another reply could correct what is wrong with a type."""
+        # Without validating the store again: an obstacle has a code of its own.
+        return bool(fixable_issues(issues))
 
     def remarks(self, _name: str, issues: Sequence[Issue]) -> Mapping[str, Any]:
         """Return what the end of a run says of the store."""
@@ -332,7 +271,7 @@ class StoreLook(Look):
     def obstacle(self, target: Target) -> tuple[str, str]:
         """Return why a stale type must not be asked for with its old prompt."""
         issues = self.issues(target.name)
-        is_fixable = bool(target.feedback or regeneration.fixable(ValidationResult(issues)))
+        is_fixable = bool(target.feedback or fixable_issues(issues))
         ignores = choices_of(self.config).ignore_stale and is_fixable
         if ignores or not _has(issues, "STALE"):
             return "", ""
@@ -346,58 +285,43 @@ class StoreLook(Look):
 
         What a test says in words it does not read.
         """
-        is_told = any(isinstance(one, str) for one in feedback)
+        is_told = any(isinstance(note, str) for note in feedback)
         wrote = not is_told and is_by_template(self.store, name)
         return choices_of(self.config).writes_types or (wrote and words.keeps_template(self.config))
 
-    def plan(self, target: Target) -> Plan:
-        """Return the pages that would be asked for, and about how many tokens that takes."""
+    def plan(self, target: Target) -> tuple[list[int], int, str]:
+        """Return the pages that would be asked for, about how many tokens that takes, what to run.
+
+        The last one is empty where healing is next.
+        """
         name, issues = target.name, self.issues(target.name)
-        by_template = self.by_template(name, target.feedback)
-        if _has((one for one in issues if one.severity == "error"), "DRIFT"):
+        errors = fixable_issues(issues)
+        if _has((note for note in issues if note.severity == "error"), "DRIFT"):
             # As without the dry run: an edit is kept or dropped, not regenerated.
-            return Plan(next=self.command(name, issues), by_template=by_template)
+            return [], 0, self.command(name, issues)
+        correctable = self.view.correctable(name)
+        findings = (*correctable, *target.feedback)
         prompts = self.store.prompts_of(name)
-        errors = StoreView(self.store, self._ignored).correctable(name)
-        findings = (*errors, *target.feedback)
-        pages = regeneration.pages_at_fault(findings, len(prompts)) if findings else {}
+        pages = pages_at_fault(findings, len(prompts)) if findings else {}
         if not pages:
-            ordered = len(errors) < len(regeneration.fixable(ValidationResult(issues)))
             repair = self.command(name, issues) or _BAD_DOCUMENT
-            following = SPELLING_ADVICE if ordered else repair
-            return Plan(next=following, by_template=by_template)
+            return [], 0, SPELLING_ADVICE if len(correctable) < len(errors) else repair
         sent = [prompt.system + prompt.user for prompt in prompts if prompt.page in pages]
-        estimate = 0 if by_template else sum(map(estimate_tokens, sent))
-        return Plan(list(pages), estimate, by_template=by_template)
+        by_template = self.by_template(name, target.feedback)
+        return list(pages), 0 if by_template else sum(map(estimate_tokens, sent)), ""
 
-    def correcting(self, name: str, page: int | None) -> str:
-        """Return the command that tells a model in words what is wrong."""
-        return self._regenerating(name, page, "--correction 'what is wrong'")
-
-    def mending(self, target: Target, result: HealResult) -> tuple[str, bool]:
-        """Return what to run or do where no answer can help, and whether it stands for all else."""
+    def instead(self, target: Target, result: HealResult) -> str:
+        """Return what to do where asking once more is no help, whatever the type fails with."""
         is_unfixable = result.stop_reason == "unfixable"
         if result.ordered and is_unfixable:
-            return SPELLING_ADVICE, True
+            return SPELLING_ADVICE
         if result.by_template and result.stop_reason not in {None, "clean"}:
-            config, cassette = self.config, target.cassette
-            return words.other_model_command(config, target.nodeid, cassette), True
-        repair = self.command(target.name, result.issues_after)
-        return _BAD_DOCUMENT if is_unfixable else repair, False
-
-    def cassette_of(self, name: str) -> Path:
-        """Return the file in which regenerating a type is recorded, as its own item."""
-        return words.cassette_of_type(self.config, self.path, name)
+            return words.other_model_command(self.config, target.nodeid, target.cassette)
+        return _BAD_DOCUMENT if is_unfixable else ""
 
 
 def _has(issues: "Iterator[Issue] | Sequence[Issue]", *codes: str) -> bool:
     return any(issue.code in codes for issue in issues)
-
-
-def _is_adoptable(issues: Sequence[Issue]) -> bool:
-    """Return whether an edit by hand can be adopted: where the block is gone, nothing can be."""
-    drift = [issue for issue in issues if issue.code == "DRIFT"]
-    return all(issue.line is not None or issue.file is not None for issue in drift)
 
 
 class StoreOpener:

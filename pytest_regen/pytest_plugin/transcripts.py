@@ -4,7 +4,7 @@ A transcript is a list of JSON objects in the order in which things were said, s
 It is made where the item ran, so in a worker too, and only for a report that somebody asked for.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -25,15 +25,34 @@ MAX_MESSAGE: Final = 12_000
 MAX_MESSAGES: Final = 60
 """Messages of one unit that are kept."""
 
+_TEXTS: Final = ("text", "correction")
+
 
 def transcript_of(attempts: Sequence[Attempt], config: pytest.Config) -> list[Json]:
     """Return what was asked for a type or unit, what came back, and how that did in its test.
 
     Nothing where no report was asked for.
     """
-    if not _is_read(config):
-        return []
-    return _Writer(config).bounded(_attempts(attempts))
+    entries: list[Json] = []
+    for attempt in attempts:
+        system = {"role": "system", "text": attempt.request.system}
+        if system not in entries:
+            entries.append(system)
+        prompt = attempt.request.messages[-1].content
+        entries.append(
+            {
+                "role": "user",
+                "correction": attempt.correction,
+                "text": prompt.removeprefix(attempt.correction).lstrip("\n"),
+                "page": attempt.page,
+            }
+        )
+        if attempt.failure:
+            entries.append({"role": "failure", "text": attempt.failure})
+        else:
+            entries.append({"role": "assistant", "text": attempt.reply})
+            entries.append(_trial(attempt.findings, is_kept=attempt.is_kept))
+    return _bounded(entries, config)
 
 
 def conversation_of(
@@ -51,52 +70,18 @@ def conversation_of(
         config: of the run.
         passes: whether it passes.
     """
-    if not _is_read(config):
-        return []
-    return _Writer(config).bounded(_conversations(conversations, findings, passes=passes))
-
-
-def _is_read(config: pytest.Config) -> bool:
-    return config.option.regen_report is not None
-
-
-def _attempts(attempts: Sequence[Attempt]) -> Iterator[Json]:
-    systems: set[str] = set()
-    for attempt in attempts:
-        system = attempt.request.system
-        if system not in systems:
-            systems.add(system)
-            yield {"role": "system", "text": system}
-        prompt = attempt.request.messages[-1].content
-        prompt = prompt.removeprefix(attempt.correction).lstrip("\n")
-        asked = {"role": "user", "correction": attempt.correction, "text": prompt}
-        yield {**asked, "page": attempt.page}
-        if attempt.failure:
-            yield {"role": "failure", "text": attempt.failure}
-            continue
-        yield {"role": "assistant", "text": attempt.reply}
-        yield _trial(attempt.findings, is_kept=attempt.is_kept)
-
-
-def _conversations(
-    conversations: "Iterable[Conversation]",
-    findings: Iterable[Feedback],
-    *,
-    passes: bool,
-) -> Iterator[Json]:
+    entries: list[Json] = []
     for system, messages in conversations:
-        if not messages:
-            continue
-        yield {"role": "system", "text": system}
+        if messages:
+            entries.append({"role": "system", "text": system})
         for message, is_correction in messages:
-            if message.role == "assistant":
-                yield {"role": "assistant", "text": message.content}
-                continue
-            texts = {"correction": "", "text": message.content}
-            if is_correction:
-                texts = {"correction": message.content, "text": ""}
-            yield {"role": "user", **texts, "page": None}
-    yield _trial(findings, is_kept=passes)
+            entry: Json = {"role": message.role, "text": message.content}
+            if message.role != "assistant":
+                entry |= {"role": "user", "correction": "", "page": None}
+            if message.role != "assistant" and is_correction:
+                entry |= {"correction": message.content, "text": ""}
+            entries.append(entry)
+    return _bounded([*entries, _trial(findings, is_kept=passes)], config)
 
 
 def _trial(findings: Iterable[Feedback], *, is_kept: bool) -> Json:
@@ -104,40 +89,27 @@ def _trial(findings: Iterable[Feedback], *, is_kept: bool) -> Json:
         finding if isinstance(finding, Issue) else Issue("", str(finding))
         for finding in dict.fromkeys(findings)
     ]
-    shown = [
-        {
-            "code": issue.code,
-            "severity": issue.severity,
-            "message": issue.message,
-            "detail": issue.detail,
-        }
-        for issue in issues
-    ]
-    return {"role": "trial", "kept": is_kept, "issues": shown}
+    keys = ("code", "severity", "message", "detail")
+    rows = [{key: getattr(issue, key) for key in keys} for issue in issues]
+    return {"role": "trial", "kept": is_kept, "issues": rows}
 
 
-class _Writer:
-    """Takes credentials out and cuts what is too long, in that order: half a key is no key."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._scrub = scrubber_of(config)
-
-    def bounded(self, messages: Iterable[Json]) -> list[Json]:
-        """Return messages, of very many the first and the last."""
-        found = [self._message(message) for message in messages]
-        if len(found) <= MAX_MESSAGES:
-            return found
-        half = MAX_MESSAGES // 2
-        left_out = {"role": "left_out", "messages": len(found) - 2 * half}
-        return [*found[:half], left_out, *found[-half:]]
-
-    def _message(self, message: Json) -> Json:
-        texts = {key: message[key] for key in ("text", "correction") if key in message}
-        cut = 0
-        written: Json = {}
-        for key, text in texts.items():
-            clean = scrub_text(text)
-            clean = self._scrub(clean) if self._scrub else clean
-            written[key] = clean[:MAX_MESSAGE]
-            cut += len(clean) - len(written[key])
-        return {**message, **written, **({"cut": cut} if cut else {})}
+def _bounded(entries: Sequence[Json], config: pytest.Config) -> list[Json]:
+    """Return what the report shows of a conversation: of very many messages the ends."""
+    if config.option.regen_report is None:
+        return []
+    half = MAX_MESSAGES // 2
+    if (left_out := len(entries) - 2 * half) > 0:
+        gap: Json = {"role": "left_out", "messages": left_out}
+        entries = [*entries[:half], gap, *entries[-half:]]
+    scrub = scrubber_of(config) or str
+    bounded = []
+    for entry in entries:
+        # Scrubbed before it is cut: half a key is no key.
+        texts = {key: scrub(scrub_text(entry[key])) for key in _TEXTS if key in entry}
+        cut = sum(max(0, len(text) - MAX_MESSAGE) for text in texts.values())
+        bounded.append(dict(entry))
+        bounded[-1].update({key: text[:MAX_MESSAGE] for key, text in texts.items()})
+        if cut:
+            bounded[-1]["cut"] = cut
+    return bounded

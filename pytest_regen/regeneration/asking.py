@@ -6,7 +6,7 @@ continuation whose pieces are joined into the same output.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pytest_regen.errors import (
     BudgetError,
@@ -16,56 +16,62 @@ from pytest_regen.errors import (
     RegenError,
     TransportError,
 )
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    HealResult,
-    Known,
-    StopReason,
-    TurnSettings,
-)
+from pytest_regen.regeneration.values import Answer, Ask, StopReason, TurnSettings
 from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
 from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.steps import adrive
-from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
+from pytest_regen.turns.values import (
+    DEFAULT_MODEL,
+    Provider,
+    Reply,
+    TurnRequest,
+    Usage,
+    provider_reference,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.turns.replies import ReplyJournal
 
-FIRST_LIMIT = 8_192
+FIRST_LIMIT: Final = 8_192
 """Tokens a page may take at first; several times what the planner aims at."""
 
-LARGER_LIMIT = 32_000
+_NO_MODELS: Final = frozenset({"", "hand", "dry-run"})
+
+LARGER_LIMIT: Final = 32_000
 """Tokens allowed when the first limit cut the reply."""
 
 
-ENDS_ALL: Final[frozenset[StopReason | None]] = frozenset({"transport", "budget", "cassette_miss"})
-"""No connection, no budget, no recording: what stops one request would stop the next."""
+class Output(Protocol):
+    """What is known of who wrote a text."""
+
+    @property
+    def model(self) -> str:
+        """The model, as its provider says."""
+        ...
+
+    @property
+    def provider(self) -> str | None:
+        """Who was asked; ``None`` where that was the Messages API."""
+        ...
+
+    @property
+    def generated_at(self) -> str:
+        """When."""
+        ...
 
 
-def ends_the_run(result: HealResult) -> bool:
-    """Return whether what stopped one piece would stop the next."""
-    return result.stop_reason in ENDS_ALL and not _is_alone(result.failure)
+def model_to_ask(
+    stored: Output | None, beside: Iterable[Output], default: str = DEFAULT_MODEL
+) -> str:
+    """Return the model that wrote a text, else the one that wrote another one last, else ours.
 
-
-def ends_all(turns: "Turns") -> bool:
-    """Return whether what a page failed with would meet every other page of the run.
-
-    What one recording lacks another one may have.
+    A person, or a provider of the user's, is no model that the API could be asked for.
     """
-    if turns.failure is None:
-        return False
-    has_own = turns.ask.provider is not None and isinstance(turns.failure, CassetteError)
-    return meets_all(turns.failure) and not has_own
-
-
-def meets_all(failure: RegenError) -> bool:
-    """Return whether a failure of one request would meet the next one, too."""
-    return stop_reason_of(failure) in ENDS_ALL and not _is_alone(failure)
-
-
-def _is_alone(failure: RegenError | None) -> bool:
-    return isinstance(failure, ProviderError) and failure.is_alone
+    for outputs in ([stored] if stored else [], beside):
+        models = [o for o in outputs if o.provider is None and o.model not in _NO_MODELS]
+        if models:
+            return max(models, key=lambda output: output.generated_at).model
+    return default
 
 
 def stop_reason_of(failure: RegenError) -> StopReason:
@@ -79,6 +85,15 @@ def stop_reason_of(failure: RegenError) -> StopReason:
             return "cassette_miss"
         case _:
             return "transport"
+
+
+def meets_all(failure: RegenError | None) -> bool:
+    """Return whether a failure of one request would meet the next one, too.
+
+    No connection, no budget, no recording: what stops one request would stop the next.
+    """
+    is_alone = isinstance(failure, ProviderError) and failure.is_alone
+    return failure is not None and not is_alone and stop_reason_of(failure) != "refused"
 
 
 @dataclass(slots=True)
@@ -100,8 +115,15 @@ class Turns:
     error: BaseException | None = None
     """What is to end all work: a fault of the program, or an interruption."""
 
+    @property
+    def ends_all(self) -> bool:
+        """Whether what the page failed with would meet every other page of the run."""
+        # What one recording lacks another one may have.
+        has_own = self.ask.provider is not None and isinstance(self.failure, CassetteError)
+        return meets_all(self.failure) and not has_own
 
-async def ask_model(ask: Ask, exchange: TurnExchange, replies: "Replies") -> Turns:
+
+async def ask_model(ask: Ask, settings: TurnSettings) -> Turns:
     """Take the turns for one page, in the event loop; nothing is raised but a cancellation.
 
     A refusal, a spent budget, a provider without a reply and a cassette without an answer are
@@ -110,15 +132,20 @@ async def ask_model(ask: Ask, exchange: TurnExchange, replies: "Replies") -> Tur
     import asyncio
 
     turns = Turns(ask)
-    sender = _Journaled(exchange, replies, turns)
+    provider = ask.provider or settings.provider
+    # One for each page: nobody knows when the last is asked of a recording.
+    sender = _Journaled(turns, settings.exchange(ask.provider), settings.journal, provider)
     try:
         while turns.whole is None:
             whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
-            if not turns.sent and _is_stored(ask, whole):
-                # The run before was killed between its last write and its note of it.
-                replies.settle(turns)
-            else:
+            if turns.sent or ask.stored is None or ask.stored != ask.extract(whole.pieces):
                 turns.whole = whole
+            else:
+                # The run before was killed between its last write and its note of it: what was
+                # found is dropped, as if it had not been taken.
+                _settle(turns.requests, settings, provider)
+                turns.requests.clear()
+                turns.earlier = Usage()
     except (RefusedError, ProviderError, BudgetError, CassetteError) as error:
         turns.failure = error
     except asyncio.CancelledError:
@@ -136,56 +163,15 @@ async def ask_model(ask: Ask, exchange: TurnExchange, replies: "Replies") -> Tur
     return turns
 
 
-def _is_stored(ask: Ask, whole: Whole) -> bool:
-    return ask.stored is not None and ask.stored == ask.extract(whole.pieces)
-
-
-class Replies:
-    """What is known of replies between runs: those that a run paid for and could not store."""
-
-    def __init__(self, settings: TurnSettings) -> None:
-        self._journal = settings.journal
-        self._provider = settings.provider
-
-    def find(self, ask: Ask, request: TurnRequest) -> Reply | None:
-        """Return the reply that an earlier run paid for, if any."""
-        if self._journal is None:
-            return None
-        return self._journal.find(request, self._answerer(ask))
-
-    def add(self, ask: Ask, request: TurnRequest, reply: Reply) -> None:
-        """Keep a reply until it is stored."""
-        if self._journal is not None:
-            self._journal.add(request, self._answerer(ask), reply)
-
-    def is_left(self, ask: Ask, reply: Reply) -> bool:
-        """Return whether a reply is out of a batch that an earlier run submitted."""
-        look = getattr(ask.provider or self._provider, "is_left", None)
-        return look is not None and bool(look(reply))
-
-    def settle(self, turns: Turns) -> None:
-        """Drop what was found for these turns, as if they had not been taken."""
-        _note_stored(turns.requests, self._journal, turns.ask.provider or self._provider)
-        turns.requests.clear()
-        turns.earlier = Usage()
-
-    def _answerer(self, ask: Ask) -> str | None:
-        from pytest_regen.turns.replies import name_answerer
-
-        return name_answerer(ask.provider or self._provider)
-
-
 def note_stored(answers: Iterable[Answer], settings: TurnSettings) -> None:
     """Note that what became of answers is written, whether kept, rejected or refused."""
     requests = [request for answer in answers for request in answer.requests]
-    _note_stored(requests, settings.journal, settings.provider)
+    _settle(requests, settings, settings.provider)
 
 
-def _note_stored(
-    requests: Sequence[TurnRequest], journal: "ReplyJournal | None", provider: Provider
-) -> None:
-    if requests and journal is not None:
-        journal.stored(requests)
+def _settle(requests: Sequence[TurnRequest], settings: TurnSettings, provider: Provider) -> None:
+    if requests and settings.journal is not None:
+        settings.journal.stored(requests)
     stored = getattr(provider, "stored", None)
     if requests and stored is not None:
         stored(list(requests))  # Batches keep their results until then.
@@ -195,21 +181,27 @@ def _note_stored(
 class _Journaled:
     """An exchange beside a journal: what an earlier run was answered is not asked again."""
 
-    exchange: TurnExchange
-    replies: Replies
     turns: Turns
+    exchange: TurnExchange
+    journal: "ReplyJournal | None"
+    provider: Provider
 
     async def asend(self, request: TurnRequest) -> Reply:
-        turns = self.turns
-        reply = self.replies.find(turns.ask, request)
+        turns, journal, who = self.turns, self.journal, ""
+        if journal is not None:
+            from pytest_regen.turns.replies import name_answerer
+
+            who = name_answerer(self.provider)
+        reply = journal.find(request, who) if journal is not None else None
         if reply is not None:
             turns.earlier += reply.usage
         else:
-            reply = await self.exchange.asend(
-                request, expected=turns.ask.output_tokens, log=turns.tally.add
-            )
-            turns.sent += not self.replies.is_left(turns.ask, reply)
-            self.replies.add(turns.ask, request, reply)
+            expected = turns.ask.output_tokens
+            reply = await self.exchange.asend(request, expected=expected, log=turns.tally.add)
+            is_left = getattr(self.provider, "is_left", None)
+            turns.sent += not (is_left and is_left(reply))
+            if journal is not None:
+                journal.add(request, who, reply)
         turns.requests.append(request)
         return reply
 
@@ -220,11 +212,21 @@ def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
     Raises:
         NoTemplateError: the template was chosen, and only a model can write this.
     """
-    if ask.known is not None:
-        return _from_known(ask, ask.known)
-    if isinstance(ask.provider or settings.provider, TemplateProvider):
-        return _from_template(ask)
-    return None
+    template, known = TemplateProvider.reference, ask.known
+    if known is not None:
+        return Answer(
+            ask,
+            known.output,
+            stop_reason=known.stop_reason,
+            model=known.model,
+            provider=known.provider,
+            by_template=known.provider == template and known.shared_from is None,
+        )
+    if not isinstance(ask.provider or settings.provider, TemplateProvider):
+        return None
+    if ask.template is None:
+        raise no_template(ask.title)
+    return Answer(ask, ask.template(), model=template, provider=template, by_template=True)
 
 
 def read_answer(turns: Turns, settings: TurnSettings) -> Answer:
@@ -234,62 +236,27 @@ def read_answer(turns: Turns, settings: TurnSettings) -> Answer:
         KindError: a method of the kind raised.
         BaseException: what is to end all work.
     """
-    ask, tally = turns.ask, turns.tally
     if turns.error is not None:
         raise turns.error
-    if turns.whole is None:
-        assert turns.failure is not None  # one of the two is there, or an error
-        failure = turns.failure
-        if isinstance(failure, RefusedError):
-            failure = _refusal(ask, failure)
-        return Answer(
-            ask,
-            usage=tally.usage,
-            earlier=turns.earlier,
-            calls=tally.calls,
-            requests=tuple(turns.requests),
-            failure=failure,
+    ask, whole, failure = turns.ask, turns.whole, turns.failure
+    if isinstance(failure, RefusedError):
+        look = f"read the prompt in {ask.prompt_file}" if ask.prompt_file else "reword the prompt"
+        failure = RefusedError(
+            f"{failure.what.removesuffix('answer')}write {ask.title}",
+            why=failure.why,
+            hint=f"{look}, or try another model with --model",
         )
-    reply, reference = turns.whole.reply, provider_reference(ask.provider or settings.provider)
+    provider = provider_reference(ask.provider or settings.provider)
     return Answer(
         ask,
-        ask.extract(turns.whole.pieces),
-        "".join(turns.whole.pieces),
-        reply.stop_reason,
-        reply.model or reference or ask.request.model,
-        reference,
-        tally.usage,
+        ask.extract(whole.pieces) if whole else "",
+        "".join(whole.pieces) if whole else "",
+        whole.reply.stop_reason if whole else "",
+        (whole.reply.model or provider or ask.request.model) if whole else "",
+        provider if whole else None,
+        turns.tally.usage,
         earlier=turns.earlier,
-        calls=tally.calls,
+        calls=turns.tally.calls,
         requests=tuple(turns.requests),
-    )
-
-
-def _from_known(ask: Ask, known: Known) -> Answer:
-    """Return the output that is there already: there is no turn."""
-    by_template = known.provider == TemplateProvider.reference
-    return Answer(
-        ask,
-        known.output,
-        stop_reason=known.stop_reason,
-        model=known.model,
-        provider=known.provider,
-        by_template=by_template and known.shared_from is None,
-    )
-
-
-def _from_template(ask: Ask) -> Answer:
-    """Return the output that needs no model: there is no turn, nothing to pay and to record."""
-    if ask.template is None:
-        raise no_template(ask.title)
-    name = TemplateProvider.reference
-    return Answer(ask, ask.template(), model=name, provider=name, by_template=True)
-
-
-def _refusal(ask: Ask, error: RefusedError) -> RefusedError:
-    look = f"read the prompt in {ask.prompt_file}" if ask.prompt_file else "reword the prompt"
-    return RefusedError(
-        f"{error.what.removesuffix('answer')}write {ask.title}",
-        why=error.why,
-        hint=f"{look}, or try another model with --model",
+        failure=failure,
     )

@@ -143,7 +143,7 @@ class Work(Generic[V]):
         """The answers that were kept, in their order."""
         self.rejected: list[Answer] = []
         """Those that were not, until the work has ended."""
-        self._place: Place[V] | HeldPlace[V] = held or place
+        self._place = held or place
         self._held = held
         self._job = job
         self._settings = settings

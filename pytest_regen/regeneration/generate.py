@@ -154,7 +154,7 @@ class GenerateResult(verbs.Result):
         """What is to be known of the store that was there."""
         plan = self.plan
         names = ", ".join(plan.joined)
-        notes = [f"both versions of {names} were joined; history/ keeps the rest"] if names else []
+        notes = [f"our version of {names} was taken; history/ keeps theirs"] if names else []
         notes += filter(None, [format_note(plan.previous) if plan.previous else ""])
         return "; ".join(notes)
 

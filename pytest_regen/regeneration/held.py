@@ -7,11 +7,11 @@ whether one still waits.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Generic
+from typing import Any, Final, Generic
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.credentials.search import scrub_text
@@ -56,23 +56,9 @@ class HeldPlace(Generic[V]):
         self._name = _name_of(place.path, pending.root)
         self._answers = pending.answers.setdefault(place.path, {})
 
-    @property
-    def path(self) -> Path:
-        """The folder of a store, or a file with units."""
-        return self._place.path
-
-    @property
-    def file_name(self) -> str:
-        """The name of the file that people read; for the diff."""
-        return self._place.file_name
-
-    def changed_paths(self) -> tuple[Path, ...]:
-        """Return the files that a kept output would change."""
-        return self._place.changed_paths()
-
-    def is_on_trial(self) -> bool:
-        """Return whether a test looks at a candidate that is in place for that time only."""
-        return self._place.is_on_trial()
+    def __getattr__(self, name: str) -> Any:
+        """Return what is asked of the place itself."""
+        return getattr(self._place, name)
 
     def stored(self) -> V:
         """Return what the files hold, without what waits."""
@@ -85,12 +71,6 @@ class HeldPlace(Generic[V]):
     def with_waiting(self, view: V) -> V:
         """Return a view with what waits in place."""
         return view.with_answers(list(self._answers.values())) if self._answers else view
-
-    def asks(
-        self, view: V, name: str, wanted: Mapping[int, Sequence[Feedback]], settings: TurnSettings
-    ) -> list[Ask]:
-        """Return the requests for pages of a piece, each with its corrections."""
-        return self._place.asks(view, name, wanted, settings)
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Validate the new outputs before others are locked out."""
@@ -105,9 +85,9 @@ class HeldPlace(Generic[V]):
             yield _HeldUpdate(self, update)
 
     @contextmanager
-    def trial(self, view: V, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(self, _view: V, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
         """Put a candidate in place, with all that waits; it is taken out in any case."""
-        del view  # The files hold another one: without what waits.
+        # The files hold another view than the caller's: one without what waits.
         stored = self._place.open()
         both = {**self._answers, **{_key(answer): answer for answer in answers}}
         with self._place.trial(stored, candidate, list(both.values())) as trial:
@@ -115,18 +95,14 @@ class HeldPlace(Generic[V]):
             try:
                 yield held
                 if held.is_accepted:
-                    # It waits before it is taken out: a kill in between loses nothing.
+                    # It waits before it is taken out, because a kill in between loses nothing then.
                     self.add(stored, candidate, answers)
             finally:
                 trial.withdraw()
         with self._place.update() as update:
-            if held.is_accepted:
-                self.write(update, candidate, ())
-            else:
-                rejected = [
-                    Rejected(answer, candidate.issues(answer.ask.name)) for answer in answers
-                ]
-                held.history = self.write(update, candidate, rejected)
+            rejected = [Rejected(a, candidate.issues(a.ask.name)) for a in answers]
+            ids = self.write(update, candidate, () if held.is_accepted else rejected)
+            held.history = ids
 
     def add(self, stored: V, candidate: V, answers: Sequence[Answer]) -> None:
         """Let outputs wait.
@@ -138,33 +114,35 @@ class HeldPlace(Generic[V]):
         """
         self._answers |= {_key(answer): answer for answer in answers}
         names = dict.fromkeys(answer.ask.name for answer in answers)
-        made = [self._candidate(name, stored, candidate) for name in names]
+        candidates = [self._candidate(name, stored, candidate) for name in names]
         with self._folder.changing() as change:
-            change.add(made)
-        self.ids |= {each.name: each.id for each in made}
+            change.add(candidates)
+        self.ids |= {candidate.name: candidate.id for candidate in candidates}
 
     def write(
         self, update: PlaceUpdate[V], candidate: V, rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Put outputs into the history, and with them candidates that newer ones stand in for."""
         older = self._folder.read((self._name, name) for name in self.ids).older
-        entries = [rejected_of(self._place, candidate, each) for each in older]
-        past = [entry for found in entries for entry in found or ()]
+        entries = [rejected_of(self._place, candidate, past) for past in older]
+        past = [entry for listed in entries for entry in listed or ()]
         ids: tuple[str, ...] = ()
         if rejected or past:
             ids = update.write(update.view, (), [*rejected, *past])
         if older:
+            # Dropped last, because a kill before it leaves them to whoever writes next.
             with self._folder.changing() as change:
                 change.put_aside(
-                    each for each, found in zip(older, entries, strict=True) if found is None
+                    gone for gone, entry in zip(older, entries, strict=True) if entry is None
                 )
                 change.drop(older)
         return ids[: len(rejected)]
 
     def _candidate(self, name: str, stored: V, candidate: V) -> Candidate:
-        mine = sorted(
-            (page, each) for (piece, page), each in self._answers.items() if piece == name
+        pages = sorted(
+            (page, answer) for (unit, page), answer in self._answers.items() if unit == name
         )
+        tests = [note for note in self._feedback if isinstance(note, FailedTest)]
         return Candidate(
             self._name,
             name,
@@ -180,17 +158,16 @@ class HeldPlace(Generic[V]):
                     _digest_of(answer.ask),
                     answer.usage,
                 )
-                for page, answer in mine
+                for page, answer in pages
             ),
-            has_pages=self.path.is_dir(),
+            has_pages=self._place.path.is_dir(),
             issues_before=_scrubbed(stored.issues(name)),
             issues_after=_scrubbed(candidate.issues(name)),
-            feedback=tuple(scrub_text(_words(note)) for note in self._feedback),
-            tests=tuple(
-                scrub_text(note.source)
+            feedback=tuple(
+                scrub_text(note if isinstance(note, str) else f"{note.code}: {note.message}")
                 for note in self._feedback
-                if isinstance(note, FailedTest) and note.source
             ),
+            tests=tuple(scrub_text(note.source) for note in tests if note.source),
             asked_by=scrub_text(self._pending.asked_by),
             made_at=moment(),
         )
@@ -214,12 +191,8 @@ def _name_of(path: Path, root: Path) -> str:
 
 def _digest_of(ask: Ask) -> str:
     request = ask.request
-    asked = [request.system, [[each.role, each.content] for each in request.messages]]
-    return canonical_hash(asked)
-
-
-def _words(note: Feedback) -> str:
-    return note if isinstance(note, str) else f"{note.code}: {note.message}"
+    messages = [[message.role, message.content] for message in request.messages]
+    return canonical_hash([request.system, messages])
 
 
 def _scrubbed(issues: Sequence[Issue]) -> tuple[Issue, ...]:
@@ -254,12 +227,12 @@ class _HeldUpdate(Generic[V]):
         return ids
 
 
+@dataclass(slots=True)
 class _HeldTrial:
     """A candidate that is in place while a test looks at it, and never stays there."""
 
-    def __init__(self) -> None:
-        self.is_accepted = False
-        self.history: tuple[str, ...] = ()
+    is_accepted: bool = False
+    history: tuple[str, ...] = ()
 
     def accept(self) -> None:
         """Let the candidate wait for review."""
@@ -272,7 +245,7 @@ class _HeldTrial:
 def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     """Return the outputs of a candidate as answers to what a place asks for now.
 
-    Fewer than it has, where the piece or one of its pages is gone.
+    Fewer than it has, where the unit or one of its pages is gone.
 
     Raises:
         KindError: a method of the kind raised.
@@ -280,27 +253,22 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     outputs = {output.page: output for output in candidate.outputs}
     tests = [FailedTest("a test failed", source) for source in candidate.tests]
     wanted: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, tests)
-    found = []
+    answers = []
     for ask in place.asks(view, candidate.name, wanted, _NOBODY):
         output = outputs[ask.page]
-        known = Known(
-            output.new,
-            output.model,
-            output.provider,
-            output.stop_reason,
-            generated_at=candidate.made_at,
-        )
-        found.append(
+        who, model, reason = output.provider, output.model, output.stop_reason
+        known = Known(output.new, model, who, reason, generated_at=candidate.made_at)
+        answers.append(
             Answer(
                 replace(ask, known=known),
                 output=output.new,
-                stop_reason=output.stop_reason,
-                model=output.model,
-                provider=output.provider,
+                stop_reason=reason,
+                model=model,
+                provider=who,
                 usage=output.usage,
             )
         )
-    return found
+    return answers
 
 
 def rejected_of(place: Place[V], view: V, candidate: Candidate) -> list[Rejected] | None:

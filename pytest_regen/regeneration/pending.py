@@ -19,7 +19,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
 from pytest_regen.errors import ReviewError, StoreCorruptError, StoreWriteError
 from pytest_regen.files import is_linked, lock_file
-from pytest_regen.stores.strict_json import Node, as_json, parse_json
+from pytest_regen.strict_json import Node, as_json, parse_json
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.validation.issues import Issue
 

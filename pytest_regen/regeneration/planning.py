@@ -4,7 +4,7 @@ Reads, plans, and writes nothing; a dry run ends here.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,6 @@ from pytest_regen.documents.ir import (
     DocumentRef,
     Endpoint,
     FieldIR,
-    Review,
     TypeIR,
     show_expression,
     type_hash,
@@ -34,11 +33,10 @@ from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.render import is_shared as prompts_are_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.stores import (
     RegenStore,
-    Resolution,
     StoredPage,
-    resolve_conflicts,
     safe_file_name,
 )
 from pytest_regen.text import join_names, plural
@@ -63,7 +61,7 @@ class StorePlan:
     profile: str
     source_file: str
     joined: tuple[str, ...] = ()
-    """Artifacts that git could not merge and whose two versions were joined."""
+    """Artifacts that git could not merge, and of which our version was taken."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Schemas with names that are no types by themselves, and what they are."""
 
@@ -108,16 +106,15 @@ class StorePlan:
     def is_current(self) -> bool:
         """Whether the store is what the document asks for.
 
-        What only this release reads or words in another way does not count: the document is as it
-        was.
+        What only this release reads or words in another way does not count.
         """
         old = self.previous
         if old is None or old.missing_pages or any(map(old.is_stale, old.type_names)):
             return False
         if (old.ir.endpoint, old.envelope.profile) != (self.ir.endpoint, self.profile):
             return False
-        if _same_files(old.ir.document, self.ir.document):
-            return True
+        if old.ir.format != self.ir.format:
+            return not (self.added or self.removed)  # Of the others a note says it.
         return not (self.asked or self.added or self.changed or self.removed)
 
     @property
@@ -161,7 +158,7 @@ def plan_store(
         force: ask every page, whatever is stored.
         allow_defects: plan what can be read where the document is broken; the store reports what
             is lost as REVIEW.
-        resolve: first join the versions of a store that git could not merge.
+        resolve: first take our version of a store that git could not merge.
         is_shared: whether a new store of an operation has prompts that others may have, too; those
             of a store that is there stay as they are.
 
@@ -176,16 +173,25 @@ def plan_store(
     target = find_language(language or default_language)
     endpoint = endpoint_of(part, document)
     path = Path(out) / endpoint.folder
-    resolved = _resolve(path) if resolve else None
+    joined = _resolve(path) if resolve else ()
     previous = _previous(path, language)
     if previous is not None:
         target = find_language(previous.envelope.language)
     build = build_ir(document, part, language=target, status=status)
     if previous is not None and isinstance(part, Components):
         _refuse_others(previous, document, part)
-    if not allow_defects:
-        _refuse_defects(part, build.defects)
-    ir = build.ir.model_copy(update={"document": _document_ref(document, path)})
+    broken = [defect for defect in build.defects if defect.severity == "error"]
+    if broken and not allow_defects:
+        shown = [str(defect) for defect in broken[:_MAX_SHOWN]]
+        if len(broken) > _MAX_SHOWN:
+            shown.append(f"and {plural(len(broken) - _MAX_SHOWN, 'other place')}")
+        raise DocumentDefectError(
+            f"the document is broken where {part} needs it, in {plural(len(broken), 'place')}",
+            why="; ".join(shown),
+            hint="correct the document, or take what can be read with --allow-defects",
+        )
+    reference = os.path.relpath(document.path, path).replace(os.sep, "/")
+    ir = build.ir.model_copy(update={"document": DocumentRef(path=reference)})
     profile = profile or (previous.envelope.profile if previous else "default")
     namespace = namespace or _namespace(previous, endpoint, target)
     target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
@@ -200,6 +206,9 @@ def plan_store(
         if previous
         else is_shared or not isinstance(part, Operation),
     )
+    name = target.type_name(SCHEMAS, is_root=False)
+    if endpoint.status != SCHEMAS:
+        name = ir.root.name if ir.root else ir.types[0].name
     return StorePlan(
         path=path,
         ir=ir,
@@ -209,8 +218,8 @@ def plan_store(
         carried=_find_answered(base, ir, prompts, profile),
         namespace=namespace,
         profile=profile,
-        source_file=_source_file(ir, target),
-        joined=resolved.files if resolved else (),
+        source_file=safe_file_name(name) + target.suffix,
+        joined=joined,
         skipped=build.skipped,
     )
 
@@ -239,28 +248,15 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
         )
 
 
-def _refuse_defects(part: Part, defects: Sequence[Defect]) -> None:
-    broken = [defect for defect in defects if defect.severity == "error"]
-    if broken:
-        shown = [str(defect) for defect in broken[:_MAX_SHOWN]]
-        if len(broken) > _MAX_SHOWN:
-            shown.append(f"and {plural(len(broken) - _MAX_SHOWN, 'other place')}")
-        raise DocumentDefectError(
-            f"the document is broken where {part} needs it, in {plural(len(broken), 'place')}",
-            why="; ".join(shown),
-            hint="correct the document, or take what can be read with --allow-defects",
-        )
-
-
-def _resolve(path: Path) -> Resolution | None:
-    """Join the versions of a store that cannot be read because git could not merge it."""
+def _resolve(path: Path) -> tuple[str, ...]:
+    """Take our version of a store that cannot be read because git could not merge it."""
     try:
         _ = RegenStore.open(path).ir
     except StoreMissingError:
-        return None
+        return ()
     except StoreCorruptError:
-        return resolve_conflicts(path)
-    return None
+        return rebuild_source(path).joined
+    return ()
 
 
 def _previous(path: Path, language: str | None) -> RegenStore | None:
@@ -276,24 +272,6 @@ def _previous(path: Path, language: str | None) -> RegenStore | None:
     return store
 
 
-def _document_ref(document: Document, path: Path) -> DocumentRef:
-    relative = os.path.relpath(document.path, path)
-    return DocumentRef(
-        path=relative.replace(os.sep, "/"),
-        sha256=document.sha256,
-        files=dict(sorted(document.references.files.items())),
-    )
-
-
-def _same_files(old: DocumentRef | None, new: DocumentRef | None) -> bool:
-    if old is None or new is None:
-        return False
-    # Another operation of the same run may have read more of the document's files.
-    return old.sha256 == new.sha256 and all(
-        new.files.get(name) == hash_ for name, hash_ in old.files.items()
-    )
-
-
 def _namespace(previous: RegenStore | None, endpoint: Endpoint, language: Language) -> str:
     """Return one namespace per store, so that forty endpoints can each have an ``Address``."""
     if previous and previous.envelope.namespace:
@@ -306,14 +284,6 @@ def _namespace(previous: RegenStore | None, endpoint: Endpoint, language: Langua
     return f"Generated.{language.type_name(words, is_root=False)}"
 
 
-def _source_file(ir: IR, language: Language) -> str:
-    if ir.endpoint.status == SCHEMAS:
-        name = language.type_name(SCHEMAS, is_root=False)
-    else:
-        name = ir.root.name if ir.root else ir.types[0].name
-    return safe_file_name(name) + language.suffix
-
-
 def _find_answered(
     previous: RegenStore | None, ir: IR, prompts: tuple[PromptEntry, ...], profile: str
 ) -> dict[PageKey, StoredPage]:
@@ -323,10 +293,15 @@ def _find_answered(
     type has moved on since, because an update was interrupted, does not. Another profile wants
     other code everywhere.
     """
-    found: dict[PageKey, StoredPage] = {}
+    answered: dict[PageKey, StoredPage] = {}
     if previous is None or previous.envelope.profile != profile:
-        return found
-    stored = _by_content(previous)
+        return answered
+    stored: dict[tuple[str, str], StoredPage] = {}
+    for entry in previous.prompts:
+        page, type_ = previous.pages.get(entry.key), previous.ir.type_named(entry.type_name)
+        if page is not None and type_ is not None and page.type_hash in (None, type_hash(type_)):
+            content = page_content_hash(type_, entry.fields, first=entry.page == 1)
+            stored[entry.type_name, content] = page
     for entry in prompts:
         type_ = ir.type_named(entry.type_name)
         if type_ is None:
@@ -334,91 +309,58 @@ def _find_answered(
         content = page_content_hash(type_, entry.fields, first=entry.page == 1)
         page = stored.get((entry.type_name, content))
         if page is not None:
-            found[entry.key] = replace(
+            answered[entry.key] = replace(
                 page,
                 page=entry.page,
                 total_pages=entry.total_pages,
                 is_root=entry.is_root,
                 type_hash=type_hash(type_),
             )
-    return found
-
-
-def _by_content(store: RegenStore) -> dict[tuple[str, str], StoredPage]:
-    stored: dict[tuple[str, str], StoredPage] = {}
-    for entry in store.prompts:
-        page = store.pages.get(entry.key)
-        type_ = store.ir.type_named(entry.type_name)
-        if page is None or type_ is None or page.type_hash not in (None, type_hash(type_)):
-            continue
-        content = page_content_hash(type_, entry.fields, first=entry.page == 1)
-        stored[entry.type_name, content] = page
-    return stored
+    return answered
 
 
 def schema_markdown(ir: IR) -> str:
     """Return every type with its fields: wire names, types, required, nullable, description."""
     lines = [f"# {_cell(str(ir.endpoint))}", ""]
     for type_ in ir.types:
-        lines += _section(type_, [each for each in ir.reviews if each.type_name == type_.name])
+        root = ", root" if type_.is_root else ""
+        lines += [f"## {type_.name}", "", f"{type_.kind}{root}, {_code(type_.schema_id)}", ""]
+        if type_.description:
+            lines += [_cell(type_.description), ""]
+        for review in ir.reviews:
+            if review.type_name == type_.name:
+                field = f"`{_cell(review.field)}`: " if review.field else ""
+                where = f"(`{_cell(review.where)}`)"
+                lines.append(f"- **REVIEW** {field}{_cell(review.message)} {where}")
+                lines += [*(f"  - {_cell(line)}" for line in review.detail.splitlines()), ""]
+        if type_.kind == "enum":
+            lines += ["| value |", "|---|"]
+            lines += [f"| {_code(str(value))} |" for value in type_.enum_values]
+        elif type_.fields:
+            lines.append("| field | type | required | nullable | description |")
+            lines += ["|---|---|---|---|---|", *map(_row, type_.fields)]
+        lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(type_: TypeIR, reviews: Sequence[Review]) -> Iterator[str]:
-    root = ", root" if type_.is_root else ""
-    yield f"## {type_.name}"
-    yield ""
-    yield f"{type_.kind}{root}, {_code(type_.schema_id)}"
-    yield ""
-    if type_.description:
-        yield _cell(type_.description)
-        yield ""
-    for review in reviews:
-        yield from _note(review)
-    if type_.kind == "enum":
-        yield "| value |"
-        yield "|---|"
-        yield from (f"| {_code(str(value))} |" for value in type_.enum_values)
-    elif type_.fields:
-        yield "| field | type | required | nullable | description |"
-        yield "|---|---|---|---|---|"
-        yield from map(_row, type_.fields)
-    yield ""
-
-
-def _note(review: Review) -> Iterator[str]:
-    """Yield what is to be reviewed as a list."""
-    field = f"`{_cell(review.field)}`: " if review.field else ""
-    yield f"- **REVIEW** {field}{_cell(review.message)} (`{_cell(review.where)}`)"
-    yield from (f"  - {_cell(line)}" for line in review.detail.splitlines())
-    yield ""
-
-
 def _row(field: FieldIR) -> str:
-    marks = [
-        word
-        for word, is_set in (
-            ("deprecated", field.deprecated),
-            ("read-only", field.read_only),
-            ("write-only", field.write_only),
-        )
-        if is_set
-    ]
-    notes = " ".join([*(f"*{mark}*" for mark in marks), _cell(field.description or "")])
+    marks = {
+        "deprecated": field.deprecated,
+        "read-only": field.read_only,
+        "write-only": field.write_only,
+    }
+    notes = [*(f"*{mark}*" for mark, is_set in marks.items() if is_set)]
+    notes.append(_cell(field.description or ""))
     required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
     name, kind = _code(field.json_name), _code(show_expression(field.type))
-    return f"| {name} | {kind} | {required} | {nullable} | {notes.strip()} |"
+    return f"| {name} | {kind} | {required} | {nullable} | {' '.join(notes).strip()} |"
 
 
 def _cell(text: str) -> str:
     """Return document text on one line, unable to end a cell or a heading, or to be markup."""
-    return _line(text).replace("<", "&lt;")
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 
 def _code(text: str) -> str:
     """Return document text as a code span, in which nothing is markup and nothing is escaped."""
-    return f"`{_line(text)}`"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")
+    return "`" + " ".join(text.split()).replace("|", "\\|").replace("`", "'") + "`"

@@ -12,20 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from pytest_regen.errors import RegenError, RejectedRequestError
-from pytest_regen.regeneration.asking import (
-    Replies,
-    Turns,
-    answer_at_once,
-    ask_model,
-    ends_all,
-    read_answer,
-)
+from pytest_regen.regeneration.asking import Turns, answer_at_once, ask_model, read_answer
 from pytest_regen.regeneration.values import Answer, Ask, Known, RunState, TurnSettings
 from pytest_regen.turns.background import background_loop
-from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Usage
 
 if TYPE_CHECKING:
@@ -97,8 +89,8 @@ def drive_flows(
 
 
 @dataclass(slots=True)
-class _Asked:
-    """A batch on its way."""
+class Asked:
+    """A batch on its way, and what came back of it."""
 
     id: int
     rank: int
@@ -115,14 +107,10 @@ class _Asked:
         is_all_sent = self.is_stopped or len(self.sent) == len(self.asks)
         return is_all_sent and None not in self.sent.values()
 
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A batch that ended."""
-
-    id: int
-    turns: tuple[Turns, ...]
-    """Of those asks that were sent, in their order."""
+    @property
+    def turns(self) -> list[Turns]:
+        """What came back, in the order of the asks."""
+        return [turns for _, turns in sorted(self.sent.items()) if turns is not None]
 
 
 _Prompt = tuple[str, str]
@@ -141,17 +129,14 @@ class AskQueue:
 
     def __init__(self, settings: TurnSettings) -> None:
         self._jobs = jobs_of(settings)
-        is_batch = getattr(settings.provider, "is_batch", False)
-        self._warms = self._jobs > 1 and not is_batch
+        self._warms = self._jobs > 1 and not getattr(settings.provider, "is_batch", False)
         self._settings = settings
-        self._exchange = settings.exchange()
-        self._replies = Replies(settings)
         self._context = contextvars.copy_context()
         self._loop = background_loop()
-        self._arrived: SimpleQueue[Arrival] = SimpleQueue()
+        self._arrived: SimpleQueue[Asked] = SimpleQueue()
         self._ready: list[tuple[int, int, int]] = []
         """A heap: rank and id of a batch, and the number of an ask in it."""
-        self._batches: dict[int, _Asked] = {}
+        self._batches: dict[int, Asked] = {}
         self._warm: set[_Prompt] = set()
         self._held: dict[_Prompt, list[tuple[int, int, int]]] = {}
         """Asks that wait for the first one of their system prompt."""
@@ -166,34 +151,23 @@ class AskQueue:
         """How many pages are being asked."""
         return len(self._tasks)
 
-    # In the caller's thread
+    def put(self, batch: Asked) -> None:
+        """Ask for a batch; it is taken again once it has ended."""
+        self._loop.call_soon_threadsafe(self._begin, batch, context=self._context)
 
-    def put(self, id_: int, rank: int, asks: Sequence[Ask]) -> None:
-        """Ask for a batch; it comes back as an arrival with this id."""
-        self._call(self._begin, _Asked(id_, rank, asks))
-
-    def take(self, timeout: float) -> list[Arrival]:
+    def take(self, timeout: float) -> list[Asked]:
         """Return the batches that ended since the last call; wait for one if there is none."""
-        found: list[Arrival] = []
+        ended: list[Asked] = []
         with suppress(Empty):
-            found.append(self._arrived.get(timeout=timeout) if timeout else self._get_now())
             while True:
-                found.append(self._get_now())
-        return found
-
-    def _get_now(self) -> Arrival:
-        return self._arrived.get_nowait()
+                ended.append(self._arrived.get(timeout > 0 and not ended, timeout or None))
+        return ended
 
     def close(self) -> None:
         """Cancel all; nothing is waited for."""
-        self._call(self._cancel)
+        self._loop.call_soon_threadsafe(self._cancel, context=self._context)
 
-    def _call(self, function: Any, *arguments: object) -> None:
-        self._loop.call_soon_threadsafe(function, *arguments, context=self._context)
-
-    # In the event loop
-
-    def _begin(self, batch: _Asked) -> None:
+    def _begin(self, batch: Asked) -> None:
         self._batches[batch.id] = batch
         if self.failure is not None:
             self._stop(batch)
@@ -217,16 +191,13 @@ class AskQueue:
                     continue
                 self._held[prompt] = []
             batch.sent[place[2]] = None
-            task = self._loop.create_task(
-                self._ask(batch, place[2], prompt), context=self._context.copy()
-            )
-            self._tasks.add(task)
+            asking = self._ask(batch, place[2], prompt)
+            self._tasks.add(self._loop.create_task(asking, context=self._context.copy()))
 
-    async def _ask(self, batch: _Asked, number: int, prompt: _Prompt) -> None:
+    async def _ask(self, batch: Asked, number: int, prompt: _Prompt) -> None:
         import asyncio
 
-        ask = batch.asks[number]
-        turns = await ask_model(ask, self._exchange_of(ask), self._replies)
+        turns = await ask_model(batch.asks[number], self._settings)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         self._tell_apart(turns)
@@ -238,12 +209,12 @@ class AskQueue:
             batch.is_stopped = True
         if batch.is_over:
             self._end(batch)
-        if self.failure is None and ends_all(turns):
+        if self.failure is None and turns.ends_all:
             self.failure = turns.failure
             self._ready.clear()
             self._held.clear()
-            for other in list(self._batches.values()):
-                self._stop(other)
+            for waiting in list(self._batches.values()):
+                self._stop(waiting)
         self._send()
 
     def _tell_apart(self, turns: Turns) -> None:
@@ -261,20 +232,15 @@ class AskQueue:
             self._rejections += 1
             failure.is_alone = self._rejections < _REJECTIONS
 
-    def _exchange_of(self, ask: Ask) -> TurnExchange:
-        # Not kept: there is one for each recording, and nobody knows when the last is asked of it.
-        return self._exchange if ask.provider is None else self._settings.exchange(ask.provider)
-
-    def _stop(self, batch: _Asked) -> None:
+    def _stop(self, batch: Asked) -> None:
         """Send nothing more of a batch."""
         batch.is_stopped = True
         if batch.is_over:
             self._end(batch)
 
-    def _end(self, batch: _Asked) -> None:
+    def _end(self, batch: Asked) -> None:
         del self._batches[batch.id]
-        ended = [turns for _, turns in sorted(batch.sent.items()) if turns is not None]
-        self._arrived.put(Arrival(batch.id, tuple(ended)))
+        self._arrived.put(batch)
 
     def _cancel(self) -> None:
         self._ready.clear()
@@ -499,7 +465,7 @@ class _Driver(Generic[R]):
         flow.owed[id_] = outcome
         self._owners[id_] = flow
         self._owed += len(unknown)
-        self._queue.put(id_, flow.rank, unknown)
+        self._queue.put(Asked(id_, flow.rank, unknown))
 
     def _unpark(self) -> None:
         """Look again at what waits for another flow, for one has ended."""
@@ -513,22 +479,20 @@ class _Driver(Generic[R]):
         queue = self._queue
         if queue is None:
             return
-        for arrival in queue.take(timeout):
-            flow = self._owners.pop(arrival.id)
-            asked = flow.owed.pop(arrival.id)
-            self._owed -= sum(isinstance(each, Ask) for each in asked)
-            self._report.add(arrival)
-            flow.has_failed |= any(map(ends_all, arrival.turns))
-            sent = {id(turns.ask): turns for turns in arrival.turns}
-            outcome = [
-                each if isinstance(each, Answer) else sent[id(each)]
-                for each in asked
-                if isinstance(each, Answer) or id(each) in sent
-            ]
-            if arrival.turns:
-                flow.arrive(arrival.id, outcome)
+        for batch in queue.take(timeout):
+            flow = self._owners.pop(batch.id)
+            owed = flow.owed.pop(batch.id)
+            self._owed -= len(batch.asks)
+            self._report.add(batch.turns)
+            flow.has_failed |= any(turns.ends_all for turns in batch.turns)
+            sent = {id(turns.ask): turns for turns in batch.turns}
+            if sent:
+                outcome = [
+                    page if isinstance(page, Answer) else sent.get(id(page)) for page in owed
+                ]
+                flow.arrive(batch.id, [page for page in outcome if page is not None])
             else:
-                flow.unsent[arrival.id] = [each for each in asked if isinstance(each, Ask)]
+                flow.unsent[batch.id] = batch.asks
         if queue.failure is not None:
             for flow in self._open.values():
                 flow.unsent |= flow.parked
@@ -558,9 +522,9 @@ class _Report:
         self.places_done = self.pages_done = self.pages_known = self.pages_failed = 0
         self._calls = 0
 
-    def add(self, arrival: Arrival) -> None:
+    def add(self, arrived: Iterable[Turns]) -> None:
         """Count what came back."""
-        for turns in arrival.turns:
+        for turns in arrived:
             self.pages_done += turns.whole is not None
             self.pages_failed += turns.whole is None
             self._calls += turns.tally.calls

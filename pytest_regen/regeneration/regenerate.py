@@ -20,7 +20,13 @@ from pytest_regen.validation.issues import Feedback, Ignore, Issue, ValidationRe
 
 
 class PartialRegenResult(verbs.Result):
-    """What ``partial_regenerate`` did."""
+    """What ``partial_regenerate`` did.
+
+    Beside what follows: ``regenerated``, the (type, page) pairs whose new output was kept;
+    ``results`` for each type, and of all of them ``stop_reasons``, ``rejected`` (history ids),
+    ``skipped`` (and why), ``pending``, ``failures``, ``prompt_faults``, ``by_template``, ``usage``
+    and ``calls``; ``diff`` of the source.
+    """
 
     @property
     def source(self) -> str:

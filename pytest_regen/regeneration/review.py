@@ -12,7 +12,7 @@ from pytest_regen.errors import (
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.held import answers_of, rejected_of
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
-from pytest_regen.regeneration.places import Place, V, View
+from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import Change, Regenerate
 from pytest_regen.regeneration.values import Answer
 from pytest_regen.validation.issues import Issue
@@ -143,64 +143,48 @@ def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Ans
     Raises:
         OutdatedCandidateError: what it was made for has changed since.
     """
-    name = candidate.name
-    outdated = f"candidate {candidate.id} for {candidate.place}::{name} is out of date"
+    name, outputs = candidate.name, candidate.outputs
     # Accepted by a process that was killed before it could say so, it is no more out of date.
-    if view.obstacle(name) and not _stands_there(view, candidate):
-        raise OutdatedCandidateError(
-            outdated, why=view.obstacle(name), hint=_reject_command(candidate)
-        )
-    answers = answers_of(place, view, candidate)
-    if len(answers) < len(candidate.outputs):
-        why = "nothing asks for it any more"
-    elif view.basis(name) != candidate.basis and not _stands_there(view, candidate):
-        why = _what_changed(view, candidate)
-    else:
-        return answers
-    why += "; reject the candidate, then ask again"
-    raise OutdatedCandidateError(outdated, why=why, hint=_reject_command(candidate))
-
-
-def _stands_there(view: View, candidate: Candidate) -> bool:
-    name = candidate.name
-    return all(view.output(name, output.page) == output.new for output in candidate.outputs)
-
-
-def _what_changed(view: View, candidate: Candidate) -> str:
-    name = candidate.name
-    for output in candidate.outputs:
-        if view.output(name, output.page) != output.old:
-            return "another text stands there than the one it was to replace"
-    return "what it was made from has changed since: its prompt, its inputs, or the text around it"
-
-
-def _reject_command(candidate: Candidate) -> str:
-    return f"pytest-regen review reject {candidate.id}"
+    stands = all(view.output(name, output.page) == output.new for output in outputs)
+    why, answers = "" if stands else view.obstacle(name), []
+    if not why:
+        answers = answers_of(place, view, candidate)
+        if len(answers) < len(outputs):
+            why = "nothing asks for it any more"
+        elif stands or view.basis(name) == candidate.basis:
+            return answers
+        elif any(view.output(name, output.page) != output.old for output in outputs):
+            why = "another text stands there than the one it was to replace"
+        else:
+            why = "what it was made from has changed since: its prompt, its inputs, or the text "
+            why += "around it"
+        why += "; reject the candidate, then ask again"
+    raise OutdatedCandidateError(
+        f"candidate {candidate.id} for {candidate.place}::{name} is out of date",
+        why=why,
+        hint=f"pytest-regen review reject {candidate.id}",
+    )
 
 
 def _look(place: Place[V], view: V, answers: list[Answer], candidate: Candidate) -> Look[V]:
-    after = view.with_answers(answers)
-    is_stored = _stands_there(view, candidate) and not view.obstacle(candidate.name)
-    return Look(
-        view,
-        after,
-        source_diff(view.text, after.text, place.file_name),
-        after.issues(candidate.name),
-        is_stored,
-    )
+    name, after = candidate.name, view.with_answers(answers)
+    stands = all(view.output(name, output.page) == output.new for output in candidate.outputs)
+    diff = source_diff(view.text, after.text, place.file_name)
+    return Look(view, after, diff, after.issues(name), stands and not view.obstacle(name))
 
 
 def _worse(candidate: Candidate, look: Look[V]) -> WorseCandidateError:
     name = candidate.name
     before, after = look.before.score(name).errors, look.after.score(name).errors
+    why = f"{before:,} errors there now, {after:,} with it"
     errors = [issue for issue in look.issues if issue.severity == "error"]
-    first = f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
-    command = f"pytest-regen review accept {candidate.id} --accept-any"
-    is_placed = look.after.is_placed(name)
-    overrule = "; --accept-any takes it all the same" if is_placed else ""
-    what = "would be worse than what stands there" if is_placed else "cannot be put in its place"
+    why += f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
+    what = "cannot be put in its place"
+    command = f"pytest-regen review reject {candidate.id}"
+    if look.after.is_placed(name):
+        what = "would be worse than what stands there"
+        why += "; --accept-any takes it all the same"
+        command = f"pytest-regen review accept {candidate.id} --accept-any"
     return WorseCandidateError(
-        f"candidate {candidate.id} for {candidate.place}::{name} {what}",
-        why=f"{before:,} errors there now, {after:,} with it{first}{overrule}",
-        hint=command if is_placed else _reject_command(candidate),
+        f"candidate {candidate.id} for {candidate.place}::{name} {what}", why=why, hint=command
     )

@@ -30,7 +30,7 @@ _UNKNOWN: Final = "unknown"
 """Stands for the hash of an IR that was not recorded; equal to no hash."""
 
 
-def restore(tx: StoreUpdate[RegenStore], word: str, page: int | None, to: str | None) -> Changes:
+def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Changes:
     """Make outputs from the history the stored ones; what they replace goes to the history."""
     store = tx.store
     name = store.resolve_type(word)
@@ -43,9 +43,7 @@ def restore(tx: StoreUpdate[RegenStore], word: str, page: int | None, to: str | 
     return _write(tx, pages, with_pages(store, pages).source, replaced)
 
 
-def rebuild(
-    tx: StoreUpdate[RegenStore], words: Sequence[str] | None, *, keep_lost: bool = False
-) -> Changes:
+def rebuild(tx: StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
     """Write the source from the stored pages; edits made by hand are dropped.
 
     What is dropped goes to the history in the same write. Text outside of the blocks stays, unless
@@ -93,7 +91,7 @@ def rebuild(
     return Changes(tuple(edit.type_name for edit in edited), ids, _diff(store, source))
 
 
-def adopt(tx: StoreUpdate[RegenStore], words: Sequence[str] | None) -> Changes:
+def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
     """Make what was edited by hand the stored outputs, written by ``hand``.
 
     An edited block becomes the outputs of its pages. An output edited in ``pages.json`` stays, and
@@ -134,7 +132,7 @@ def adopt(tx: StoreUpdate[RegenStore], words: Sequence[str] | None) -> Changes:
 
 
 def _write(
-    tx: StoreUpdate[RegenStore],
+    tx: StoreUpdate,
     pages: Sequence[StoredPage],
     source: str,
     replaced: Sequence[HistoryEntry],

@@ -8,7 +8,7 @@ from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
 from pytest_regen.regeneration.values import Answer, Ask, TurnSettings
 from pytest_regen.sources import (
     extract_code,
@@ -149,18 +149,9 @@ def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None
         return override
     if store is None:
         return DEFAULT_MODEL
-    page = store.pages.get(entry.key)
-    if page is not None and _is_of_the_api(page):
-        return page.model
-    others = [other for other in store.pages.values() if _is_of_the_api(other)]
-    if others:
-        return max(others, key=lambda other: other.generated_at).model
     # A store that was just made names the model that is going to be asked.
-    return DEFAULT_MODEL if store.pages else store.envelope.model or DEFAULT_MODEL
-
-
-def _is_of_the_api(page: StoredPage) -> bool:
-    return page.provider is None and page.model not in {"", "hand", "dry-run"}
+    default = DEFAULT_MODEL if store.pages else store.envelope.model or DEFAULT_MODEL
+    return model_to_ask(store.pages.get(entry.key), store.pages.values(), default)
 
 
 def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:

@@ -25,9 +25,10 @@ from pytest_regen.stores import (
     RegenStore,
     StoreUpdate,
     history,
-    resolve_conflicts,
 )
+from pytest_regen.stores.conflicts import take_ours
 from pytest_regen.stores.history import store_files
+from pytest_regen.stores.snapshot import refuse_no_store
 from pytest_regen.validation.issues import Feedback, Ignore
 
 if TYPE_CHECKING:
@@ -155,13 +156,20 @@ class StorePlace:
         _ = self.open().with_answers(answers).results
 
     def join(self) -> Changes | None:
-        """Join the two versions of a store that git did not merge; ``None`` of any other."""
-        joined = resolve_conflicts(self.path)
-        if joined is None:
+        """Take our version of a store that git did not merge; ``None`` of any other.
+
+        Types that the two versions had different outputs for are written again.
+        """
+        refuse_no_store(self.path)
+        taken = take_ours(self.path)
+        if taken is None:
             return None
-        differing = {key.type_name for key in joined.pages}
+        differing = {key.type_name for key in taken.pages}
         names = tuple(name for name in self.open().names if name in differing)
-        return Changes(names, joined.history, joined=joined.files)
+        with self.update() as update:
+            rebuilt = update.rebuild(names)
+        history = (*taken.history, *rebuilt.history)
+        return Changes(names, history, rebuilt.diff, joined=taken.files)
 
     @contextmanager
     def update(self) -> Iterator["LockedStore"]:
@@ -202,7 +210,7 @@ class LockedStore:
     def __init__(
         self,
         place: StorePlace,
-        transaction: StoreUpdate[RegenStore],
+        transaction: StoreUpdate,
         planned: RegenStore | None = None,
         plan: Mapping[str, Any] | None = None,
     ) -> None:

@@ -387,7 +387,7 @@ class Changes:
     dropped: tuple[str, ...] = ()
     """Files that could not be read, and are gone."""
     joined: tuple[str, ...] = ()
-    """Artifacts that were two versions of themselves, with conflict markers of git between."""
+    """Artifacts that were two versions of themselves, and are ours now."""
     by_hand: int = 0
     """Texts that a person wrote, which stay as they are."""
 

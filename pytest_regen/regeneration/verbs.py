@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_regen.errors import RegenError, UnknownPageError
-from pytest_regen.regeneration.asking import ends_the_run
+from pytest_regen.regeneration.asking import meets_all
 from pytest_regen.regeneration.flow import Check, Job, Work, source_diff, work_steps
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate, fixable_issues
@@ -123,7 +123,7 @@ def generate_steps(
         (Regenerate(anew), again),
     )
     for policy, group in groups:
-        if group and not any(map(ends_the_run, results)):
+        if group and not any(meets_all(result.failure) for result in results):
             work = yield from work_steps(place, Job(policy, group, attempts), settings, view)
             results += work.results
             view = work.view

@@ -70,6 +70,7 @@ class WholeFile:
         """Return the one unit of ``text``; a file without any text has none."""
         if not text:
             return {}
+        # A byte order mark is not the model's: it stays in front of whatever is written.
         start = int(text.startswith("\ufeff"))
         body = text[start:].replace("\r\n", "\n").removesuffix("\n")
         return {self.name: Span(body, 1, start, len(text))}
@@ -107,6 +108,7 @@ def decode(data: bytes, place: str) -> str:
 
 def refuse_unknown(texts: Iterable[str], units: Iterable[str]) -> None:
     """Raise RegionError if one of ``texts`` is none of the units."""
+    # Looked up by key: a file of thousands of units is checked for each of them.
     names = dict.fromkeys(units)
     for name in texts:
         if name not in names:
@@ -129,6 +131,7 @@ def line_at(text: str, index: int) -> int:
 
 def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
     """Return ``text`` with each range ``start:end`` replaced; ranges do not overlap."""
+    # In one pass, because a catalogue of 5,000 keys may change as a whole.
     pieces: list[str] = []
     position = 0
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):

@@ -62,8 +62,8 @@ class _Member:
     """The blanks before it."""
     name: str = ""
     """The key and the colon, as they are written."""
-    rank: float = math.inf
-    """Where in the order of all units its first unit stands."""
+    ranks: list[float] = field(default_factory=list)
+    """Where in the order of all units its own units stand."""
 
 
 class _Json(ABC):
@@ -114,6 +114,8 @@ class _Json(ABC):
         units = self._units(_read(text))
         base.refuse_unknown(texts, units)
         style = _Style.of(text)
+        # Ranges of the text are replaced, not the document written anew: a value that is as it was
+        # keeps its escapes and its layout.
         edits = []
         for name, new in texts.items():
             _, value = units[name]
@@ -138,16 +140,19 @@ class _Json(ABC):
         root = _read(text)
         units = self._units(root)
         ranks = {name: number for number, name in enumerate(order)}
+        # A group of keys is a predecessor wherever one of its units is.
         for name, (path, _) in units.items():
             container = root
             for key in path:
                 member = container.by_key[key]
-                member.rank = min(member.rank, ranks.get(name, math.inf))
+                member.ranks.append(ranks.get(name, math.inf))
                 container = member.value
+        # All paths are found first, because what is added would change how later names are read.
+        paths = {name: self._path(root, name) for name in texts}
         for name, new in texts.items():
             if name in units:
                 raise _obstacle(text, units[name][1], name)
-            _add(text, root, self._path(root, name), (name, new), ranks.get(name, math.inf))
+            _add(text, root, paths[name], (name, new), ranks.get(name, math.inf))
         return _Writer(text, self).document(root)
 
     def remove(self, text: str, names: Iterable[str]) -> str:
@@ -161,6 +166,7 @@ class _Json(ABC):
         units = self._units(root)
         base.refuse_unknown(names, units)
         gone = {units[name][0] for name in names}
+        # By container, because the commas of its members belong together.
         for path in {path[:-1] for path in gone}:
             for container in _walk(root, path):
                 container.is_changed = True
@@ -176,6 +182,7 @@ class _Json(ABC):
                     hint="edit the list by hand, then run `pytest-regen adopt` on the file",
                 )
             for member in container.members[:1]:
+                # It stands where the old first member did: on the line of the bracket, or below.
                 member.lead = first.lead
         return _Writer(text, self).document(root)
 
@@ -185,6 +192,7 @@ class _Json(ABC):
         above = list(_walk(root, path))
         if len(above) <= len(path) or above[-1].opens not in _CLOSERS:
             return {}
+        # All names are made at once, because one may be ambiguous through another.
         values = {(*path, *below): value for below, value in self._select(above[-1])}
         return dict(zip(self._names(tuple(values)), values.items(), strict=True))
 
@@ -200,6 +208,7 @@ class _Json(ABC):
     def _path(self, root: _Value, name: str) -> _Path:
         """Return the path on which a unit that is not there is to stand."""
         start = _path(root, self.at) if self.at else ()
+        # Units are named from the root, so that `at` may change without renaming them.
         below = name.removeprefix(".".join(map(str, start)) + ".") if start else name
         if below.startswith("/"):
             return _path(root, below)
@@ -264,6 +273,7 @@ class JsonValues(_Json):
             yield (member.key,), member.value
 
     def _text(self, text: str, value: _Value) -> str:
+        # Its lines begin at the first column, so that moving a value deeper is no drift.
         source = text[value.start : value.end].replace("\r\n", "\n")
         indent = _indent_at(text, value.start)
         first, *lines = source.split("\n")
@@ -278,6 +288,7 @@ class JsonValues(_Json):
             RegionError: it is no JSON.
         """
         new = base.unix_line_ends(new).strip("\ufeff \t\n")
+        # Read before it is put in, because a broken reply would break the file around it.
         try:
             _Reader(new).document()
         except RegionError as error:
@@ -313,6 +324,7 @@ class _Style:
 
     def string(self, text: str) -> str:
         """Return a string as JSON; lone surrogates are escaped, as no file can hold them."""
+        # Files that Java's tools wrote are ASCII throughout, and stay so.
         written = json.dumps(text, ensure_ascii=self.ascii_only)
         return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", written)
 
@@ -346,6 +358,7 @@ class _Reader:
         """Return the value that begins here."""
         start, opens = self.at, self.text[self.at : self.at + 1]
         if opens in _CLOSERS:
+            # This function calls itself: the limit keeps a hostile file from exhausting the stack.
             if depth == _MAX_DEPTH:
                 raise self.defect(f"nests values deeper than {_MAX_DEPTH} levels")
             return self._container(_Value(opens, start), depth + 1)
@@ -366,6 +379,7 @@ class _Reader:
             key = len(value.members) if closer == "]" else self._key()
             lead, name = self.text[behind:start], self.text[start : self.at]
             member = _Member(key, self.value(depth), lead, name)
+            # Programs read the last of two, people the first: neither can be the unit.
             first = value.by_key.setdefault(key, member)
             if first is not member:
                 line = base.line_at(self.text, first.value.start)
@@ -480,6 +494,7 @@ def _keys_in_one(value: _Value, keys: Sequence[str], *, flat: bool | None) -> in
         member = value.by_key.get(".".join(keys[:count]))
         if member is not None and (count == len(keys) or member.value.opens in _CLOSERS):
             return count
+    # i18next and ARB keep dots in keys; most other catalogues nest.
     is_flat = flat is None and any("." in str(member.key) for member in value.members)
     return len(keys) if is_flat or keys[0] in value.by_key else 1
 
@@ -513,7 +528,7 @@ def _add(text: str, root: _Value, path: _Path, unit: tuple[str, str], rank: floa
         if key not in value.by_key:
             below = path[depth + 1 : depth + 2]
             opens = "[" if below and isinstance(below[0], int) else "{"
-            value.by_key[key] = _Member(key, _Value(opens), rank=rank)
+            value.by_key[key] = _Member(key, _Value(opens), ranks=[rank])
             value.members.append(value.by_key[key])
         value = value.by_key[key].value
     # What stands there may be null, which tools write for a text that is missing.
@@ -552,6 +567,7 @@ class _Writer:
             value: of the document, or new.
             indent: of the line on which the value begins, where it is new.
         """
+        # What the file has is indented as it is there; only what is new follows its parent.
         if value.end:
             indent = _indent_at(self._text, value.start)
         if value.unit is not None:
@@ -572,16 +588,12 @@ class _Writer:
             new = [member for member in value.members if not member.value.end]
             for member in (*present[:1], *new):
                 member.lead = gap
+            for member in new if value.opens == "{" else ():
+                member.name = self._style.string(str(member.key)) + self._style.colon
             value.members[0].lead = lead
         tail = value.tail if present else self._style.line_end + indent
-        parts = [self._write_member(member, inner) for member in value.members]
+        parts = [m.lead + m.name + self._write(m.value, inner) for m in value.members]
         return value.opens + ",".join(parts) + tail * bool(parts) + _CLOSERS[value.opens]
-
-    def _write_member(self, member: _Member, indent: str) -> str:
-        name = member.name
-        if not member.value.end and isinstance(member.key, str):
-            name = self._style.string(member.key) + self._style.colon
-        return member.lead + name + self._write(member.value, indent)
 
     def _ordered(self, value: _Value, present: Sequence[_Member]) -> list[_Member]:
         """Return the members of a container, each new one behind its nearest predecessor."""
@@ -598,10 +610,12 @@ class _Writer:
             return members
         behind: defaultdict[int, list[_Member]] = defaultdict(list)
         new = [member for member in value.members if not member.value.end]
-        for member in sorted(new, key=lambda member: member.rank):
-            ranks = [(m.rank, number) for number, m in enumerate(present) if m.rank < member.rank]
+        placed = [(rank, number) for number, m in enumerate(present) for rank in m.ranks]
+        for member in sorted(new, key=lambda member: member.ranks[0]):
+            ranks = [place for place in placed if place[0] < member.ranks[0]]
+            # Not at the end, because two branches that add keys would then change the same line.
             number = max(ranks, default=(0, -1))[1]
-            if member.rank == math.inf:
+            if member.ranks == [math.inf]:
                 number = len(present) - 1
             behind[number].append(member)
         members = behind[-1]

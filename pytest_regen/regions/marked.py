@@ -98,6 +98,7 @@ def _body(text: str, begin: Marker, end: Marker) -> str:
     """Return what stands between two markers, without the indentation of the first."""
     start = text.index("\n", begin.end) + 1
     body = text[start : end.start].replace("\r\n", "\n").removesuffix("\n")
+    # Indentation inside of a multi-line string is part of its value.
     in_strings, lines = _lines_in_strings(body, begin.sign), body.split("\n")
     for number, line in enumerate(lines):
         if number in in_strings:
@@ -119,9 +120,11 @@ def _block(text: str, begin: Marker, end: Marker, new: str) -> str:
         for number, line in enumerate(lines):
             if line and number not in in_strings:
                 lines[number] = begin.indent + line
+    # A text that itself shows marker lines gets numbered ones around it.
     mark = free_mark(new)
     parts = (renumber(begin, mark), *(lines if new else ()), renumber(end, mark))
     block = "\n".join(parts)
+    # The begin marker says which line ends the block has, whatever the rest of the file has.
     return block.replace("\n", "\r\n") if text.startswith("\r", begin.end) else block
 
 

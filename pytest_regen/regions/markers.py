@@ -109,6 +109,7 @@ def read_markers(text: str, tags: str = DEFAULT_TAG) -> Iterator[Marker | Malfor
     for hit in hits.finditer(text):
         if hit.start() < read:
             continue
+        # Searching for the tag first keeps a file of 10,000 lines without markers cheap.
         start = text.rfind("\n", read, hit.start()) + 1 or read
         read = text.find("\n", hit.end()) + 1 or len(text) + 1
         opens = opening.match(text, start)
@@ -148,6 +149,7 @@ def pair_markers(
             raise error("nested", marker, f"{reason} ({begin.text.strip()!r})")
         if not marker.is_begin:
             raise error("unopened", marker, "closes a block that was not opened")
+        # Two blocks of one name would share an entry of the ledger.
         first = lines.setdefault(marker.name, marker.line)
         if first != marker.line:
             raise error("duplicate", marker, f"opens a block that line {first} opened already")

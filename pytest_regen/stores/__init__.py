@@ -2,11 +2,9 @@
 
 from pytest_regen.files import safe_file_name, store_slug
 from pytest_regen.store_folders import FoundStores, find_stores, is_store
-from pytest_regen.stores.conflicts import Resolution, resolve_conflicts
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, check_staleness
 from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
-from pytest_regen.stores.store import RegenStore
-from pytest_regen.stores.transaction import StoreUpdate, refuse_unwritable
+from pytest_regen.stores.store import RegenStore, StoreUpdate, refuse_unwritable
 
 __all__ = [
     "FoundStores",
@@ -14,7 +12,6 @@ __all__ = [
     "HistoryReason",
     "PagesEnvelope",
     "RegenStore",
-    "Resolution",
     "StoreUpdate",
     "StoredPage",
     "check_staleness",
@@ -23,7 +20,6 @@ __all__ = [
     "history_entry",
     "is_store",
     "refuse_unwritable",
-    "resolve_conflicts",
     "safe_file_name",
     "store_slug",
 ]

@@ -11,12 +11,14 @@ from pytest_regen.canonical import canonical_hash, text_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
-from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
+from pytest_regen.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.turns.values import Usage
 
 SCHEMA_FILE = "schema.md"
 
 _VERSION = 1
+
+_NO_INDEX = -1
 
 HAND = "hand"
 """The model of a page whose output a person wrote."""
@@ -77,7 +79,7 @@ class StoredPage:
     """One entry of ``pages.json``: what a model wrote for one page, and how."""
 
     index: int
-    """Place in the file, from 0, set when it is written; pages are joined by ``key``, not by it."""
+    """Place in the plan, from 0, when it was first written; -1 before. Nothing is found by it."""
     type_name: str
     """The type, as the source declares it."""
     is_root: bool
@@ -148,7 +150,7 @@ class StoredPage:
         usage = usage or Usage()
         output = _whole_text(output)
         return cls(
-            index=0,
+            index=_NO_INDEX,
             type_name=prompt.type_name,
             is_root=prompt.is_root,
             page=prompt.page,
@@ -196,29 +198,9 @@ class StoredPage:
                 value.
         """
         node = Node(data, file, where)
-        output = node.text("output")
-        page = cls(
-            index=node.count("index", 0),
-            type_name=node.text("type_name"),
-            is_root=node.flag("is_root"),
-            page=node.count("page", least=1),
-            total_pages=node.count("total_pages", least=1),
-            model=node.text("model"),
-            generated_at=node.text("generated_at"),
-            input_tokens=node.optional_count("input_tokens"),
-            output_tokens=node.optional_count("output_tokens"),
-            cache_read_input_tokens=node.optional_count("cache_read_input_tokens"),
-            cache_creation_input_tokens=node.optional_count("cache_creation_input_tokens"),
-            stop_reason=node.optional_text("stop_reason"),
-            attempt=node.count("attempt", 1, least=1),
-            prompt_hash=node.optional_text("prompt_hash"),
-            type_hash=node.optional_text("type_hash"),
-            output_hash=node.optional_text("output_hash") or text_hash(output),
-            output=output,
-            provider=node.optional_text("provider"),
-            shared_from=node.optional_text("shared_from"),
-        )
-        if page.page > page.total_pages:
+        defaults = {"index": 0, "attempt": 1, "output_hash": text_hash(node.text("output"))}
+        page = cls(**node.values(cls, defaults))
+        if not 1 <= page.page <= page.total_pages:
             raise node.error("page", f"page {page.page} of {page.total_pages} cannot be")
         return page
 
@@ -239,8 +221,9 @@ class PagesEnvelope:
     """The profile of the language."""
     boundary_tag: str
     """The word in boundary lines; ``REGEN`` in stores made here."""
-    ir_hash: str
-    """Of the IR that the prompts were made from."""
+    ir_hash: str | None
+    """Of the IR that the prompts were made from; absent in stores of schemas, which hold so many
+    types that two branches would change it."""
     generated_at: str
     """When the store was made."""
     model: str
@@ -255,12 +238,32 @@ class PagesEnvelope:
         data = {field.name: getattr(self, field.name) for field in fields(self)}
         data["endpoint"] = dict(self.endpoint)
         data["pages"] = [page.to_json() for page in self.pages]
+        if self.ir_hash is None:
+            del data["ir_hash"]
         return data
 
-    def with_pages(self, pages: Iterable[StoredPage]) -> "PagesEnvelope":
-        """Return the same envelope around ``pages``, numbered in their order."""
-        numbered = tuple(replace(page, index=number) for number, page in enumerate(pages))
-        return replace(self, pages=numbered)
+    def with_pages(
+        self, pages: Iterable[StoredPage], plan: Iterable[PromptEntry | StoredPage]
+    ) -> "PagesEnvelope":
+        """Return the same envelope around ``pages``, new ones numbered as in the plan.
+
+        No other page gets another number, because each would be a line in a review, and in
+        conflict with what a branch added elsewhere.
+        """
+        known = {page.key: page.index for page in self.pages}
+        places = {entry.key: number for number, entry in enumerate(plan)}
+        pages = [
+            replace(page, index=known.get(page.key, _NO_INDEX)) if page.index < 0 else page
+            for page in pages
+        ]
+        used = {page.index for page in pages}
+        for number, page in enumerate(pages):
+            if page.index < 0:
+                place = places[page.key]
+                free = place if place not in used else max(len(places), *used) + 1
+                used.add(free)
+                pages[number] = replace(page, index=free)
+        return replace(self, pages=tuple(pages))
 
 
 def read_pages(data: bytes, file: Path) -> PagesEnvelope:
@@ -274,21 +277,12 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
     if version != _VERSION:
         raise node.error("version", f"version {version} was written by a newer pytest-regen")
     endpoint = node.node("endpoint")
-    source_file = node.text("source_file")
-    if why := source_file_fault(source_file):
+    if why := source_file_fault(node.text("source_file")):
         raise node.error("source_file", why)
     return PagesEnvelope(
-        version=version,
         endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},
-        language=node.text("language"),
-        namespace=node.optional_text("namespace"),
-        profile=node.text("profile", "default"),
-        boundary_tag=node.text("boundary_tag", "REGEN"),
-        ir_hash=node.text("ir_hash"),
-        generated_at=node.text("generated_at"),
-        model=node.text("model"),
-        source_file=source_file,
         pages=_read_entries(node.list("pages"), file),
+        **node.values(PagesEnvelope, {"profile": "default", "boundary_tag": "REGEN"}),
     )
 
 
@@ -335,19 +329,9 @@ def _read_prompt(node: Node) -> PromptEntry:
     for unit in units:
         if type(unit) not in (str, int):
             raise node.error("fields", f"expected JSON names or enum values, found {unit!r}")
-    system, user = node.text("system"), node.text("user")
-    return PromptEntry(
-        node.text("type_name"),
-        node.flag("is_root"),
-        node.count("page", least=1),
-        node.count("total_pages", least=1),
-        system,
-        user,
-        tuple(units),
-        node.optional_text("prompt_hash") or canonical_hash({"system": system, "user": user}),
-        node.optional_text("type_hash"),
-        node.optional_text("entry_hash"),
-    )
+    asked = {"system": node.text("system"), "user": node.text("user")}
+    defaults = {"fields": tuple(units), "prompt_hash": canonical_hash(asked)}
+    return PromptEntry(**node.values(PromptEntry, defaults))
 
 
 def _refuse_gaps(entries: Sequence[PromptEntry], file: Path) -> None:
@@ -367,7 +351,12 @@ def _refuse_gaps(entries: Sequence[PromptEntry], file: Path) -> None:
 def check_staleness(pages_json: Mapping[str, Any], ir_json: Mapping[str, Any]) -> bool:
     """Return whether ``pages.json`` was generated from a different IR than ``ir.json``.
 
-    Takes the values of the two files as they are: the IR need not be valid. The validation summary
-    in it does not count. Which types are stale, ``RegenStore.is_stale`` says.
+    Takes the values of the two files as they are: the IR need not be valid. Each page says what
+    its type was; where one does not, the hash of the whole IR decides, without the validation
+    summary in it. Which types are stale, ``RegenStore.is_stale`` says.
     """
-    return pages_json.get("ir_hash") != ir_hash(ir_json)
+    pages = pages_json.get("pages") or []
+    if not pages or any(page.get("type_hash") is None for page in pages):
+        return pages_json.get("ir_hash") != ir_hash(ir_json)
+    hashes = {type_["name"]: canonical_hash(type_) for type_ in ir_json["types"]}
+    return any(hashes.get(page["type_name"]) != page["type_hash"] for page in pages)

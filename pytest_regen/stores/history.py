@@ -1,7 +1,7 @@
 """``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -11,7 +11,7 @@ from pytest_regen.errors import UsageError
 from pytest_regen.files import lock_file, safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
-from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
+from pytest_regen.strict_json import Node, as_json, parse_json
 from pytest_regen.validation.issues import Issue
 
 HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted", "dropped"]
@@ -47,22 +47,9 @@ class HistoryEntry:
     @classmethod
     def of(cls, page: StoredPage, reason: HistoryReason, issues: Iterable[Issue] = ()) -> Self:
         """Return the entry that keeps ``page``."""
-        return cls(
-            page.type_name,
-            page.page,
-            page.total_pages,
-            page.model,
-            page.attempt,
-            page.generated_at,
-            reason,
-            tuple(issues),
-            page.output,
-            page.stop_reason,
-            page.prompt_hash,
-            page.type_hash,
-            page.provider,
-            page.shared_from,
-        )
+        names = {f.name for f in fields(cls)} & {f.name for f in fields(page)}
+        values = {name: getattr(page, name) for name in names}
+        return cls(reason=reason, issues=tuple(issues), **values)
 
     @property
     def key(self) -> PageKey:
@@ -70,20 +57,12 @@ class HistoryEntry:
         return PageKey(self.type_name, self.page, self.total_pages)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of the entry's file."""
+        """Return the content of the entry's file; why it is there comes before its output."""
+        names = [f.name for f in fields(self) if f.name not in {"id", "issues", "output"}]
+        if self.shared_from is None:
+            names.remove("shared_from")
         return {
-            "type_name": self.type_name,
-            "page": self.page,
-            "total_pages": self.total_pages,
-            "model": self.model,
-            "attempt": self.attempt,
-            "generated_at": self.generated_at,
-            "reason": self.reason,
-            "stop_reason": self.stop_reason,
-            "prompt_hash": self.prompt_hash,
-            "type_hash": self.type_hash,
-            "provider": self.provider,
-            **({} if self.shared_from is None else {"shared_from": self.shared_from}),
+            **{name: getattr(self, name) for name in names},
             "issues": [issue.to_json() for issue in self.issues],
             "output": self.output,
         }
@@ -156,31 +135,25 @@ def _ids(view: View) -> list[str]:
     return [entry_id for entry_id in ids if "/" not in entry_id]
 
 
+def read_reason(node: Node, words: Collection[str]) -> tuple[Any, tuple[Issue, ...]]:
+    """Return why an output is in a history, and what was found in it.
+
+    Raises:
+        StoreCorruptError: it is for none of these words, or the issues are none.
+    """
+    reason = node.text("reason")
+    if reason not in words:
+        raise node.error("reason", f"unknown reason {reason!r}")
+    try:
+        return reason, tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
+    except (AttributeError, KeyError, TypeError):
+        raise node.error("issues", "no list of issues") from None
+
+
 def _read_entry(view: View, entry_id: str) -> HistoryEntry:
     name = f"{HISTORY}/{entry_id}.json"
     file = view.root / name
     node = Node(parse_json(view.read(name) or b"", file), file)
-    reason = node.text("reason")
-    if reason not in get_args(HistoryReason):
-        raise node.error("reason", f"unknown reason {reason!r}")
-    try:
-        issues = tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
-    except (AttributeError, KeyError, TypeError) as error:
-        raise corrupt(file, "$.issues", "no list of issues", why=repr(error)) from None
-    return HistoryEntry(
-        node.text("type_name"),
-        node.count("page", least=1),
-        node.count("total_pages", least=1),
-        node.text("model"),
-        node.count("attempt", least=1),
-        node.text("generated_at"),
-        reason,  # type: ignore[arg-type]  # checked against the literal's words above
-        issues,
-        node.text("output"),
-        node.optional_text("stop_reason"),
-        node.optional_text("prompt_hash"),
-        node.optional_text("type_hash"),
-        node.optional_text("provider"),
-        node.optional_text("shared_from"),
-        entry_id,
-    )
+    reason, issues = read_reason(node, get_args(HistoryReason))
+    defaults = {"id": entry_id, "reason": reason, "issues": issues}
+    return HistoryEntry(**node.values(HistoryEntry, defaults))

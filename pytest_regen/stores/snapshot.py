@@ -1,6 +1,6 @@
 """A store as it was at one moment: each file read once, consistent, without writing or locking."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import View, refuse_link
 from pytest_regen.documents.ir import IR, TypeIR, ir_hash, type_hash
-from pytest_regen.errors import StoreCorruptError, StoreMissingError, UnknownTypeError
+from pytest_regen.errors import StoreMissingError, UnknownTypeError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
+from pytest_regen.stores.conflicts import read_artifact, with_worked_out
 from pytest_regen.stores.formats import (
     PagesEnvelope,
     StoredPage,
@@ -24,17 +25,17 @@ from pytest_regen.stores.formats import (
     read_prompts,
 )
 from pytest_regen.stores.history import store_files
-from pytest_regen.stores.strict_json import as_json, corrupt, parse_json, without_collection
 from pytest_regen.stores.trials import take_out
+from pytest_regen.strict_json import as_json, corrupt, parse_json
 
 _SHARED = (
     "ir",
-    "_ir_hash",
     "_types",
+    "_spelt_ir",
     "_type_hashes",
+    "_spelt_hashes",
     "_prompts_by_type",
     "type_names",
-    "_spelt_hashes",
     "_prompts_edited",
 )
 """What is made of the IR and the prompts alone, and is the same for another state of the pages."""
@@ -59,6 +60,8 @@ class Snapshot:
     """``prompts.json`` as it is in the folder."""
     pages_data: bytes = field(repr=False, default=b"")
     """``pages.json`` as it is in the folder; empty for a state that is not stored."""
+    settled: tuple[str, ...] = ()
+    """Artifacts that git left in conflict in lines that are worked out here."""
     memo: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
     """What others worked out about this store, and check before they use it for another state."""
 
@@ -77,52 +80,60 @@ class Snapshot:
         path = Path(path)
         refuse_no_store(path)
         key = (cls, path.absolute())
-        known = _open.get(key)
-        read = partial(cls._read, known=known if isinstance(known, cls) else None)
+        before = _open.get(key)
+        read = partial(cls._read, before=before if isinstance(before, cls) else None)
         try:
-            with without_collection():
-                store = store_files(path).read(read, take_out)
+            store = store_files(path).read(read, take_out)
         except OSError as error:
-            raise _unreadable(path, error) from error
+            file, why = path / Path(error.filename or ""), error.strerror or str(error)
+            raise corrupt(file, "", "it cannot be read", why=why) from error
         _open[key] = store
         return store
 
     @classmethod
-    def _read(cls, view: View, *, known: Self | None) -> Self:
+    def _read(cls, view: View, *, before: Self | None) -> Self:
         path = view.root
-        data = _read_artifact(view, PAGES_FILE)
-        envelope = _same_pages(known, data) or read_pages(data, path / PAGES_FILE)
-        source = view.read(envelope.source_file)
-        prompts_data = _read_artifact(view, PROMPTS_FILE)
-        is_same_plan = known is not None and known.prompts_data == prompts_data
+        read = {name: read_artifact(view, name) for name in (PAGES_FILE, PROMPTS_FILE, IR_FILE)}
+        pages_data, prompts_data, ir_data = (data for data, _ in read.values())
+        if before and before.pages_data == pages_data:
+            envelope = before.envelope
+        else:
+            envelope = read_pages(pages_data, path / PAGES_FILE)
+        is_same_plan = before is not None and before.prompts_data == prompts_data
+        if before and is_same_plan:
+            prompts = before.prompts
+        else:
+            prompts = read_prompts(prompts_data, path / PROMPTS_FILE)
+        data = view.read(envelope.source_file)
+        try:
+            source = (data or b"").decode()
+        except UnicodeDecodeError as error:
+            file, what = path / envelope.source_file, f"not UTF-8 at byte {error.start}"
+            raise corrupt(file, "", what, why=error.reason) from None
+        settled = tuple(name for name, (_, is_settled) in read.items() if is_settled)
         store = cls(
-            path=path,
-            envelope=envelope,
-            prompts=known.prompts
-            if known and is_same_plan
-            else read_prompts(prompts_data, path / PROMPTS_FILE),
-            source=_decode(source or b"", path / envelope.source_file),
-            has_source=source is not None,
-            ir_data=_read_artifact(view, IR_FILE),
-            prompts_data=prompts_data,
-            pages_data=data,
+            path,
+            envelope,
+            prompts,
+            source,
+            data is not None,
+            ir_data,
+            prompts_data,
+            pages_data,
+            settled,
         )
-        if known == store:
-            return known
-        if known and is_same_plan and known.ir_data == store.ir_data:
-            _share(known, store)
-        store._refuse_extra_pages()
+        if settled:
+            store = replace(store, envelope=with_worked_out(envelope, store.ir, prompts))
+        if before == store:
+            return before
+        if before and is_same_plan and before.ir_data == ir_data:
+            _share(before, store)
+        planned = {entry.key for entry in prompts}
+        for number, page in enumerate(envelope.pages):
+            if page.key not in planned:
+                what = f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}"
+                raise corrupt(path / PAGES_FILE, f"$.pages[{number}]", what)
         return store
-
-    def _refuse_extra_pages(self) -> None:
-        known = {entry.key for entry in self.prompts}
-        for number, page in enumerate(self.envelope.pages):
-            if page.key not in known:
-                raise corrupt(
-                    self.path / PAGES_FILE,
-                    f"$.pages[{number}]",
-                    f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}",
-                )
 
     def with_content(self, pages: Iterable[StoredPage], source: str) -> Self:
         """Return the store as it would be with these pages and this source; nothing is written.
@@ -139,7 +150,7 @@ class Snapshot:
         ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
         changed = replace(
             self,
-            envelope=self.envelope.with_pages(ordered),
+            envelope=self.envelope.with_pages(ordered, self.prompts),
             pages_data=b"",
             memo=dict(self.memo),
             source=source,
@@ -168,7 +179,7 @@ class Snapshot:
         """
         return replace(
             self,
-            envelope=envelope.with_pages(pages),
+            envelope=envelope.with_pages(pages, prompts),
             prompts=tuple(prompts),
             source=source,
             has_source=self.has_source or bool(source),
@@ -187,8 +198,7 @@ class Snapshot:
         """
         file = self.path / IR_FILE
         try:
-            with without_collection():
-                return IR.of(parse_json(self.ir_data, file))
+            return IR.of(parse_json(self.ir_data, file))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
@@ -257,11 +267,11 @@ class Snapshot:
         """
         if name in self._prompts_by_type:
             return name
-        meant = [
-            type_.name
-            for type_ in self.ir.types
-            if type_.name in self._prompts_by_type and name in _schema_names(type_.schema_id)
-        ]
+        meant = []
+        for type_ in self.ir.types:
+            last = type_.schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+            if type_.name in self._prompts_by_type and name in (type_.schema_id, last):
+                meant.append(type_.name)
         if len(meant) == 1:
             return meant[0]
         if meant:
@@ -279,7 +289,20 @@ class Snapshot:
         """Return whether a type's pages were written for another IR than ``ir.json`` holds."""
         if type_name not in self._types:
             return True
-        return any(not self._is_present(type_name, made) for made in self._made_from(type_name))
+        for entry in self.prompts_of(type_name):
+            page = self.pages.get(entry.key)
+            made_from = self.prompt_type_hash(entry) if page is None else page.type_hash
+            if made_from is None:  # The page does not say; then the store as a whole has to.
+                is_present = not self._has_moved_on
+            else:
+                # As this release spells the type, or as the file does: a release that adds a key
+                # to types must not make all of them stale.
+                is_present = made_from == self._type_hashes[type_name] or (
+                    made_from in self._spelt_hashes[type_name]
+                )
+            if not is_present:
+                return True
+        return False
 
     def prompt_type_hash(self, entry: PromptEntry) -> str | None:
         """Return the hash of the type's IR that a stored prompt was made from.
@@ -292,53 +315,30 @@ class Snapshot:
         if self._has_moved_on:
             page = self.pages.get(entry.key)
             return (page.type_hash if page else None) or self.envelope.ir_hash
-        return self._hash_of(entry.type_name) if entry.type_name in self._types else None
-
-    def _made_from(self, type_name: str) -> Iterator[str | None]:
-        """Yield what IR each page of a type, or its prompt where it was not written, is made of."""
-        for entry in self.prompts_of(type_name):
-            page = self.pages.get(entry.key)
-            yield self.prompt_type_hash(entry) if page is None else page.type_hash
-
-    def _is_present(self, type_name: str, hash_: str | None) -> bool:
-        """Return whether a hash is that of a type as ``ir.json`` has it."""
-        if hash_ is None:  # The page does not say; then the store as a whole has to.
-            return not self._has_moved_on
-        # As this release spells the type, or as the file does: a release that adds a key to types
-        # must not make all of them stale.
-        return hash_ == self._hash_of(type_name) or hash_ in self._spelt_hashes[type_name]
-
-    def _hash_of(self, type_name: str) -> str:
-        """Return the hash of a type as this release spells it."""
-        if type_name not in self._type_hashes:
-            self._type_hashes[type_name] = type_hash(self._types[type_name])
-        return self._type_hashes[type_name]
+        return self._type_hashes.get(entry.type_name)
 
     @cached_property
-    def _type_hashes(self) -> dict[str, str]:
-        return {}
-
-    @cached_property
-    def _ir_hash(self) -> str:
-        return ir_hash(self.ir)
-
-    @cached_property
-    def _has_moved_on(self) -> bool:
-        """Whether ``ir.json`` is another than the one that the prompts were made from."""
-        known = self.envelope.ir_hash
-        return known != self._ir_hash and known != ir_hash(self._spelt_ir)
-
-    @property
     def _spelt_ir(self) -> dict[str, Any]:
+        """``ir.json`` as an older release may have spelt it, without keys that came since."""
         spelt: dict[str, Any] = parse_json(self.ir_data, self.path / IR_FILE)
         return spelt
 
     @cached_property
+    def _has_moved_on(self) -> bool:
+        """Whether ``ir.json`` is another than the one that the prompts were made from."""
+        hash_ = self.envelope.ir_hash
+        return hash_ is not None and hash_ not in (ir_hash(self.ir), ir_hash(self._spelt_ir))
+
+    @cached_property
+    def _type_hashes(self) -> dict[str, str]:
+        return {name: type_hash(type_) for name, type_ in self._types.items()}
+
+    @cached_property
     def _spelt_hashes(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {name: set() for name in self._types}
+        hashes: dict[str, set[str]] = {name: set() for name in self._types}
         for spelt in self._spelt_ir["types"]:
-            found[spelt["name"]].add(canonical_hash(spelt))
-        return found
+            hashes[spelt["name"]].add(canonical_hash(spelt))
+        return hashes
 
     @cached_property
     def edited_prompts(self) -> tuple[PageKey, ...]:
@@ -392,11 +392,6 @@ class Snapshot:
         return stitch(outputs, name=name, is_enum=is_enum, language=language).text
 
 
-def _same_pages(known: Snapshot | None, data: bytes) -> PagesEnvelope | None:
-    """Return the pages of a known snapshot, if they were read from the same bytes."""
-    return known.envelope if known is not None and known.pages_data == data else None
-
-
 def _share(known: Snapshot, other: Snapshot) -> None:
     """Give another state of a store what was made of the same IR and prompts before."""
     other.memo.update(known.memo)
@@ -413,42 +408,14 @@ def remember(store: Snapshot) -> None:
 
 def refuse_no_store(path: Path) -> None:
     """Raise a StoreMissingError unless ``path`` is a folder with an artifact of a store in it."""
-    if not path.is_dir():
-        raise _missing_error(path, "it is a file" if path.exists() else "there is no such folder")
-    if not is_store(path):
-        raise _missing_error(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
-
-
-def _missing_error(path: Path, why: str) -> StoreMissingError:
-    return StoreMissingError(
+    if path.is_dir() and is_store(path):
+        return
+    why = "it is a file" if path.exists() else "there is no such folder"
+    if path.is_dir():
+        why = f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}"
+    raise StoreMissingError(
         f"there is no store at {path}",
         why=why,
         hint="name the folder that pytest-regen generate printed, or generate one: "
         'pytest-regen generate SPEC "GET /path" --out DIR',
     )
-
-
-def _unreadable(path: Path, error: OSError) -> StoreCorruptError:
-    return corrupt(
-        path / Path(error.filename or ""), "", "it cannot be read", why=error.strerror or str(error)
-    )
-
-
-def _read_artifact(view: View, name: str) -> bytes:
-    data = view.read(name)
-    if data is None:
-        raise corrupt(view.root / name, "", "the file is missing")
-    return data
-
-
-def _decode(data: bytes, file: Path) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
-
-
-def _schema_names(schema_id: str) -> set[str]:
-    """Return the words a user may know a schema by: its place, and the last step of it."""
-    last = schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
-    return {schema_id, last}

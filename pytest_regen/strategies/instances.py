@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.canonical import canonical_hash
+from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
 from pytest_regen.errors import RegenError, UnknownTypeError
-from pytest_regen.files import content_hash
 from pytest_regen.strategies.patterns import UnreadablePatternError
 from pytest_regen.strategies.violations import Skipped, Violation
 
@@ -139,11 +139,7 @@ def instances_key(store: "Snapshot", count: int = 100) -> str:
     """
     ir = store.ir
     reference = ir.document
-    files: dict[str, str | None] = {}
-    if reference is not None:
-        main = store.path / reference.path
-        files[""] = content_hash(main)
-        files |= {name: content_hash(main.parent / name) for name in reference.files}
+    files = document_digests(store.path / reference.path) if reference is not None else {}
     types = [type_hash(type_) for type_ in ir.types]
     endpoint = ir.endpoint.model_dump(mode="json")
     return canonical_hash([_VERSION, count, ir.language, endpoint, ir.format, types, files])

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from pytest_regen.errors import HandEditError, SourceError, UsageError
+from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
-from pytest_regen.units.naming import adopt_command, command, rebuild_command
-from pytest_regen.units.texts import same_text, sides, texts_or_none
+from pytest_regen.units.naming import command, rebuild_command
+from pytest_regen.units.texts import put_texts, same_text, sides, texts_or_none
 from pytest_regen.units.view import FileUnits, refuse_unknown
-from pytest_regen.units.writing import UnitWrite, hand_entry, put_texts, renewed_entry
+from pytest_regen.units.writing import UnitWrite, hand_entry, renewed_entry
 
 
 def adopt(
@@ -96,7 +96,7 @@ def rebuild(
     history += (
         write.keep_text(name, before[name].text, "dropped") for name in texts if name in before
     )
-    write.text = put_texts(units, base, texts)
+    write.text = put_texts(units.kind, base, texts, units.names, units.place)
     write.commit()
     diff = source_diff(units.text, write.text, units.place)
     return Changes(tuple(texts), tuple(history), diff, by_hand=len(by_hand))
@@ -136,8 +136,8 @@ def restore(units: FileUnits, write: UnitWrite, name: str, to: str | None) -> Ch
     """Make a text from the history the recorded one; what it replaces goes to the history."""
     refuse_unreadable(units)
     entry = _past_text(units, name, to).entry
-    if "DRIFT" in _codes(units, name):
-        raise edit_error(units, name, "restoring another text would discard the edit")
+    if error := units.hand_edit(name, why="restoring another text would discard the edit"):
+        raise error
     stands = units.texts.get(name)
     history = () if stands is None else (write.keep_text(name, stands.text, "restored"),)
     write.put({name: entry.output})
@@ -146,16 +146,6 @@ def restore(units: FileUnits, write: UnitWrite, name: str, to: str | None) -> Ch
     write.commit()
     diff = source_diff(units.text, write.text_now, units.place)
     return Changes((name,), history, diff, (Written(name, 1, entry.model),))
-
-
-def edit_error(units: FileUnits, name: str, why: str) -> HandEditError:
-    """Return the error for a unit that was edited by hand."""
-    return HandEditError(
-        f"{name} in {units.place} was edited by hand",
-        why=why,
-        hint=f"keep it: {adopt_command(units.here, name)}; "
-        f"or drop it: {rebuild_command(units.here, name)}",
-    )
 
 
 def _past_text(units: FileUnits, name: str, to: str | None) -> PastText:

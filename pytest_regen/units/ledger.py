@@ -1,18 +1,18 @@
 """The ledger: what the repository remembers of each unit, one file per unit, so that it merges.
 
-``.regen/units/<path of the file>/<slug>-<hash of the name>.json`` holds the prompt, the answer and
-where it came from; a system prompt is kept once, in ``.regen/systems/<hash>.txt``; answers that
-were replaced or rejected lie in ``.regen/history/``, which git ignores.
+``.regen/units/<path of the file>/<slug>-<hash of the name>.json`` holds the answer and where it
+came from; of its prompt the hash, where the working tree can compute the text again. A system
+prompt is kept once, in ``.regen/systems/<hash>.txt``; answers that were replaced or rejected lie
+in ``.regen/history/``, which git ignores.
 
 A text that a person wrote is theirs: ``.regen/hand/<path of the file>`` has a line for it, with its
 name and a hash of what it was written for, and no text. git joins such files by taking the lines of
 both sides. A person's text that was a model's keeps a file of its own, which says whose it was.
 """
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
-from pytest_regen.stores.strict_json import Node
+from pytest_regen.stores.history import read_reason
+from pytest_regen.strict_json import Node, as_json, conflict_line, strict_loads
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.units.naming import decode_name, encode_name
 from pytest_regen.units.texts import sides
@@ -41,7 +42,6 @@ _SYSTEMS: Final = ".regen/systems"
 _HISTORY: Final = ".regen/history"
 _LONGEST: Final = 60
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
-_MARKER = re.compile(rb"^<{7}(?: |$)", re.MULTILINE)
 _LINE = re.compile(r"([^\t]+)\t([0-9a-f]{16})")
 _LARGEST: Final = 16 * 1024 * 1024
 
@@ -55,40 +55,35 @@ class Entry:
 
     name: str
     """The unit's name in its file."""
-    prompt: str
-    """What was asked."""
-    system_sha256: str
-    """Of the system prompt, which lies in ``.regen/systems/``."""
-    inputs_sha256: str
-    """Of all that the unit was made from; another one makes it stale."""
-    output: str
+    output: str = ""
     """The text, as it stood when it was recorded."""
-    model: str
+    model: str = HAND
     """Who answered, as the provider says; ``hand`` where somebody wrote the text."""
-    provider: str | None
+    provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
-    attempt: int
+    attempt: int = 1
     """Running number of the unit's texts."""
-    generated_at: str
+    generated_at: str = ""
     """UTC, to the second."""
     usage: Usage = field(default_factory=Usage)
     """Of all calls that the text took: ``input_tokens``, ``output_tokens``, …, as far as they
     are known."""
-    format: int = FORMAT
-    """Raised when a release words prompts or reads replies differently."""
+    prompt: str = ""
+    """What was asked; empty where what is in the working tree says it."""
+    prompt_sha256: str = ""
+    """The short hash of it."""
+    system_sha256: str = ""
+    """Of the system prompt: how the name of its file in ``.regen/systems/`` begins."""
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """The short hash of each input, by its name; none in entries of older releases."""
+    """The short hash of each input, by its name; another one makes the unit stale."""
+    inputs_sha256: str = ""
+    """Of all inputs: in entries of older releases, which need not name each."""
     own_inputs: tuple[str, ...] = ()
     """Short hashes of what a person's text was written for; two where git joined two lines."""
     after: Mapping[str, str] | None = None
     """The ``model`` that wrote what a person edited, and its ``prompt_sha256``."""
-
-    @classmethod
-    def by_hand(
-        cls, name: str, own: tuple[str, ...], after: Mapping[str, str] | None = None
-    ) -> Self:
-        """Return what is remembered of a text that a person wrote."""
-        return cls(name, "", "", "", "", HAND, None, 1, "", own_inputs=own, after=after)
+    format: int = FORMAT
+    """Raised when a release words prompts or reads replies differently."""
 
     @property
     def is_by_hand(self) -> bool:
@@ -100,52 +95,54 @@ class Entry:
         """Whether a line of ``.regen/hand`` says all that is remembered."""
         return bool(self.own_inputs) and self.after is None
 
+    @property
+    def asked_sha256(self) -> str:
+        """The short hash of the prompt; older entries hold the prompt itself."""
+        return self.prompt_sha256 or short_hash(self.prompt)
+
+    def answers(self, prompt: str) -> bool:
+        """Return whether it is this prompt that was answered."""
+        return self.asked_sha256 == short_hash(prompt)
+
     def to_json(self) -> dict[str, Any]:
-        """Return the content of the entry's file."""
+        """Return the content of the entry's file, without what says nothing."""
+        head = {"format": self.format, "name": self.name}
         if self.after is not None:
-            known = {"format": self.format, "name": self.name, "by": HAND}
-            return {**known, "own_inputs": list(self.own_inputs), "after": dict(self.after)}
-        return {
-            "format": self.format,
-            "name": self.name,
+            own = list(self.own_inputs)
+            return {**head, "by": HAND, "own_inputs": own, "after": dict(self.after)}
+        data = {
+            **head,
             "prompt": self.prompt,
-            "system_sha256": self.system_sha256,
-            "inputs_sha256": self.inputs_sha256,
+            "prompt_sha256": "" if self.prompt else self.prompt_sha256,
+            "system_sha256": self.system_sha256.removeprefix("sha256:")[:16],
+            "inputs_sha256": "" if self.inputs else self.inputs_sha256,
             "output": self.output,
             "model": self.model,
             "provider": self.provider,
-            "attempt": self.attempt,
+            "attempt": self.attempt if self.attempt > 1 else None,
             "generated_at": self.generated_at,
-            "tokens": self.usage.counts,
-            **({"inputs": dict(self.inputs)} if self.inputs else {}),
+            "tokens": {key: count for key, count in self.usage.counts.items() if count},
+            "inputs": dict(self.inputs),
         }
+        return {key: value for key, value in data.items() if value or key == "output"}
 
     @classmethod
     def from_node(cls, node: Node) -> Self:
         """Return the entry that ``to_json`` wrote; raises StoreCorruptError."""
+        values = node.values(cls)
         if "by" in node:
-            own = tuple(map(str, node.list("own_inputs", ())))
             after = node.node("after")
-            known = {key: after.text(key) for key in ("model", "prompt_sha256")}
-            return replace(
-                cls.by_hand(node.text("name"), own, known), format=node.count("format", least=1)
-            )
-        tokens = node.node("tokens") if "tokens" in node else None
-        inputs = node.node("inputs") if "inputs" in node else None
-        return cls(
-            node.text("name"),
-            node.text("prompt"),
-            node.text("system_sha256"),
-            node.text("inputs_sha256"),
-            node.text("output"),
-            node.text("model"),
-            node.optional_text("provider"),
-            node.count("attempt", least=1),
-            node.text("generated_at"),
-            Usage(*(tokens.optional_count(key) for key in TOKENS)) if tokens else Usage(),
-            node.count("format", FORMAT, least=1),
-            {key: inputs.text(key) for key in inputs} if inputs else {},
-        )
+            values["after"] = {key: after.text(key) for key in ("model", "prompt_sha256")}
+            values["own_inputs"] = tuple(map(str, node.list("own_inputs", ())))
+            return cls(**values)
+        values |= {key: node.text(key) for key in ("output", "model")}
+        if "tokens" in node:
+            tokens = node.node("tokens")
+            values["usage"] = Usage(*(tokens.count(key, 0) for key in TOKENS))
+        if "inputs" in node:
+            inputs = node.node("inputs")
+            values["inputs"] = {key: inputs.text(key) for key in inputs}
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +167,12 @@ class PastText:
 
 def as_bytes(value: Any) -> bytes:
     """Return ``value`` as a ledger file holds it; half a surrogate pair is written as an escape."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return text.encode("utf-8", "backslashreplace")
+    return as_json(value, "backslashreplace")
+
+
+def short_hash(text: str) -> str:
+    """Return the 16 hex digits by which the ledger knows a text."""
+    return text_hash(text).removeprefix("sha256:")[:16]
 
 
 def now() -> str:
@@ -251,7 +252,7 @@ class Ledger:
     def _read(self) -> tuple[dict[str, Entry], dict[str, StoreCorruptError]]:
         lines, wrong = self._read_hand()
         # Where a unit has an entry, too, a branch without it added the line: the entry counts.
-        entries = {name: Entry.by_hand(name, own) for name, own in lines.items()}
+        entries = {name: Entry(name, own_inputs=own) for name, own in lines.items()}
         broken = {hand_name(self.place): wrong} if wrong else {}
         prefix = f"{_UNITS}/{self.place}/"
         for file in sorted(self._view.names(prefix, ".json")):
@@ -360,18 +361,11 @@ def _node(data: bytes, file: Path) -> Node:
     if len(data) > _LARGEST:
         raise _corrupt(file, f"{len(data):,} bytes are more than any unit has")
     try:
-        value = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise _corrupt(file, f"not UTF-8 at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        if marker := _MARKER.search(data):
-            line = data.count(b"\n", 0, marker.start()) + 1
-            raise _corrupt(file, f"a conflict marker of git, on line {line}") from None
-        raise _corrupt(file, f"no JSON on line {error.lineno}: {error.msg}") from None
-    except RecursionError:
-        raise _corrupt(file, "nested too deeply to be read") from None
+        value = strict_loads(data.decode("utf-8-sig"))
     except ValueError as error:
-        raise _corrupt(file, str(error)) from None
+        if line := conflict_line(data):
+            raise _corrupt(file, f"a conflict marker of git, on line {line}") from None
+        raise _corrupt(file, f"it is no JSON: {error}") from None
     return Node(value, file)
 
 
@@ -392,11 +386,5 @@ def read_history(view: "View", place: str) -> Iterator[PastText]:
     for name in sorted(view.names(f"{history_folder(place)}/", ".json")):
         file = view.root / name
         node = _node(view.read(name) or b"", file)
-        reason = node.text("reason")
-        if reason not in get_args(PastReason):
-            raise node.error("reason", f"unknown reason {reason!r}")
-        try:
-            issues = tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
-        except (AttributeError, KeyError, TypeError):
-            raise node.error("issues", "no list of issues") from None
-        yield PastText(file.name.removesuffix(".json"), reason, Entry.from_node(node), issues)  # type: ignore[arg-type]  # checked against the literal above
+        reason, issues = read_reason(node, get_args(PastReason))
+        yield PastText(file.name.removesuffix(".json"), reason, Entry.from_node(node), issues)

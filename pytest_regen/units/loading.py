@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,7 +116,8 @@ def load_kinds(
             found += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in made]
         for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda one: one.name):
             origin = f"{point.name} ({_package_of(point)})"
-            kind = _as_kind(_load_entry_point(point, origin), origin)
+            hint = f"correct or uninstall {_package_of(point)}"
+            kind = _as_kind(_load(point.load, origin, hint), origin)
             found.append(KindOfFile(kind, origin, is_installed=True))
     for one in found:
         _refuse_unusable(one)
@@ -332,35 +334,23 @@ def _importable(root: Path) -> Iterator[None]:
             sys.path.remove(place)
 
 
-def _import_object(name: str, root: Path) -> Any:
-    module, _, attribute = name.partition(":")
+def _load(load: Callable[[], Any], name: str, hint: str) -> Any:
+    """Return what a name in the settings, or an entry point, stands for."""
     try:
-        found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        return load()
     except RegenError:
         raise
     except (Exception, SystemExit) as error:  # an exit would pass for a run without faults
         raise UsageError(
-            f"the kind {name!r} cannot be loaded",
-            why=_reason(error),
-            hint=f"correct [tool.pytest-regen] kinds in {root / 'pyproject.toml'}: "
-            '"module:Class", importable from there',
+            f"the kind {name} cannot be loaded", why=_reason(error), hint=hint
         ) from error
-    return found
 
 
-def _load_entry_point(point: EntryPoint, origin: str) -> Any:
-    try:
-        return point.load()
-    except RegenError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise UsageError(
-            f"the kind {origin} cannot be loaded",
-            why=_reason(error),
-            hint=f"correct or uninstall {_package_of(point)}",
-        ) from error
+def _import_object(name: str, root: Path) -> Any:
+    hint = f"correct [tool.pytest-regen] kinds in {root / 'pyproject.toml'}: "
+    hint += '"module:Class", importable from there'
+    module, _, attribute = name.partition(":")
+    return _load(lambda: attrgetter(attribute)(import_module(module)), repr(name), hint)
 
 
 def _package_of(point: EntryPoint) -> str:

@@ -17,7 +17,7 @@ from pytest_regen.errors import (
     UsageError,
 )
 from pytest_regen.prompts import list_corrections, with_correction
-from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import (
@@ -31,10 +31,10 @@ from pytest_regen.regeneration.values import (
 )
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
+from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
 from pytest_regen.units import keeping
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
-from pytest_regen.units.ledger import HAND, as_bytes, entry_name, hand_name, read_history
+from pytest_regen.units.ledger import as_bytes, entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import call_region, find_texts, texts_or_none, units_in
@@ -279,7 +279,7 @@ class UnitFile:
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs, tests, failures),
                 correction=correction,
-                stored=recorded.output if recorded and recorded.prompt == prompt else None,
+                stored=recorded.output if recorded and recorded.answers(prompt) else None,
             )
         ]
 
@@ -512,19 +512,7 @@ def _keep_old(units: FileUnits, write: UnitWrite, name: str, new: str) -> None:
 
 def _model_of(units: FileUnits, name: str) -> str:
     """Return the model that wrote a unit, else one that wrote another of its file, else ours."""
-    entry = units.entry(name)
-    if entry is not None and _is_of_the_api(entry.provider, entry.model):
-        return entry.model
-    others = [
-        entry
-        for entry in units.ledger.entries.values()
-        if _is_of_the_api(entry.provider, entry.model)
-    ]
-    return max(others, key=lambda one: one.generated_at).model if others else DEFAULT_MODEL
-
-
-def _is_of_the_api(provider: str | None, model: str) -> bool:
-    return provider is None and model not in {"", HAND, "dry-run"}
+    return model_to_ask(units.entry(name), units.ledger.entries.values())
 
 
 def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> str:

@@ -1,18 +1,22 @@
 """Texts of units taken out of their file and put back, whatever a region or a reply does."""
 
 import difflib
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from pytest_regen.errors import KindError, SourceError
+from pytest_regen.errors import KindError, RegionError, SourceError
+from pytest_regen.strict_json import versions
 from pytest_regen.text import flatten, quoted
 from pytest_regen.units.kind import Kind, call_kind
 from pytest_regen.validation.issues import Issue
 
 T = TypeVar("T")
+
+
+class NoPlaceError(RegionError):
+    """A unit is not in its file, and its region does not add units by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,42 @@ def same_text(kind: Kind, old: str, new: str) -> bool:
     return bool(call_kind(kind, "region.same", lambda: same(old, new))) if same else False
 
 
+def put_texts(
+    kind: Kind, file_text: str, texts: Mapping[str, str], order: Iterable[str], place: str
+) -> str:
+    """Return a file's text with other texts for some units; those that are not there are added.
+
+    Raises:
+        SourceError: one of them cannot stand there.
+        KindError: the region, where it is the user's own, raised.
+    """
+    region, before = kind.region, find_texts(kind, file_text, place)
+    made = file_text
+    if replaced := {name: text for name, text in texts.items() if name in before}:
+        made = call_region(kind, "replace", lambda: str(region.replace(made, replaced)), place)
+    if added := {name: text for name, text in texts.items() if name not in before}:
+        insert = getattr(region, "insert", None)
+        if insert is None:
+            name = next(iter(added))
+            describe = getattr(region, "describe", None)
+            raise NoPlaceError(
+                f"{place} has no place for {name!r:.80}",
+                why="units of this region are not added by themselves",
+                hint=str(describe(name)) if describe else "write its place into the file by hand",
+            )
+        names, start = tuple(dict.fromkeys((*order, *added))), made
+        made = call_region(kind, "insert", lambda: str(insert(start, added, names)), place)
+    after = find_texts(kind, made, place)
+    for name in texts:
+        if name not in after:
+            raise SourceError(
+                f"{name!r:.80} does not come back from {place}",
+                why="its text looks like the end of its place in the file",
+                hint="correct the text",
+            )
+    return made
+
+
 def put_text(
     kind: Kind, file_text: str, name: str, text: str, order: Sequence[str], *, place: str
 ) -> str | Issue:
@@ -71,59 +111,37 @@ def put_text(
 
     A reply may hold anything, marker lines too: every other unit must come back as it was.
     """
-    region = kind.region
+    what, why = "", ""
     try:
         before = find_texts(kind, file_text, place)
-        if name in before:
-            made = call_region(
-                kind, "replace", lambda: region.replace(file_text, {name: text}), place
-            )
-        else:
-            insert = getattr(region, "insert", None)
-            if insert is None:
-                describe = getattr(region, "describe", None)
-                todo = str(describe(name)) if describe else "write its place into the file by hand"
-                return Issue.of(
-                    "MISSING_UNIT", "it has no place in the file", type_name=name, detail=todo
-                )
-            made = call_region(
-                kind, "insert", lambda: insert(file_text, {name: text}, order), place
-            )
+        made = put_texts(kind, file_text, {name: text}, order, place)
         after = find_texts(kind, made, place)
         made.encode("utf-8")
     except UnicodeEncodeError as error:
         what = f"{error.object[error.start]!r} is half a surrogate pair, which no file can hold"
-        return Issue.of("SYNTAX", what, type_name=name)
+    except NoPlaceError as error:
+        return Issue.of(
+            "MISSING_UNIT", "it has no place in the file", type_name=name, detail=error.hint
+        )
     except SourceError as error:
-        return Issue.of("SYNTAX", error.what, type_name=name, detail=error.why or None)
-    others = {other: one.text for other, one in before.items() if other != name}
-    if {other: one.text for other, one in after.items() if other != name} != others:
-        what = "the text would change other units of the file"
-        return Issue.of("SYNTAX", what, type_name=name)
-    if not same_text(kind, text, after[name].text if name in after else ""):
-        what = "the text does not come back as it was put into the file"
-        return Issue.of("SYNTAX", what, type_name=name)
-    return str(made)
+        what, why = error.what, error.why
+    else:
+        untouched = ({**texts, name: None} for texts in (before, after))
+        old, new = ({key: unit and unit.text for key, unit in all_.items()} for all_ in untouched)
+        if old != new:
+            what = "the text would change other units of the file"
+        elif not same_text(kind, text, after[name].text):
+            what = "the text does not come back as it was put into the file"
+        else:
+            return made
+    return Issue.of("SYNTAX", what, type_name=name, detail=why or None)
 
 
 def sides(text: str) -> tuple[str, str]:
-    """Return the two versions of a file that git could not join."""
-    ours: list[str] = []
-    theirs: list[str] = []
-    taking: tuple[list[str], ...] = (ours, theirs)
-    for line in text.splitlines(keepends=True):
-        if re.match(r"<{7}(?: |$)", line):
-            taking = (ours,)
-        elif re.match(r"\|{7}(?: |$)", line):
-            taking = ()
-        elif re.match(r"={7}$", line) and taking != (ours, theirs):
-            taking = (theirs,)
-        elif re.match(r">{7}(?: |$)", line):
-            taking = (ours, theirs)
-        else:
-            for side in taking:
-                side.append(line)
-    return "".join(ours), "".join(theirs)
+    """Return the two versions of a file that git could not join; of another, twice its text."""
+    both = versions(text.encode("utf-8", "surrogatepass"))
+    ours, theirs = both or (text.encode("utf-8", "surrogatepass"),) * 2
+    return ours.decode("utf-8", "surrogatepass"), theirs.decode("utf-8", "surrogatepass")
 
 
 def units_in(kind: Kind, text: str) -> set[str]:

@@ -18,7 +18,7 @@ from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Mark, S
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
-from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
+from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now, short_hash
 from pytest_regen.units.naming import (
     adopt_command,
     command,
@@ -324,7 +324,10 @@ class FileUnits:
             ]
             return f"{join_names(own, 'or')} has changed since a person wrote it"
         inputs = self.inputs(name)
-        if inputs.inputs_sha256 == entry.inputs_sha256:
+        # By their values: a release that names an input otherwise makes nothing stale.
+        if inputs.inputs_sha256 == entry.inputs_sha256 or (
+            sorted(entry.inputs.values()) == sorted(inputs.named.values())
+        ):
             return ""
         changed = [key for key, value in inputs.named.items() if entry.inputs.get(key) != value]
         changed += [key for key in entry.inputs if key not in inputs.named]
@@ -347,15 +350,12 @@ class FileUnits:
         """Return the hash of an input's file, over LF line ends; ``None`` where there is none."""
         path = self.files.root / path
         if path not in self._hashes:
-            try:
+            self._hashes[path] = None
+            with suppress(OSError):
                 data = path.read_bytes()
-            except OSError:
-                self._hashes[path] = None
-            else:
-                try:
+                self._hashes[path] = file_hash(data)
+                with suppress(UnicodeDecodeError):
                     self._hashes[path] = source_hash(data.decode("utf-8"))
-                except UnicodeDecodeError:
-                    self._hashes[path] = file_hash(data)
         return self._hashes[path]
 
     # What is wrong
@@ -503,30 +503,25 @@ class FileUnits:
             stale = Issue.of("STALE", changed, type_name=name, line=line)
             yield replace(stale, is_by_hand=is_by_hand)
 
-    def _missing(self, name: str, found: UnitText | None, entry: Entry | None) -> Issue:
-        if found is not None:
-            message = (
-                "nothing but a stub stands there" if found.text.strip() else "its place is empty"
-            )
-        elif self.data is None:
-            message = f"{self.place} is not there"
+    def _missing(self, name: str, stands: UnitText | None, entry: Entry | None) -> Issue:
+        details = []
+        if stands is not None:
+            message = "its place is empty"
+            if stands.text.strip():
+                message = "nothing but a stub stands there"
         else:
             message = "it is not in the file"
-        details = []
-        if found is None and not self._can_insert:
-            describe = getattr(self.kind.region, "describe", None)
-            details = [str(describe(name)) if describe else "write its place into the file by hand"]
+            if self.data is None:
+                message = f"{self.place} is not there"
+            if not self._can_insert:
+                describe = getattr(self.kind.region, "describe", None)
+                todo = "write its place into the file by hand"
+                details.append(str(describe(name)) if describe else todo)
         if entry is not None and not entry.is_by_hand:
             words = "then its recorded text" if details else "its recorded text"
             details.append(f"{words} is put back by: {rebuild_command(self.here, name)}")
-        detail = "\n".join(details) or None
-        return Issue.of(
-            "MISSING_UNIT",
-            message,
-            type_name=name,
-            detail=detail,
-            line=found.line or None if found else None,
-        )
+        detail, line = "\n".join(details) or None, stands.line or None if stands else None
+        return Issue.of("MISSING_UNIT", message, type_name=name, detail=detail, line=line)
 
     @property
     def _can_insert(self) -> bool:
@@ -645,17 +640,11 @@ class FileUnits:
         if name and name not in self.conflicting:
             message = f"{self.place} holds conflict markers of git; both sides have this unit alike"
             return Issue.of("CONFLICT", message, type_name=name, line=line)
-        ours, theirs = self._sides
         name = name or min(self.conflicting)
-        return Issue.of(
-            "CONFLICT",
-            f"git could not join two versions of {self.place}",
-            type_name=name,
-            line=line,
-            detail=difference(("ours", _text_in(ours, name)), ("theirs", _text_in(theirs, name)))[
-                1
-            ],
-        )
+        ours, theirs = (_text_in(side, name) for side in self._sides)
+        message = f"git could not join two versions of {self.place}"
+        _, detail = difference(("ours", ours), ("theirs", theirs))
+        return Issue.of("CONFLICT", message, type_name=name, line=line, detail=detail)
 
     @cached_property
     def conflicting(self) -> frozenset[str]:
@@ -699,16 +688,13 @@ class FileUnits:
 
     def _stands_unmarked(self, text: str) -> bool:
         """Return whether the lines of a text stand in the file, as no unit's of another name."""
-        wanted, lines = (
-            [line.strip() for line in one.splitlines() if line.strip()] for one in (text, self.text)
+        if len(text.strip()) <= _TELLING or any(unit.text == text for unit in self.texts.values()):
+            return False
+        # Whole lines: a sentence may well be part of a longer one.
+        lines, file_lines = (
+            "\n".join(filter(None, map(str.strip, each.splitlines()))) for each in (text, self.text)
         )
-        return (
-            len(text.strip()) > _TELLING
-            and all(one.text != text for one in self.texts.values())
-            and any(
-                lines[at : at + len(wanted)] == wanted for at in range(len(lines) - len(wanted) + 1)
-            )
-        )
+        return f"\n{lines}\n" in f"\n{file_lines}\n"
 
     @cached_property
     def _in_text(self) -> set[str]:
@@ -810,15 +796,34 @@ class FileUnits:
 
     def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
-        texts = {answer.ask.name: answer.output for answer in answers}
-        entries = {answer.ask.name: self.entry_of(answer) for answer in answers}
-        cut = {answer.ask.name for answer in answers if answer.stop_reason in _CUT}
-        asked = {
+        made = FileUnits(self.kind, self.place, self.files, self._ignore)
+        made._base, made._hashes = self, self._hashes
+        made._texts = {answer.ask.name: answer.output for answer in answers}
+        made._cut = frozenset(a.ask.name for a in answers if a.stop_reason in _CUT)
+        made._asked = {
             answer.ask.name: answer.ask.entry
             for answer in answers
             if isinstance(answer.ask.entry, Asked)
         }
-        return self._with_texts(texts, entries, frozenset(cut), asked)
+        made._unplaced = {
+            name: why for name, why in self._unplaced.items() if name not in made._texts
+        }
+        text, placed = self.text, {}
+        for answer in answers:
+            name = answer.ask.name
+            put = self._put(text, name, answer.output)
+            if isinstance(put, Issue):
+                made._unplaced[name] = put
+            else:
+                text, placed[name] = put, self.entry_of(answer)
+        made._placed = {**self._placed, **placed}
+        made.__dict__ |= {
+            "names": self.names,
+            "text": text,
+            "data": text.encode("utf-8") if placed else self.data,
+            "ledger": self.ledger.with_entries(placed),
+        }
+        return made
 
     def entry_of(self, answer: Answer) -> Entry:
         """Return what the ledger is going to say of an answer."""
@@ -826,44 +831,39 @@ class FileUnits:
         assert isinstance(asked, Asked)  # `asked` made the request
         return Entry(
             answer.ask.name,
-            asked.prompt,
-            asked.inputs.system_sha256,
-            asked.inputs.inputs_sha256,
             answer.output,
             answer.model,
             answer.provider,
             old.attempt + 1 if old else 1,
             now(),
             answer.usage,
-            inputs=asked.inputs.named,
+            asked.prompt,
+            short_hash(asked.prompt),
+            asked.inputs.system_sha256,
+            asked.inputs.named,
         )
 
-    def _with_texts(
-        self,
-        texts: Mapping[str, str],
-        entries: Mapping[str, Entry],
-        cut: frozenset[str],
-        asked: Mapping[str, Asked],
-    ) -> "FileUnits":
-        made = FileUnits(self.kind, self.place, self.files, self._ignore)
-        made._base, made._hashes, made._cut = self, self._hashes, cut
-        made._texts = dict(texts)
-        made._asked = dict(asked)
-        made._placed = dict(self._placed)
-        made._unplaced = {name: why for name, why in self._unplaced.items() if name not in texts}
-        made.__dict__["names"] = self.names
-        text, placed = self.text, {}
-        for name, new in texts.items():
-            put = self._put(text, name, new)
-            if isinstance(put, Issue):
-                made._unplaced[name] = put
-            else:
-                text, placed[name] = put, entries[name]
-        made.__dict__["text"] = text
-        made.__dict__["data"] = text.encode("utf-8") if placed else self.data
-        made.__dict__["ledger"] = self.ledger.with_entries(placed)
-        made._placed |= placed
-        return made
+    def to_store(self, entry: Entry) -> Entry:
+        """Return an entry without a prompt that the working tree says again at this moment."""
+        if not entry.prompt:
+            return entry
+        with suppress(KindError):
+            if self.prompt(entry.name) == entry.prompt:
+                return replace(entry, prompt="", prompt_sha256=entry.asked_sha256)
+        return entry
+
+    @cached_property
+    def reworded(self) -> tuple[str, ...]:
+        """The units that would be asked for in other words, though made from the same."""
+        names = []
+        for name in self.names:
+            entry = self.entry(name)
+            with suppress(KindError):
+                if entry is None or entry.is_by_hand or self.what_changed(name):
+                    continue
+                if not entry.answers(self.prompt(name)):
+                    names.append(name)
+        return tuple(names)
 
     def as_stored(self) -> "FileUnits":
         """Return the candidate as what the file holds, without what it was made from."""
@@ -923,13 +923,19 @@ class FileUnits:
         """Return False: the template writes types alone."""
         return False
 
-    def hand_edit(self, name: str, *, discard_edits: bool = False) -> HandEditError | None:
+    def hand_edit(
+        self,
+        name: str,
+        *,
+        discard_edits: bool = False,
+        why: str = "regenerating it would discard the edit",
+    ) -> HandEditError | None:
         """Return what is raised where a unit is named that somebody edited."""
         if discard_edits or all(issue.code != "DRIFT" for issue in self.all_issues(name)):
             return None
         return HandEditError(
             f"{name} in {self.place} was edited by hand",
-            why="regenerating it would discard the edit",
+            why=why,
             hint=f"keep it: {adopt_command(self.here, name)}; "
             f"or drop it: {rebuild_command(self.here, name)}",
         )

@@ -4,11 +4,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_regen.canonical import text_hash
 from pytest_regen.commit import AtomicFiles, new_id
-from pytest_regen.errors import RegionError, SourceError, StoreWriteError
+from pytest_regen.errors import StoreWriteError
 from pytest_regen.units.ledger import (
-    HAND,
     Entry,
     PastReason,
     PastText,
@@ -21,7 +19,7 @@ from pytest_regen.units.ledger import (
     slug,
     system_name,
 )
-from pytest_regen.units.texts import call_region, find_texts
+from pytest_regen.units.texts import call_region, put_texts
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
@@ -40,8 +38,8 @@ def hand_entry(units: FileUnits, name: str) -> Entry:
     old = units.entry(name)
     after = old.after if old else None
     if old is not None and not old.is_by_hand:
-        after = {"model": old.model, "prompt_sha256": text_hash(old.prompt)}
-    return Entry.by_hand(name, (units.own_hash(name),), after)
+        after = {"model": old.model, "prompt_sha256": old.asked_sha256}
+    return Entry(name, own_inputs=(units.own_hash(name),), after=after)
 
 
 def renewed_entry(units: FileUnits, old: Entry) -> Entry:
@@ -51,12 +49,7 @@ def renewed_entry(units: FileUnits, old: Entry) -> Entry:
         KindError: the kind cannot say what the unit is made from.
     """
     inputs = units.inputs(old.name)
-    return replace(
-        old,
-        system_sha256=inputs.system_sha256,
-        inputs_sha256=inputs.inputs_sha256,
-        inputs=inputs.named,
-    )
+    return replace(old, system_sha256=inputs.system_sha256, inputs=inputs.named)
 
 
 @dataclass
@@ -101,7 +94,7 @@ class UnitWrite:
         if old is None or old.output != text:
             # Not what the ledger recorded: count it as written by hand.
             attempt = old.attempt if old else 1
-            old = Entry(name, "", "", "", text, HAND, None, attempt, now())
+            old = Entry(name, text, attempt=attempt, generated_at=now())
         return self.keep_entry(old, reason, issues)
 
     def keep_entry(self, entry: Entry, reason: PastReason, issues: Iterable[Issue] = ()) -> str:
@@ -123,7 +116,8 @@ class UnitWrite:
         Raises:
             SourceError: one of them cannot stand there.
         """
-        self.text = put_texts(self.units, self.text_now, texts)
+        units = self.units
+        self.text = put_texts(units.kind, self.text_now, texts, units.names, units.place)
 
     def remove(self, names: Sequence[str]) -> bool:
         """Take units out of the file; return whether the region can."""
@@ -161,8 +155,9 @@ class UnitWrite:
         contents |= self._moves()
         contents |= dict.fromkeys(self._dropped_files, None)
         for name, entry in self._entries.items():
-            data = None if entry is None or entry.is_line else as_bytes(entry.to_json())
-            contents[entry_name(place, name)] = data
+            is_file = entry is not None and not entry.is_line
+            stored = as_bytes(units.to_store(entry).to_json()) if entry and is_file else None
+            contents[entry_name(place, name)] = stored
         contents |= self._by_hand()
         recorded = [entry for entry in self._entries.values() if entry is not None]
         if any(entry.system_sha256 == units.system_sha256 for entry in recorded):
@@ -244,41 +239,3 @@ class UnitWrite:
         name = ".regen/.gitignore"
         # Written in text mode, so with CRLF on Windows.
         return {name: None} if (self.units.files.read(name) or b"").strip() == _IGNORED else {}
-
-
-def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str:
-    """Return a file's text with other texts for some units; those that are not there are added.
-
-    Raises:
-        SourceError: one of them cannot stand there.
-        KindError: the region, where it is the user's own, raised.
-    """
-    kind, region, place = units.kind, units.kind.region, units.place
-    known = find_texts(kind, file_text, place)
-    there = {name: text for name, text in texts.items() if name in known}
-    added = {name: text for name, text in texts.items() if name not in known}
-    made = file_text
-    if there:
-        made = call_region(kind, "replace", lambda: str(region.replace(file_text, there)), place)
-    if added:
-        insert = getattr(region, "insert", None)
-        if insert is None:
-            name = next(iter(added))
-            describe = getattr(region, "describe", None)
-            raise RegionError(
-                f"{units.place} has no place for {name!r:.80}",
-                why="units of this region are not added by themselves",
-                hint=str(describe(name)) if describe else "write its place into the file",
-            )
-        order = dict.fromkeys((*units.names, *added))
-        start = made
-        made = call_region(kind, "insert", lambda: str(insert(start, added, tuple(order))), place)
-    after = find_texts(kind, made, place)
-    for name in texts:
-        if name not in after:
-            raise SourceError(
-                f"{name!r:.80} does not come back from {units.place}",
-                why="its text looks like the end of its place in the file",
-                hint="correct the text",
-            )
-    return made

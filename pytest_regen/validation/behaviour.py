@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from pytest_regen.behaviour import Behaviour, Block, Known, Subject, check
 from pytest_regen.errors import MissingExtraError, SandboxError
-from pytest_regen.files import lock_file, make_lock_folder
+from pytest_regen.files import lock_file, make_ignored_folder
 from pytest_regen.languages import find_language, find_runner
 from pytest_regen.languages.runner import Runner
 from pytest_regen.sandbox.verdicts import VerdictCache
@@ -190,7 +190,7 @@ def hold_lock(path: Path, suffix: str) -> Iterator[None]:
     file = lock_file(path, suffix)
     lock = FileLock(file, timeout=_PATIENCE)
     try:
-        make_lock_folder(file)
+        make_ignored_folder(file.parent)
         lock.acquire()
     except (OSError, Timeout):
         pass  # Where no file can be made, or the other one hangs, work is done twice.

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 
 from pytest_regen.canonical import canonical_hash, file_hash
 from pytest_regen.commit import View
+from pytest_regen.documents.digests import document_digests
 from pytest_regen.errors import BoundaryError, RegenError
 from pytest_regen.files import content_hash, project_root
 from pytest_regen.languages import find_language, find_runner
@@ -32,11 +33,10 @@ from pytest_regen.validation.issues import Excerpt, Issue, ValidationResult
 from pytest_regen.validation.stores import (
     behaviour_of_store,
     format_note,
-    is_document_known,
     validate_store,
 )
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _FACTS: Final = "stores"
 _FINDINGS: Final = "findings"
 _ARTIFACTS: Final = (IR_FILE, PROMPTS_FILE, PAGES_FILE)
@@ -52,8 +52,8 @@ class StoreFacts:
     source_file: str
     language: str
     profile: str
-    documents: tuple[str, ...]
-    """The files of the document, relative to the store; none where it is not known."""
+    document: str
+    """The place of the document, seen from the store; empty where it is not known."""
     format_note: str
     digests: Digests
     """Of the artifacts, and of the source; ``None`` where there is none."""
@@ -65,15 +65,12 @@ class StoreFacts:
         Raises:
             StoreCorruptError: ``ir.json`` does not hold an IR.
         """
-        reference = store.ir.document
-        main = Path(reference.path) if reference else Path()
-        files = [main, *(main.parent / name for name in reference.files)] if reference else []
         return cls(
             store.type_names,
             store.envelope.source_file,
             store.envelope.language,
             store.envelope.profile,
-            tuple(map(str, files)),
+            store.ir.document.path if store.ir.document else "",
             format_note(store),
             (*_digests_of(store), _digest(store.source.encode() if store.has_source else None)),
         )
@@ -85,7 +82,7 @@ class StoreFacts:
             self.source_file,
             self.language,
             self.profile,
-            list(self.documents),
+            self.document,
             self.format_note,
         ]
 
@@ -93,8 +90,8 @@ class StoreFacts:
     def from_json(cls, data: Any) -> Self | None:
         """Return the facts that ``to_json`` made, without digests; ``None`` for anything else."""
         try:
-            names, source_file, language, profile, documents, note = data
-            return cls(tuple(names), source_file, language, profile, tuple(documents), note, ())
+            names, source_file, language, profile, document, note = data
+            return cls(tuple(names), source_file, language, profile, document, note, ())
         except (TypeError, ValueError):
             return None
 
@@ -255,9 +252,9 @@ class StoreCache:
         # The document may have changed while it was read.
         after = _findings_key(path, facts, behaviour=behaviour)
         if after == before:
-            # What kept types from being run may be gone the next time; the code of languages of
-            # others is not all known; and a document that has changed may name other files by now.
-            is_lasting = not not_run and _is_ours(facts.language) and is_document_known(store)
+            # What kept types from being run may be gone the next time, and the code of languages of
+            # others is not all known.
+            is_lasting = not not_run and _is_ours(facts.language)
             if is_lasting or self._run:
                 scope = "" if is_lasting else self._run
                 self._keep(path, f"{after} {scope}", found)
@@ -294,7 +291,8 @@ def _findings_key(path: Path, facts: StoreFacts, *, behaviour: bool) -> str:
     Raises:
         UsageError: the language of the store is unknown.
     """
-    beside = [content_hash(path / name) for name in (SCHEMA_FILE, *facts.documents)]
+    documents = document_digests(path / facts.document) if facts.document else {}
+    beside = [content_hash(path / SCHEMA_FILE), documents]
     runner = find_runner(find_language(facts.language), facts.profile) if behaviour else None
     ran = [runner.missing(path), runner.version(path), COUNT] if runner else behaviour
     return _key(path, facts.digests, beside, ran)

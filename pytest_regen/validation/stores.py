@@ -8,15 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, DocumentRef, TypeIR, type_hash
+from pytest_regen.documents.digests import document_digests
+from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
-from pytest_regen.files import content_hash
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.conflicts import read_ours
 from pytest_regen.stores.formats import HAND
-from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.text import join_names
 from pytest_regen.validation.behaviour import (
     COUNT,
@@ -60,8 +59,8 @@ def stale_types(store: RegenStore) -> dict[str, str]:
     """Return the stale types of ``store``, each with the reason in words.
 
     A type is stale where ``ir.json`` has moved on since its pages were written, or where the
-    document is at hand and gives another IR. The document is read only if a file of it is not as it
-    was when the store was made; one that cannot be read says nothing about any type.
+    document is at hand and gives another IR, read as the store's was. A document that cannot be
+    read says nothing about any type.
 
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
@@ -71,21 +70,18 @@ def stale_types(store: RegenStore) -> dict[str, str]:
         for name in store.type_names
         if store.pages_of(name) and store.is_stale(name)
     }
-    fresh = _types_of_the_document(store)
-    reference = store.ir.document
-    if fresh is not None and reference is not None:
-        file, is_known = _changed_file(store, reference), store.ir.format == FORMAT
+    fresh = _types_of_the_document(store) if store.ir.format == FORMAT else None
+    if fresh is not None and store.ir.document is not None:
         for type_ in store.ir.types:
             now = fresh.get(type_.name)
+            # The place of a schema in another file begins with that file's name.
+            file = Path(type_.schema_id.partition("#")[0] or store.ir.document.path).name
             if now is None:
                 found[type_.name] = f"{file} no longer has a type {type_.name!r}"
             elif type_hash(now) != type_hash(type_):
                 found[type_.name] = (
                     f"{file} has changed since {type_.name!r} was generated"
                     f"{_difference(type_, now)}"
-                    if is_known
-                    else f"{file} has changed, and with it perhaps {type_.name!r}, which "
-                    "another version of pytest-regen read"
                 )
     return found
 
@@ -114,11 +110,16 @@ def _members(type_: TypeIR) -> Mapping[str, object]:
 
 
 def format_note(store: RegenStore) -> str:
-    """Return that another version read the store's document; empty where this one did.
+    """Return what is to be said of a store's files beside what is wrong with its types.
 
-    A note, no staleness: what this version reads or words differently shows in the store with the
-    next ``generate``.
+    That another version read the document is no staleness: what this version reads or words
+    differently shows in the store with the next ``generate``.
     """
+    if store.settled:
+        return (
+            f"git could not merge {join_names(store.settled, 'and')} where its lines follow from "
+            "others; they were worked out, and the next write stores them"
+        )
     if store.ir.format == FORMAT:
         return ""
     return (
@@ -199,17 +200,17 @@ def from_here(path: Path) -> str:
 
 
 def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
-    """Return each type that the document gives now; ``None`` where it is unchanged."""
+    """Return each type that the document gives now; ``None`` where it is not at hand."""
     reference = store.ir.document
     if reference is None:
         return None
-    path = store.path / reference.path
     try:
-        if not path.is_file() or _is_as_it_was(path, reference):
+        path = store.path / reference.path
+        if not path.is_file():
             return None
         from pytest_regen.documents import rebuild_ir
 
-        document = _read_document(path, _hashes(path, reference))
+        document = _read_document(path, tuple(document_digests(path).values()))
         build = rebuild_ir(store.ir, document, language=find_language(store.ir.language))
     except (UnknownOperationError, UnknownSchemaError):
         return {}
@@ -218,43 +219,10 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
     return {type_.name: type_ for type_ in build.ir.types}
 
 
-def is_document_known(store: RegenStore) -> bool:
-    """Return whether the document is as the store was made from it, or not at hand.
-
-    Raises:
-        StoreCorruptError: ``ir.json`` does not hold an IR.
-    """
-    reference = store.ir.document
-    path = store.path / reference.path if reference else store.path
-    return reference is None or not path.is_file() or _is_as_it_was(path, reference)
-
-
-def _is_as_it_was(path: Path, reference: DocumentRef) -> bool:
-    """Return whether all files of the document have the bytes that the store was made from."""
-    return _hashes(path, reference) == (reference.sha256, *reference.files.values())
-
-
-def _changed_file(store: RegenStore, reference: DocumentRef) -> str:
-    """Return the name of the first file of the document that is not as it was."""
-    path = store.path / reference.path
-    then = (reference.sha256, *reference.files.values())
-    names = (path.name, *reference.files)
-    changed = (
-        name
-        for name, old, new in zip(names, then, _hashes(path, reference), strict=True)
-        if old != new
-    )
-    return Path(next(changed, path.name)).name
-
-
-def _hashes(path: Path, reference: DocumentRef) -> tuple[str | None, ...]:
-    return tuple(content_hash(path.parent / name) for name in (path.name, *reference.files))
-
-
 @lru_cache(maxsize=1)
-def _read_document(path: Path, hashes: tuple[str | None, ...]) -> "Document":
+def _read_document(path: Path, digests: tuple[str | None, ...]) -> "Document":
     """Return the document; that of hundreds of stores is read once for each state of its files."""
-    del hashes
+    del digests
     from pytest_regen.documents import read_document
 
     return read_document(path)
@@ -346,15 +314,14 @@ def _verdicts(store: RegenStore) -> tuple[str, Verdicts]:
     if known is not None and known.holds_for(made_of):
         return known.source, known.verdicts
     source = store.source if store.has_source else store.assembly()
-    with without_collection():
-        same = known is not None and known.source == source
-        verdicts = validate_split(
-            known.verdicts.found if known and same else split(source, store.envelope.language),
-            store.ir,
-            pages=_all_pages(store),
-            profile=store.envelope.profile,
-            known=known.verdicts if known else None,
-        )
+    same = known is not None and known.source == source
+    verdicts = validate_split(
+        known.verdicts.found if known and same else split(source, store.envelope.language),
+        store.ir,
+        pages=_all_pages(store),
+        profile=store.envelope.profile,
+        known=known.verdicts if known else None,
+    )
     store.memo[_MEMO] = _Known(source, verdicts, made_of)
     return source, verdicts
 

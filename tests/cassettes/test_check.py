@@ -399,8 +399,7 @@ def test_progress_is_told_beside_the_findings(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On stderr, in a line from time to time; stdout has the JSON alone."""
-    monkeypatch.setattr(progress, "_PLAIN_SECONDS", 0.0)
-    monkeypatch.setattr(progress, "_LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_SECONDS", 0.01)
     # It takes many times what passes between two lines.
     words = json.dumps([f"{number:x} of {number * number}" for number in range(20_000)])
     for name in "ab":

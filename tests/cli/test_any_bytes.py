@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laws import scaled
 from store_factory import make_store
 
-from pytest_regen.stores.strict_json import as_json
+from pytest_regen.strict_json import as_json
 
 ARTIFACTS = ("ir.json", "prompts.json", "pages.json", "ProjectDataObject.cs")
 

@@ -40,6 +40,13 @@ def test_no_type_of_python_stands_for_a_value() -> None:
     assert not re.findall(r"--[\w-]+ <(?:str|int|list|path)[^|>]*>", "\n".join(shown))
 
 
+def test_the_longest_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option of ``generate`` is one line, in 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    assert len(command("generate", "--help").out.splitlines()) <= 40
+
+
 def test_every_command_is_listed() -> None:
     """The list names each command once."""
     listed = command("--help").out

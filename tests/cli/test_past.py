@@ -244,7 +244,7 @@ def test_rebuild_ends_a_conflict(good: Path) -> None:
 
     ran = command("rebuild", good, "--json")
 
-    assert RegenStore.open(good).source == store.source
+    assert RegenStore.open(good).source == "// ours\n" + store.source
     (kept,) = ran.json["history"]
     assert (good / "history" / kept).read_text("utf-8") == conflict
     assert command("validate", good).code == 0

@@ -243,6 +243,8 @@ def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
         "if more == 1e999:\n    return 1\nreturn 0",
         "return '\ud800'",
         "def (",
+        "try:\n    raise max(text)\nexcept KeyError:\n    return 0",
+        "with suppress(*sorted(text)):\n    raise text\nreturn 0",
     ],
 )
 def test_no_code_is_too_odd(code: str) -> None:

@@ -78,17 +78,6 @@ def test_a_type_that_was_never_replaced_cannot_be_restored(store: RegenStore) ->
         restore_outputs(store.path, "Wind")
 
 
-def test_an_edit_stops_restoring(store: RegenStore) -> None:
-    """An edit made by hand is not discarded."""
-    partial_regenerate(store.path, ["Wind"], provider=writer(style=2))
-    block = RegenStore.open(store.path)
-    name = "Wind"
-    edit(block, f"[REGEN:BEGIN {name}]\n", f"[REGEN:BEGIN {name}]\n// mine\n")
-
-    with pytest.raises(HandEditError, match="adopt"):
-        restore_outputs(store.path, name)
-
-
 def test_an_edit_of_one_page_is_adopted_as_that_page(store: RegenStore) -> None:
     """Only the page whose member was edited is written anew, by ``hand``; nothing drifts after."""
     prompts = store.prompts_of("KiteDataObject")
@@ -116,18 +105,6 @@ def test_a_drifted_type_is_not_regenerated_but_others_are(store: RegenStore) -> 
         partial_regenerate(store.path, ["Wind"], provider=writer())
 
     assert "// mine" in RegenStore.open(store.path).source
-
-
-def test_discarding_edits_is_said_aloud(store: RegenStore) -> None:
-    """With ``discard_edits`` the block is what its new pages make."""
-    edit(store, "[REGEN:BEGIN Wind]\n", "[REGEN:BEGIN Wind]\n// mine\n")
-
-    settings = TurnSettings(writer())
-    partial_regenerate(store.path, ["Wind"], settings=settings, discard_edits=True)
-
-    after = RegenStore.open(store.path)
-    assert "// mine" not in after.source
-    assert edited_types(after) == ()
 
 
 def test_healing_may_discard_edits(store: RegenStore) -> None:

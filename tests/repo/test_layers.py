@@ -70,6 +70,7 @@ DRAWN = {
     ("sandbox", "cache"),
     ("sources", "languages"),
     ("strategies", "stores"),
+    ("strict_json", "errors"),
     ("units", "regeneration"),
     ("validation", "behaviour"),
     ("validation", "stores"),

@@ -16,7 +16,6 @@ from commit_work import (
     FILES,
     NEW,
     UNTRIED,
-    VERSION_1,
     files_of,
     make_root,
     put_back,
@@ -179,37 +178,6 @@ def test_a_disk_without_power_has_before_or_after_in_many_samples(
     check_power_loss(root, tmp_path / "space", 60)
 
 
-def left_by_version_1(root: Path) -> None:
-    """Leave the change as the version before did, one of its files moved already."""
-    (root / ".regen/journal").mkdir()
-    for name, data in VERSION_1.items():
-        (root / ".regen/journal" / name).write_bytes(data)
-    (root / ".regen/journal/0").replace(root / ".regen/units/de/berth.json")
-
-
-def test_a_change_of_the_version_before_is_read_through_and_completed(root: Path) -> None:
-    """Its contents lie beside the manifest; one that is missing was moved already."""
-    left_by_version_1(root)
-    assert seen(root) == state(CHANGED)
-
-    recover(root)
-
-    assert on_disk(root) == state(CHANGED)
-    assert not (root / ".regen/journal").exists()
-
-
-def test_an_edit_after_a_kill_of_the_version_before_stays(root: Path) -> None:
-    """Of the user's file in its place; of one that was moved already, too."""
-    left_by_version_1(root)
-    (root / "locales/de.json").write_bytes(b"by hand\n")
-    (root / ".regen/units/de/berth.json").write_bytes(b"by hand\n")
-
-    recover(root)
-
-    by_hand = {"locales/de.json": b"by hand\n", ".regen/units/de/berth.json": b"by hand\n"}
-    assert on_disk(root) == state({**CHANGED, **by_hand})
-
-
 def test_a_commit_waits_for_the_disk_once_for_each_file_and_a_few_times_more(root: Path) -> None:
     """The journal, its place, each file, each folder in which a name changes."""
     synced: list[str] = []
@@ -272,9 +240,11 @@ def test_a_name_that_is_not_below_the_root_is_refused(name: str, root: Path) -> 
     files = files_of(root)
     with files.locked(), pytest.raises(StoreWriteError):
         files.commit({name: b"x"})
-    change = {"name": name, "staged": "0", "before": None, "after": None}
+    change = {"name": name, "before": None, "text": "x"}
     (root / ".regen/journal").mkdir()
-    (root / ".regen/journal/commit.json").write_text(json.dumps({"changes": [change]}), "utf-8")
+    (root / ".regen/journal/commit.json").write_text(
+        json.dumps({"version": 2, "changes": [change]}), "utf-8"
+    )
 
     with pytest.raises(StoreCorruptError, match="not a change that pytest-regen wrote"):
         files.view()

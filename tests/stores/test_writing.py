@@ -132,7 +132,7 @@ def test_a_changed_plan_keeps_what_vanishes(store: RegenStore) -> None:
     after = RegenStore.open(store.path)
     assert after.type_names == ("ProjectDataObject", "Owner")
     assert after.missing_pages == ()
-    assert after.pages_of("Owner") == (replace(store.pages_of("Owner")[0], index=2),)
+    assert after.pages_of("Owner") == store.pages_of("Owner")
     assert {entry.output for entry in history(store.path)} == old
     assert {entry.reason for entry in history(store.path)} == {"vanished"}
     assert after.envelope.ir_hash != store.envelope.ir_hash
@@ -301,7 +301,7 @@ def test_a_disk_that_refuses_any_effect_loses_nothing(tmp_path: Path) -> None:
         assert seen.source == source_of(seen)
         if not refusing.refused:
             break
-        refused_at_all.append("disk is full" in message)
+        refused_at_all.append("No space left" in message)
         assert {one.output for one in store.pages.values()} <= {
             *(one.output for one in seen.pages.values()),
             *(entry.output for entry in history(store.path)),
@@ -320,7 +320,7 @@ def test_a_file_size_limit_is_told(store: RegenStore) -> None:
     message = run_alone("store_work:write_with_little_space", store.path)
 
     assert "cannot be written" in message
-    assert "larger than this process may write" in message
+    assert "File too large" in message
     assert "nothing was lost" in message
     assert tree(store.path) == before
 
@@ -347,7 +347,7 @@ def test_a_folder_that_may_not_be_written_is_told(open_folder: Path) -> None:
     message = run_alone("store_work:write_as_stranger", store.path)
 
     assert "cannot be written" in message
-    assert "permission" in message
+    assert "Permission denied" in message
     assert "make the folder writable" in message
     assert tree(store.path) == before
 

@@ -1,8 +1,7 @@
-"""Branches that git cannot merge: one command joins both versions, and no answer is lost."""
+"""Branches that git cannot merge: one command takes ours, and no answer of theirs is lost."""
 
 import json
 import random
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from command_line import command
 from reference_writer import STYLES, ReferenceWriter
 from served_stores import EXAMPLE, SMALL_OPERATION, Served, issues_of, served
 
+from pytest_regen.documents import ir_hash
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.regeneration import (
     GenerateResult,
@@ -107,8 +107,8 @@ def answers_of(world: World, work: Callable[[], object], into: set[str]) -> Call
     return noted
 
 
-def test_rebuild_joins_two_answers_to_a_page(world: World) -> None:
-    """The later answer is stored, the other kept; text of the user and other types stay."""
+def test_rebuild_takes_ours_of_two_answers_to_a_page(world: World) -> None:
+    """Our answer is stored, theirs kept; text of the user and other types stay."""
     answers: set[str] = set()
 
     def ours() -> None:
@@ -125,6 +125,7 @@ def test_rebuild_joins_two_answers_to_a_page(world: World) -> None:
     with pytest.raises(StoreCorruptError) as caught:
         _ = world.store
     assert caught.value.hint.startswith(f"pytest-regen rebuild {world.path}")
+    assert "both branches changed TideWindow, page 1 of" in caught.value.why
 
     ran = command("rebuild", world.path, "--json")
 
@@ -144,12 +145,12 @@ def source_name(world: World) -> str:
 
 
 def test_a_conflict_in_the_users_own_text_keeps_both_versions(world: World) -> None:
-    """The source is written from its pages; what it held lies in the history as it was."""
+    """Ours stays; what the file held lies in the history as it was."""
 
     def edit(text: str) -> Callable[[], object]:
         return lambda: world.store.source_path.write_text(text + world.store.source, "utf-8")
 
-    written = world.store.assembly()
+    written = "// one\n" + world.store.source
     world.project.merge(edit("// one\n"), edit("// two\n"))
     conflict = world.store.source
     assert "<<<<<<< " in conflict
@@ -161,8 +162,8 @@ def test_a_conflict_in_the_users_own_text_keeps_both_versions(world: World) -> N
     assert (world.path / "history" / kept).read_text("utf-8") == conflict
 
 
-def test_generate_joins_branches_that_moved_to_different_documents(world: World) -> None:
-    """The message names the command; it asks only what neither answered, and nothing is lost."""
+def test_branches_that_moved_to_different_documents_need_nobody(world: World) -> None:
+    """Only a hash of all types is in conflict, which is worked out, said, and stored in the end."""
     answers: set[str] = set()
 
     def move(schema: str, field: str) -> Callable[[], object]:
@@ -173,27 +174,21 @@ def test_generate_joins_branches_that_moved_to_different_documents(world: World)
         return answers_of(world, work, answers)
 
     merge = world.project.merge(move("TideWindow", "one"), move("TideTable", "two"))
-    assert f"{STORE}/ir.json" in merge.conflicts
-    for side in ("pages.json", "ir.json"):
-        assert f"{STORE}/{side}" in merge.conflicts
-    with pytest.raises(StoreCorruptError) as caught:
-        _ = world.store.ir
-    command = shlex.split(caught.value.hint)
-    assert command[:2] == ["pytest-regen", "generate"]
-    assert Path(command[2]).samefile(world.project.folder / "api.json")
-    assert command[3:] == [SMALL_OPERATION, "--out", str(world.path.parent)]
+    assert merge.conflicts == (f"{STORE}/pages.json",)
+    assert world.store.settled == ("pages.json",)
+    assert world.store.envelope.ir_hash == ir_hash(world.store.ir)
+    assert "they were worked out" in command("validate", world.path).out
 
-    done = world.generate("as_asked")
+    assert command("rebuild", world.path).code == 0
 
-    assert done.note.startswith("both versions of pages.json, ir.json")
-    assert world.server.asked == []
+    assert RegenStore.open(world.path).settled == ()
     assert issues_of(world.store) == []
     assert answers <= world.outputs()
     fields = {field.json_name for type_ in world.store.ir.types for field in type_.fields}
     assert {"one", "two"} <= fields
 
 
-def test_findings_in_conflict_are_joined(world: World) -> None:
+def test_findings_in_conflict_follow_from_the_types(world: World) -> None:
     """Only the summary in ir.json differs; the next validate writes it anew."""
 
     def found(message: str) -> Callable[[], object]:
@@ -206,11 +201,7 @@ def test_findings_in_conflict_are_joined(world: World) -> None:
 
     merge = world.project.merge(found("one"), found("two"))
     assert merge.conflicts == (f"{STORE}/ir.json",)
-    with pytest.raises(StoreCorruptError, match=r"ir\.json, at line") as caught:
-        _ = world.store.ir
-    assert caught.value.hint.startswith("pytest-regen rebuild")
-
-    assert command("rebuild", world.path).code == 0
+    assert world.store.settled == ("ir.json",)
 
     assert write_summary(world.store, validate_store(world.store))
     assert issues_of(world.store) == []
@@ -239,7 +230,7 @@ def test_a_marker_left_in_the_source_is_written_over(world: World) -> None:
     assert command("rebuild", world.path).code == 0
 
     assert world.store.source == written
-    assert any("<<<<<<< HEAD" in kept.read_text() for kept in (world.path / "history").glob("*.cs"))
+    assert any("<<<<<<< HEAD" in entry.output for entry in history(world.path))
 
 
 def merge_anything(world: World, seed: int) -> None:

@@ -12,7 +12,6 @@ __all__ = [
     "FILES",
     "NEW",
     "UNTRIED",
-    "VERSION_1",
     "files_of",
     "hold_trial",
     "make_root",
@@ -38,43 +37,6 @@ CHANGED: Contents = {
 }
 NEW = {"pages.json": b"new pages\n", "history/old.json": b"\xff\x00", "empty": b""}
 """What a root is made with."""
-
-VERSION_1 = {
-    ".gitignore": b"*\n",
-    "0": b"new entry\n",
-    "1": b"new system\n",
-    "2": b"new text\n",
-    "commit.json": b"""{
-  "version": 1,
-  "changes": [
-    {
-      "name": ".regen/units/de/berth.json",
-      "staged": "0",
-      "before": "28d0e87a7f551e2df1eecce29ea5e6fe3971b1b3def94a68d6ccd94a15cea7ad",
-      "after": "ffd9c8c6dfef47a7bc906f53ce97058e9140b01630a1206a1d1b46f6515b5226"
-    },
-    {
-      "name": ".regen/systems/abc.txt",
-      "staged": "1",
-      "before": null,
-      "after": "a80d83af1783a00e81eac1a225354b2ef8dadfaadf83c0771dc8e952cc6a81a7"
-    },
-    {
-      "name": "locales/de.json",
-      "staged": "2",
-      "before": "761ca39634e5caa7a20a8ff174b8c1adcb31b16f22a78fa58c4d501ff932b051",
-      "after": "692953f85a5bc851dfb7f41bcf7b4f0ae9f96a7e6147541b648a8d7eaed0272d"
-    },
-    {
-      "name": ".regen/units/gone.json",
-      "staged": null,
-      "before": "28d0e87a7f551e2df1eecce29ea5e6fe3971b1b3def94a68d6ccd94a15cea7ad",
-      "after": null
-    }
-  ]
-}""",
-}
-"""The journal of ``CHANGED`` as the version before this one left it when it was killed."""
 
 CANDIDATE = b"candidate\n"
 UNTRIED: Contents = {".regen/units/de/berth.json": b"entry of the candidate\n"}

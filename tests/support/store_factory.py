@@ -140,7 +140,6 @@ def _write(path: Path, ir: IR, outputs: Mapping[tuple[str, int], str]) -> None:
         source_file="ProjectDataObject.cs",
         schema="# ProjectDataObject\n",
         namespace="Projects",
-        model="claude-sonnet-5-5",
     )
     pages = [_page(ir, entry, outputs[entry.type_name, entry.page]) for entry in prompts]
     with RegenStore.update(path) as tx:

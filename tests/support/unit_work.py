@@ -109,14 +109,11 @@ def record(file: UnitFile) -> UnitFile:
                 write.record(
                     Entry(
                         name,
-                        units.prompt(name),
-                        inputs.system_sha256,
-                        inputs.inputs_sha256,
                         units.texts[name].text,
                         "claude-opus-5",
-                        None,
-                        1,
-                        "2026-11-01T08:00:00Z",
+                        generated_at="2026-11-01T08:00:00Z",
+                        prompt=units.prompt(name),
+                        system_sha256=inputs.system_sha256,
                         inputs=inputs.named,
                     )
                 )

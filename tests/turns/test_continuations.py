@@ -189,7 +189,6 @@ CODE = (
         "Continuing from where I left off:\n```csharp\n{rest}",
         "{line}{rest}",
         "Continuing from where I left off:\n{line}{rest}",
-        "<think>Where was I?</think>{rest}",
         "```csharp\n{whole}\n```",
         "Let me begin again:\n```csharp\n{whole}\n```",
     ],

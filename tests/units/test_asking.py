@@ -76,7 +76,8 @@ def test_generate_asks_for_what_is_missing(tmp_path: Path) -> None:
     assert model.said == [f'Translate into German: "{text}"' for text in ENGLISH.values()]
     assert {request.system for request in model.requests} == {German.system}
     entry = entry_of(file, "berth")
-    assert (entry.prompt, entry.output) == (model.said[0], GERMAN["berth"])
+    assert (entry.prompt, entry.output) == ("", GERMAN["berth"])
+    assert entry.answers(model.said[0])
     assert entry.model == "double"
 
 
@@ -109,34 +110,6 @@ def test_a_draft_with_an_error_is_corrected(tmp_path: Path) -> None:
     assert second.endswith(f"\n\n{first}")
     assert "[PLACEHOLDER] has [], the English text has ['{number}']" in second
     assert "Line 1: Liegeplatz" in second
-
-
-def test_healing_keeps_the_better_text(tmp_path: Path) -> None:
-    """A worse answer goes to the history, and the file stays as it was."""
-    strict = type(
-        "Strict", (German,), {"check": lambda _, unit: ["x"] * (3 if "worse" in unit.text else 1)}
-    )
-    file = project(tmp_path, kind=strict())
-    before = file.path.read_bytes()
-
-    done = heal_units(file, ["berth"], settings=Model("worse").settings, attempts=1)
-
-    assert file.path.read_bytes() == before
-    assert not done.regenerated
-    (past,) = unit_history(file)
-    assert (past.reason, past.entry.output) == ("rejected", "worse")
-    assert done.results[0].rejected == (past.id,)
-
-
-def test_the_same_mistake_twice_ends_the_work(tmp_path: Path) -> None:
-    """Asking once more would not help."""
-    file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz"})
-    model = Model("Liegeplatz")
-
-    done = heal_units(file, settings=model.settings, attempts=5)
-
-    assert done.results[0].stop_reason == "no_progress"
-    assert len(model.requests) == 1
 
 
 def test_an_edit_is_not_asked_for(tmp_path: Path) -> None:

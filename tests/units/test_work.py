@@ -10,8 +10,7 @@ import pytest
 from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import Kind, Unit
-from pytest_regen.canonical import text_hash
-from pytest_regen.errors import HandEditError, SourceError, UsageError
+from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.units.asking import needs_answer
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.place import open_units
@@ -91,23 +90,24 @@ def test_adopt_of_a_models_text_keeps_its_author(tmp_path: Path) -> None:
 
     assert codes(file.open()) == {}
     after = entry_of(file, "mooring")
-    assert (after.model, after.prompt, after.output) == (
+    assert (after.model, after.prompt_sha256, after.output) == (
         before.model,
-        before.prompt,
+        before.prompt_sha256,
         before.output,
     )
+    assert file.open().reworded == ("mooring",)
 
 
 def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     """It is a person's, in the unit's one file, which has no text any more."""
     file = project(tmp_path)
-    prompt = entry_of(file, "berth").prompt
+    asked = entry_of(file, "berth").prompt_sha256
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
 
     done = adopt_units(file)
 
     assert done.names == ("berth",)
-    after = {"model": "claude-opus-5", "prompt_sha256": text_hash(prompt)}
+    after = {"model": "claude-opus-5", "prompt_sha256": asked}
     stored = json.loads((tmp_path / entry_name("locales/de.json", "berth")).read_text("utf-8"))
     assert stored.pop("own_inputs")
     assert stored == {"format": 1, "name": "berth", "by": "hand", "after": after}
@@ -253,35 +253,6 @@ def test_forget_says_what_is_left_to_do_by_hand(tmp_path: Path) -> None:
     done = forget_units(file)
 
     assert done.notes == ("take 'old' out of queries.sql by hand",)
-
-
-def test_restore_brings_a_past_text_back(tmp_path: Path) -> None:
-    """And what it replaces goes to the history."""
-    file = project(tmp_path)
-    write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
-    adopt_units(file)
-
-    _, done = restore_unit(file, "berth")
-
-    assert german(tmp_path) == GERMAN
-    assert codes(file.open()) == {}
-    assert entry_of(file, "berth").model == "claude-opus-5"
-    assert [one.reason for one in unit_history(file, "berth")] == ["adopted", "restored"]
-    assert done.history == (unit_history(file)[-1].id,)
-    restore_unit(file, "berth", done.history[0])
-    assert german(tmp_path)["berth"] == "Platz {number}"
-
-
-def test_restore_does_not_discard_an_edit(tmp_path: Path) -> None:
-    """It says how the edit is kept or dropped."""
-    file = project(tmp_path)
-    write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
-    adopt_units(file)
-    restore_unit(file, "berth")
-    write_json(file.path, {**GERMAN, "berth": "Stelle {number}"})
-
-    with pytest.raises(HandEditError, match=r"berth in locales/de\.json was edited by hand"):
-        restore_unit(file, "berth")
 
 
 def test_rebuild_leaves_texts_by_hand_alone(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:
     used = {}
     for name, place in module.places.items():
         words, seen = set(_words(module, _nodes(module, place))), set[str]()
+        # Helpers may call one another in a circle: a word is looked up once.
         while new := words - seen:
             seen |= new
             for word in new & helpers.keys():
@@ -54,6 +55,7 @@ def _words(module: ModuleSource, nodes: Iterable[ast.AST]) -> Iterator[str]:
         match node:
             case ast.Name(id=name):
                 yield name
+            # An example may name a function of the module through what it imports.
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in imported:
                 yield name
             case ast.Attribute(attr=name):

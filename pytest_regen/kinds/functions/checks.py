@@ -118,6 +118,7 @@ class Code:
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """The calls by the name of what is called, but for those that make an error."""
+        # `raise Error(text)` is a call, too, but makes no check.
         errors = {id(node.exc) for node in self.nodes if isinstance(node, ast.Raise)}
         calls: defaultdict[str, list[ast.Call]] = defaultdict(list)
         for node in self.nodes:
@@ -142,7 +143,11 @@ class Code:
         """Yield the checks in statements, below conditions and with errors that are ignored."""
         for node in body:
             raised = _raised(node)
-            if raised and not _is_caught(raised, caught):
+            # What is no class of Python's own is an error of the project, or a variable.
+            kind, *parents = (getattr(builtins, name, None) for name in (raised, *caught))
+            kind = kind if isinstance(kind, type) else Exception
+            is_caught = issubclass(kind, tuple(p for p in parents if isinstance(p, type)))
+            if raised and raised not in caught and not is_caught:
                 last = (node.test,) if isinstance(node, ast.Assert) else ()
                 yield _Check(raised, (*tests, *last), is_assert=bool(last))
             for inner, condition, idle in self._blocks(node):
@@ -162,7 +167,13 @@ class Code:
             case ast.Match(subject=subject, cases=cases):
                 yield from ((case.body, (subject,), set()) for case in cases)
             case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
-                idle = [h.type for h in handlers if not any(map(_is_raise, ast.walk(h)))]
+                # A handler without a `raise` lets the error of a check pass.
+                kinds = ([type(part) for part in ast.walk(handler)] for handler in handlers)
+                idle = [
+                    h.type
+                    for h, parts in zip(handlers, kinds, strict=True)
+                    if ast.Raise not in parts
+                ]
                 names = [_names_in(kind) if kind else {"BaseException"} for kind in idle]
                 yield body, (), set().union(*names)
                 for block in (*(handler.body for handler in handlers), otherwise, last):
@@ -177,10 +188,6 @@ class Code:
                 pass
             case _:
                 yield inner, (), set()
-
-
-def _is_raise(node: ast.AST) -> bool:
-    return isinstance(node, ast.Raise)
 
 
 def _raised(node: ast.stmt) -> str:
@@ -250,6 +257,7 @@ def _stands_for(check: _Check, gone: _Check, old: Code, new: Code, failures: Seq
 
 def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
     """Return whether a function is called, as the old code did not, that may check the same."""
+    # A check may move into a helper, which then gets what the check looked at.
     looked_at = old.made_from(gone.tests[-1:]) or old.parameters
     is_parsed = gone.raised == "ValueError" and not _compares_order(gone.test)
     harmless = _HARMLESS - _PARSERS if is_parsed else _HARMLESS
@@ -265,6 +273,7 @@ def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
 
 def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
     """Return whether new code raises the same error by itself, as ``table[key]`` does."""
+    # With a `try`, what Python raises may be caught at once.
     if any(isinstance(node, ast.Try) for node in new.nodes):
         return False
     names = _names_in(gone.test) or old.parameters
@@ -326,11 +335,6 @@ def _has_failed(gone: _Check, failures: Sequence[str]) -> bool:
     trace = f"assert {ast.unparse(gone.test)}" if gone.is_assert else gone.raised
     outputs = (words.rpartition("got:")[2] for words in failures if "DID NOT RAISE" not in words)
     return any(trace in words for words in outputs)
-
-
-def _is_caught(raised: str, caught: frozenset[str]) -> bool:
-    kind = getattr(builtins, raised, Exception)
-    return any(name == raised or issubclass(kind, getattr(builtins, name, ())) for name in caught)
 
 
 def _truth(test: ast.expr) -> bool | None:

@@ -75,6 +75,7 @@ class Verdicts:
         """
         verdicts = self._issues.setdefault(key, {})
         verdicts |= judged
+        # A slow machine must not leave a failure in the cache.
         sure = [name for name in verdicts if name not in unsure]
         stored = {name: [issue.to_json() for issue in verdicts[name]] for name in sure}
         self._cache.put(_SECTION, key, stored)
@@ -113,6 +114,7 @@ class Examples:
         self._seconds = seconds
         self._name, self.folder = project.module_of(path)
         self._bodies = list(bodies)
+        # Units without examples are only linted.
         tests = {name: module.doctest(name, str(path)) for name in names}
         self._waiting = {name: test for name, test in tests.items() if test is not None}
         self._one_by_one = False

@@ -39,6 +39,11 @@ _FRAMES: Final = frozenset(
 )
 _TRACERS: Final = frozenset({"setprofile", "settrace", "settrace_all_threads"})
 _EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
+_MODULES: Final = re.compile(r"^sys\.(modules|argv)$|^from sys import .*\b(modules|argv)\b")
+_MOCKS: Final = re.compile(
+    r"^import (.*, )?(unittest\.)?mock\b"
+    r"|^from (unittest\.)?mock import|^from unittest import .*\bmock\b"
+)
 _TEST_FILE: Final = re.compile(r"(^|/)(test_[^/]*|[^/]+_test)\.py$")
 _UNREADABLE: Final = (ArithmeticError, RecursionError, ValueError)
 """What code raises here that is nested too deeply, or has numbers too long to be shown."""
@@ -51,6 +56,7 @@ def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
         nodes: all nodes of the code.
         place: where it stands.
     """
+    # What cannot be read is let pass: a false alarm costs a repair, and lint says the rest.
     with suppress(*_UNREADABLE):
         weaknesses = (*find_special_cases(nodes, place), *_alone(nodes))
         yield from [weakness_issue(weakness, place) for weakness in weaknesses]
@@ -70,6 +76,7 @@ def compare_code(
     """
     with suppress(SyntaxError, *_UNREADABLE):
         ours = _Code(*new)
+        # Old code that is not legal has nothing that could be lost.
         before: tuple[Weakness, ...] = ()
         dropped: list[Weakness] = []
         with suppress(SyntaxError):
@@ -143,8 +150,9 @@ def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
 
 def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
     looks_at_modules = any(
-        isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.modules", "sys.argv"}
+        _MODULES.search(ast.unparse(node))
         for node in nodes
+        if isinstance(node, ast.Attribute | ast.ImportFrom)
     )
     for node in nodes:
         line = getattr(node, "lineno", None)
@@ -157,10 +165,7 @@ def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
                 if all(isinstance(text, ast.Expr) for text in texts):
                     message = "makes an object that equals everything"
                     yield Weakness(("equal",), message, line, "return the value itself")
-            case (
-                ast.alias(name="unittest.mock" | "mock")
-                | ast.ImportFrom(module="unittest.mock" | "mock")
-            ):
+            case ast.Import() | ast.ImportFrom() if _MOCKS.search(ast.unparse(node)):
                 message = "imports mock objects, which pass for anything"
                 yield Weakness(("mock",), message, line, "return the value itself")
 
@@ -212,6 +217,7 @@ def _evades(node: ast.AST, line: int | None) -> Iterator[Weakness]:
     match node:
         case ast.Call(func=func, args=args):
             name, codes = ast.unparse(func), [ast.unparse(argument) for argument in args[:1]]
+            # An exit with another code fails the run, as it should.
             is_well = name in _EXITS and codes in ([], ["0"], ["None"])
             if is_well or name in {"os._exit", "atexit.register"}:
                 message = "ends the process as if all were well"

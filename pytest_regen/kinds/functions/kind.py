@@ -140,6 +140,8 @@ class Function(Kind):
         is_stored = module is self._module(unit.path)
         names = tuple(module.places) if is_stored else (unit.name,)
         issues = self._issues(unit.name, _Work(unit.path, module, names, key))
+        # A person may use what an answer may not. Such a verdict has a key of its own, because the
+        # same text may be a model's elsewhere.
         if unit.is_by_hand and any(issue.code == "NOT_ALLOWED" for issue in issues):
             work = _Work(unit.path, module, (unit.name,), f"{key}-by-hand", is_by_hand=True)
             issues = self._issues(unit.name, work)
@@ -180,6 +182,7 @@ class Function(Kind):
         """Find out what is wrong with units of modules, and keep it."""
         seen = [self._read(work) for work in works]
         examples = [self._examples(*pair) for pair in zip(works, seen, strict=True)]
+        # One sandbox for all files: starting it costs more than most examples.
         run_all(examples, self._project, seconds=self._timeout)
         for work, issues, ran in zip(works, seen, examples, strict=True):
             judged = {name: (*issues[name], *ran.issues.get(name, ())) for name in work.names}
@@ -238,7 +241,7 @@ def function_kinds(
         table = Table("[[tool.pytest-regen.functions]]", _HINT, entry)
         table.check_keys(("files", "allow", "style", "path", "timeout"))
         timeout = entry.get("timeout", _TIMEOUT)
-        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or timeout <= 0:
+        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
             raise table.wrong("timeout", timeout, "a number of seconds, such as 10")
         files = 'a glob such as "src/acme/*.py", or a list of them'
         kind = Function(

@@ -142,6 +142,7 @@ class _Code:
             warnings.simplefilter("ignore")
             # Only the compiler sees a `break` outside of a loop.
             compile(text, "<module>", "exec", dont_inherit=True)
+        # The compiler's own table of names knows comprehensions, `global` and class scopes.
         self.table = symtable.symtable(text, "<module>", "exec")
         self.nodes: dict[str, list[ast.AST]] = {name: [] for name in names}
         """What stands between the markers of each unit."""
@@ -188,6 +189,7 @@ def _issue(code: str, message: str, place: Place, line: int | None) -> Issue:
 def _check_names(code: _Code, module: ModuleSource, place: Place) -> Iterator[Issue]:
     """Yield each name that nothing defines, once, on the line of its first use."""
     tables = list(_tables(code.table))
+    # The table may have the line of a decorator for that of its function.
     starts = {node.lineno for node in (place.node, *place.node.decorator_list)}
     function = next(
         (t for t in tables if t.get_name() == place.node.name and t.get_lineno() in starts), None
@@ -219,7 +221,8 @@ def _check_names(code: _Code, module: ModuleSource, place: Place) -> Iterator[Is
 
 def _binds_unlisted(node: ast.AST) -> bool:
     """Return whether a statement binds names that cannot be listed."""
-    is_candidate = isinstance(node, ast.ImportFrom | ast.Call | ast.Subscript)
+    is_set = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    is_candidate = is_set or isinstance(node, ast.ImportFrom | ast.Call)
     return is_candidate and _UNLISTED.match(ast.unparse(node)) is not None
 
 
@@ -261,6 +264,7 @@ class _Uses:
     def _allowed(self) -> frozenset[str]:
         """What the settings allow, and what the module itself imports."""
         tree = ast.Module(list(self.module.imports), [])
+        # What the user's own module imports, its author has allowed.
         imports = list(self.project.imported(self.path, tree))
         names = {f"{module}.{name}" if name else module for module, name, _ in imports}
         return self.allow | names | {module for module, _, _ in imports}
@@ -287,6 +291,7 @@ class _Uses:
                 if _opens_for_writing(node):
                     return "opens a file for writing, which the settings do not allow"
             case ast.Call(func=ast.Attribute(value=owner, attr=name)):
+                # `replace` and `remove` are methods of texts and lists, too.
                 names = _CHANGES
                 if isinstance(owner, ast.Name) and owner.id == "os":
                     names |= _OS_CHANGES
@@ -301,9 +306,9 @@ class _Uses:
                 return ""
             case ast.Attribute(attr="__doc__", value=ast.Name(id=name)) if name in parameters:
                 return ""  # As decorators do: the docstring of a function that is passed.
+            case ast.Name(id=name, ctx=ast.Load()) if name in _CALLS and name not in self.allow:
+                return f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
             case ast.Name(id=name) | ast.Attribute(attr=name) if name not in self.allow:
-                if name in _CALLS and isinstance(node, ast.Name):
-                    return f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
                 if name in {"__doc__", "__file__"}:
                     return f"reads {name}, where the expected output of its examples stands"
         return ""

@@ -13,7 +13,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -93,6 +92,7 @@ def find_answers(
     place = new.places[unit.name]
     source, constants = _lifted(new, place.marks)
     values = [value for value, _ in constants]
+    # One run of the sandbox for all inputs and constants, because its start takes most of the time.
     outcomes = _outcomes(project, (old, new), unit, source, values)
     examples = [outcome for outcome in outcomes if outcome.is_example]
     near = [outcome for outcome in outcomes if not outcome.is_example]
@@ -101,9 +101,16 @@ def find_answers(
     users = Counter(at for outcome in near for at in outcome.decisive)
     usual = plain.union(*(outcome.decisive for outcome in examples))
     usual |= {at for at, count in users.items() if count > len(examples)}
+    # What the old code knew, the answer did not take from an example.
     before = {value for value, _ in _lifted(old, old.places[unit.name].marks)[1]}
     old_ones = plain | {at for at, value in enumerate(values) if value in before}
-    shared = old_ones.union(*(_shared(outcome, values) for outcome in near))
+    # What decides another input is shared, but for parts of a text that this has as well.
+    shared = set(old_ones)
+    for outcome in near:
+        keys_of_it = outcome.keys(values, ())
+        shared |= {
+            at for at in outcome.decisive if level_of(values[at]) < 2 or at not in keys_of_it
+        }
     lists_keys = any(o.keys(values, usual) - o.results(values, usual) for o in near)
     lists_results = any(outcome.results(values, usual) for outcome in near)
     keyed = [{values[at] for at in outcome.keys(values, shared)} for outcome in examples]
@@ -156,20 +163,16 @@ def _outcomes(
         "seconds": _SECONDS,
     }
     name, folder = project.module_of(unit.path)
+    child = files("pytest_regen") / "kinds" / "functions" / "nearby_child.py"
     (result,) = ask(
         [Job(Module(name, source, str(unit.path)), (question,))],
-        handler=_handler(),
+        handler=child.read_text("utf-8"),
         import_path=tuple(dict.fromkeys((folder, *project.import_path))),
         hidden=(unit.path,),
         limits=Limits(seconds=5, cpu_seconds=5),
     )
     (answer,) = result.answers
     return [_Outcome(*facts) for facts in (answer.value if answer else None) or ()]
-
-
-@cache
-def _handler() -> str:
-    return (files("pytest_regen") / "kinds" / "functions" / "nearby_child.py").read_text("utf-8")
 
 
 def _keeps_all(old: ModuleSource, new: ModuleSource, function: str) -> bool:
@@ -180,20 +183,9 @@ def _keeps_all(old: ModuleSource, new: ModuleSource, function: str) -> bool:
     if before is None or after is None:
         return False
     statements = [node for node in list(ast.walk(before))[1:] if isinstance(node, ast.stmt)]
-    parts = {canonical(part) for node in statements for part in _expressions(node)}
+    children = [part for node in statements for part in ast.iter_child_nodes(node)]
+    parts = {canonical(part) for part in children if isinstance(part, ast.expr)}
     return parts <= {canonical(node) for node in ast.walk(after) if isinstance(node, ast.expr)}
-
-
-def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
-    for part in ast.iter_child_nodes(statement):
-        if isinstance(part, ast.expr):
-            yield part
-
-
-def _shared(other: _Outcome, values: Sequence[_Constant]) -> set[int]:
-    """Return what decides another input, but for parts of a text that it has as well."""
-    keys = other.keys(values, ())
-    return {at for at in other.decisive if level_of(values[at]) < 2 or at not in keys}
 
 
 def _tells(keys: Collection[_Constant], *, has_result: bool) -> bool:

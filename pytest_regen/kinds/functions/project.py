@@ -50,6 +50,7 @@ class Project:
     def import_path(self) -> tuple[Path, ...]:
         """The folders of modules: as said, pytest's ``pythonpath``, ``src``, the root."""
         folders = [self.root / name for name in (*self._more, *self._lists["pythonpath"])]
+        # The layouts that pip and pytest find without settings.
         folders += [self.root / "src", self.root]
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
@@ -152,6 +153,7 @@ class Project:
             is_current = all(_stamp(file) == stamp for file, stamp in state[1].items())
             if is_current:
                 return state[2]
+        # Files that are not there count, too: one that appears may be imported from now on.
         stamps: dict[Path, _Stamp] = {}
         self._states[path] = text, stamps, self._hash_state(path, text, stamps)
         return self._states[path][2]

@@ -136,6 +136,7 @@ def _besides(project: Project, path: Path, module: ModuleSource, place: Place) -
                 is_unnamed = piece.names.isdisjoint(words)
                 distance = abs(piece.line - line)
                 candidates.append((is_unnamed, number, distance, order, piece, form))
+    # What the function names comes first, then what stands near it, until the room is used up.
     chosen, left = [], _OTHER_LIMIT
     for is_unnamed, number, _, order, piece, current in sorted(candidates):
         forms = piece.forms
@@ -157,6 +158,7 @@ def _views(
         yield whole.strip("\n"), []
     else:
         yield _fit(_pieces(module), _MODULE_LIMIT)
+    # Signatures say how to call what is imported; its code would only cost tokens.
     yield _fit([*_imported(project, path, module)], _OTHER_LIMIT)
 
 

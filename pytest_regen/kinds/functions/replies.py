@@ -46,6 +46,7 @@ def _choose(reply: str, place: Place) -> str:
     if not blocks:
         return text
     python = [code for info, code in blocks if info in _PYTHON] or [blocks[-1][1]]
+    # Markers name the unit, so a block with them is surely meant.
     marked = [code for code in python if f"[REGEN:BEGIN {place.name}]" in code]
     trees = {code: _parse(_dedent(code)) for code in python}
     whole = [code for code, tree in trees.items() if tree and _find_function(tree, place)]
@@ -73,6 +74,7 @@ def _from_function(
     last, at = body[-1].end_lineno, function.body.index(body[0])
     above = (function.body[at - 1].end_lineno or 0) if at else function.lineno
     first = source.first_line(body[0])
+    # `ast` counts columns in bytes.
     head = lines[first - 1].encode()
     if head[: body[0].col_offset].strip():  # def f(): return 1
         lines[first - 1] = head[body[0].col_offset :].decode()

@@ -218,6 +218,7 @@ class ModuleSource:
 
         Lines keep their numbers.
         """
+        # Blank lines take the place of code, so that errors name the lines of the file.
         lines, kept_names = list(self.lines), set(names)
         for name, marks in self.marks.items():
             if name not in kept_names:
@@ -270,6 +271,7 @@ class ModuleSource:
                     f"the blocks {other.name!r} and {name!r} stand in one function, {qualname}",
                     "let a function have one block; take the lines of the other away",
                 )
+        # Not cleaned: examples are found by their lines.
         docstring = ast.get_docstring(node, clean=False)
         docstring_line = node.body[0].lineno if docstring is not None else 0
         try:

@@ -108,10 +108,10 @@ class Ahead:
             yield from self._looked_at_again(held, changed)
 
     def _looked_at_again(
-        self, held: Mapping[str, Asked], changed: Mapping[Path, list[str]]
+        self, refused: Mapping[str, Asked], changed: Mapping[Path, list[str]]
     ) -> Iterator[tuple[str, Asked]]:
         """Yield work of which an answer was refused, once what it uses may have been healed."""
-        waiting = dict(held)
+        waiting = dict(refused)
         while right := [
             nodeid
             for nodeid, asked in waiting.items()
@@ -147,8 +147,8 @@ class Ahead:
         if item not in self._failures:
             return None
         self._wait_for(item)
-        asked = self._asked.get(item.nodeid)
-        if isinstance(asked, RegenError) or (asked and asked.is_something):
+        outcome = self._asked.get(item.nodeid)
+        if isinstance(outcome, RegenError) or (outcome and outcome.is_something):
             return self._failures[item]
         self._asked.pop(item.nodeid, None)
         del self._failures[item]
@@ -158,10 +158,10 @@ class Ahead:
         """Return what came of the work on an item, and forget it."""
         self._wait_for(item)
         self._failures.pop(item, None)
-        asked = self._asked.pop(item.nodeid, None)
-        if isinstance(asked, RegenError):
-            raise asked
-        return None if asked is None else self._with_diff(asked)
+        outcome = self._asked.pop(item.nodeid, None)
+        if isinstance(outcome, RegenError):
+            raise outcome
+        return None if outcome is None else self._with_diff(outcome)
 
     def finish(self) -> None:
         """Wait until nothing is under way."""
@@ -189,21 +189,21 @@ class Ahead:
         self._asked[name] = outcome
         return True
 
-    def _with_diff(self, asked: Asked) -> Asked:
+    def _with_diff(self, outcome: Asked) -> Asked:
         """Return the result with what it changes beside those whose turn has come before.
 
         The others may have been written by now, or not: the diff is the same in every run.
         """
-        kept: dict[tuple[str, int], Answer] = {
-            (answer.ask.name, answer.ask.page): answer for answer in asked.work.kept
+        answers: dict[tuple[str, int], Answer] = {
+            (answer.ask.name, answer.ask.page): answer for answer in outcome.work.kept
         }
-        if asked.result.pending:  # Nothing of it is in the file.
-            return asked.with_diff
-        before = self._shown[asked.look.path]
-        after = before.with_answers(list(kept.values())) if kept else before
-        self._shown[asked.look.path] = after
-        diff = source_diff(before.text, after.text, asked.look.home.file_name)
-        return replace(asked, result=replace(asked.result, diff=diff))
+        if outcome.result.pending:  # Nothing of it is in the file.
+            return outcome.with_diff
+        before = self._shown[outcome.look.path]
+        after = before.with_answers(list(answers.values())) if answers else before
+        self._shown[outcome.look.path] = after
+        diff = source_diff(before.text, after.text, outcome.look.home.file_name)
+        return replace(outcome, result=replace(outcome.result, diff=diff))
 
 
 def asked_by(flow: Flow[Work[Any]], provider: Provider) -> Flow[Work[Any]]:
@@ -233,9 +233,9 @@ def upcoming_items(item: pytest.Item) -> Sequence[pytest.Item]:
     A worker of pytest-xdist knows the few that it was given.
     """
     items = item.session.items
-    given = _given_to_worker(item.config)
-    if given is not None:
-        return [item, *(items[number] for number in given if number < len(items))]
+    numbers = _given_to_worker(item.config)
+    if numbers is not None:
+        return [item, *(items[number] for number in numbers if number < len(items))]
     try:
         return items[items.index(item) :]
     except ValueError:
@@ -255,8 +255,8 @@ def _given_to_worker(config: pytest.Config) -> list[int] | None:
         if queue is not None and isinstance(getattr(plugin, "nextitem_index", None), int):
             try:
                 with queue.lock() as waiting:
-                    found = [plugin.nextitem_index, *waiting]
+                    numbers = [plugin.nextitem_index, *waiting]
             except (AttributeError, TypeError):
                 return []
-            return [number for number in found if isinstance(number, int)]
+            return [number for number in numbers if isinstance(number, int)]
     return []

@@ -1,12 +1,14 @@
 """What a failing test says to the model, and about which types it says it."""
 
 import ast
+import inspect
 import os
 import re
 import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
 from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import cassette_of_test
+from pytest_regen.pytest_plugin.places import look_at_store
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing import FeedbackError
@@ -53,12 +56,12 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
         from pytest_regen.pytest_plugin.units import marked_units
 
         units = marked_units(item)
-        if not (is_feedback(failure) or any(look.is_imported for look, _ in units)):
+        if not (is_feedback(failure) or any(look.home.is_imported for look, _ in units)):
             return []
         feedback = feedback_of(item, failure)
         # A failure that names units of the mark is about those.
-        named = _named_in(feedback)
-        units = [unit for unit in units if unit[1] in named] or units
+        names = _named_in(feedback)
+        units = [unit for unit in units if unit[1] in names] or units
     else:
         feedback = feedback_of(item, failure) if is_feedback(failure) else ()
         units = _types_of(item, mark, feedback) if feedback else []
@@ -72,11 +75,9 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
 def _types_of(
     item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]
 ) -> list[tuple[Look, str]]:
-    from pytest_regen.pytest_plugin.stores import StoreLook
-
-    look = StoreLook.of(item.config, store_path(item))
+    look = look_at_store(item.config, store_path(item))
     is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
-    resolve = look.store.resolve_type
+    resolve = look.view.resolve
     marked = [resolve(name) for name in mark.types]
     names = dict.fromkeys([*map(resolve, _named_in(feedback)), *(marked if is_loose else [])])
     if not names:
@@ -168,21 +169,17 @@ def feedback_of_test(item: pytest.Item, failure: BaseException) -> tuple[Feedbac
         if line.strip() and not line.startswith(_REPRODUCTION)
     ]
     if isinstance(failure, BaseExceptionGroup):
-        first, *others = failure.exceptions
-        notes += [f"and {type(other).__name__}: {other}" for other in others]
-        return feedback_of_test(item, _with_notes(first, notes))
+        first, *more = failure.exceptions
+        notes += [f"and {type(other).__name__}: {other}" for other in more]
+        for note in notes:
+            first.add_note(note)
+        return feedback_of_test(item, first)
     words = "\n".join((_words(item, failure), *_raised_at(item, failure), *notes))
     return (FailedTest(f"[TEST] {item.name} fails: {words}", _source_of(item)),)
 
 
 _REPRODUCTION = ("You can reproduce this example", "@reproduce_failure", "Explanation:")
 """What hypothesis says to people, which differs from release to release."""
-
-
-def _with_notes(failure: BaseException, notes: Iterable[str]) -> BaseException:
-    for note in notes:
-        failure.add_note(note)
-    return failure
 
 
 def _raised_at(item: pytest.Item, failure: BaseException) -> Iterable[str]:
@@ -199,21 +196,11 @@ def _raised_at(item: pytest.Item, failure: BaseException) -> Iterable[str]:
 
 def _source_of(item: pytest.Item) -> str:
     """Return the test as it stands in its file, without what it is indented by."""
-    name = getattr(item, "originalname", None) or item.name.partition("[")[0]
-    holder = getattr(item, "cls", None)
+    function: Any = getattr(item, "function", None)
     try:
-        text = item.path.read_text("utf-8")
-        scope: list[ast.stmt] = ast.parse(text).body
-    except (OSError, ValueError, SyntaxError):
+        return textwrap.dedent(inspect.getsource(function)).rstrip()
+    except (OSError, TypeError):
         return ""
-    for part in holder.__qualname__.split(".") if holder else ():
-        inner = [node for node in scope if isinstance(node, ast.ClassDef) and node.name == part]
-        scope = inner[-1].body if inner else []
-    for node in scope:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            return textwrap.dedent("\n".join(text.splitlines()[first - 1 : node.end_lineno]))
-    return ""
 
 
 def _stable(text: str, item: pytest.Item) -> str:
@@ -233,7 +220,7 @@ def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:
     ]
     try:
         text = item.path.read_text("utf-8")
-        found = [
+        asserts = [
             ast.get_source_segment(text, node)
             for node in ast.walk(ast.parse(text))
             if isinstance(node, ast.Assert)
@@ -242,4 +229,4 @@ def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:
         ]
     except (OSError, ValueError, SyntaxError):
         return ""
-    return f"\nThe test asserts: {found[0]}" if found else ""
+    return f"\nThe test asserts: {asserts[0]}" if asserts else ""

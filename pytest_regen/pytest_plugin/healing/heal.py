@@ -25,9 +25,6 @@ from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
 from pytest_regen.regeneration.policies import Heal, Policy, Regenerate, fixable_issues
 from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.regeneration.values import TurnSettings
-from pytest_regen.turns.providers import TemplateProvider
-from pytest_regen.turns.values import Provider
 
 
 def heal_units(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -48,7 +45,7 @@ def _begin_ahead(item: UnitItem) -> None:
     """
     config, jobs = item.config, choices_of(item.config).jobs
     may_end = config.getvalue("maxfail") or getattr(config.option, "stepwise", False)
-    if may_end or (jobs == 1 and not item.look.has_users):
+    if may_end or (jobs == 1 and not item.look.home.has_users):
         return
     ahead = config.stash.get(AHEAD, None)
     if ahead is not None:
@@ -72,7 +69,7 @@ def _waves_of(items: Sequence[UnitItem]) -> Sequence[Sequence[pytest.Item]]:
     waves: dict[int, list[pytest.Item]] = {}
     by_place: dict[Look, dict[str, pytest.Item]] = {}
     for item in items:
-        if item.look.has_users:
+        if item.look.home.has_users:
             by_place.setdefault(item.look, {})[item.unit] = item
         else:
             waves.setdefault(0, []).append(item)
@@ -90,8 +87,7 @@ def _flow_of(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
     """
     healing = _Healing(item, failure)
     target = healing.next_target()
-    # What the template writes is there at once, in the item's own turn.
-    if target is None or target.look.obstacle(target)[0] or healing.is_by_template(target):
+    if target is None or target.look.obstacle(target)[0]:
         return None
     return healing.steps(target)
 
@@ -108,7 +104,7 @@ class _Healing:
         """What the item fails with, with candidates that wait for review in place."""
         self._stored_failure: BaseException | None = None
         """What it fails with without them, where there are some."""
-        self._tried: set[tuple[object, str]] = set()
+        self._tried: set[str] = set()
 
     def run(self) -> BaseException | None:
         """Heal one unit after the other, until the item passes or nothing is left to try."""
@@ -128,39 +124,34 @@ class _Healing:
             except (NoTargetError, RegenError, pytest.UsageError) as error:
                 self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
                 return None
-            new = [each for each in targets if (each.look.path, each.name) not in self._tried]
-            if not new:
+            target = next((target for target in targets if target.id not in self._tried), None)
+            if target is None:
                 return None
-            self._tried.add((new[0].look.path, new[0].name))
-            if outcomes.is_chosen(new[0].look.id_of(new[0].name), self._config):
-                return new[0]
+            self._tried.add(target.id)
+            if outcomes.is_chosen(target.id, self._config):
+                return target
         return None
-
-    def is_by_template(self, target: Target) -> bool:
-        """Return whether the template writes the unit, and no model is asked."""
-        provider = self._provider(target)
-        return isinstance(provider, TemplateProvider)
 
     def _heal(self, target: Target) -> None:
         item, look = self._item, target.look
         ahead = self._config.stash.get(AHEAD, None)
-        asked = ahead.take(item) if isinstance(ahead, Ahead) else None
+        outcome = ahead.take(item) if isinstance(ahead, Ahead) else None
         calls = outcomes.ItemCalls(item, target, self._failure)
-        if asked is None and look.again() is not look:
+        if outcome is None and look.again() is not look:
             # Something that it uses was healed meanwhile: it may be right.
             calls()
             self._failure, target = calls.failure, replace(target, look=look.again())
             if self._failure is None:
                 return
-        if asked is not None:
-            self._conclude(replace(target, feedback=asked.feedback), calls, asked)
+        if outcome is not None:
+            self._conclude(replace(target, feedback=outcome.feedback), calls, outcome)
             return
         why, command = target.look.obstacle(target)
         if why:
             self._skip(target, why, command)
         elif self._choices.dry_run:
             self._record(self._plan(target))
-        elif isinstance(item, UnitItem) or not look.is_imported:
+        elif isinstance(item, UnitItem) or not look.home.is_imported:
             self._ask(target, calls)
         else:
             self._ask_apart(target)
@@ -172,7 +163,9 @@ class _Healing:
             self._skip(target, obstacle)
             return
         look = target.look
-        calls = FreshCalls(self._item, target.name, look.path, self._failure, look.trial_seconds)
+        calls = FreshCalls(
+            self._item, target.name, look.path, self._failure, look.home.trial_seconds
+        )
         is_old = bool(loaded_modules(self._config).changed())
         if not (is_old or providers.may_get_answer(self._item, target.cassette)):
             # Nothing is tried for nothing: the first turn tells what is missing.
@@ -191,7 +184,10 @@ class _Healing:
 
     def _ask(self, target: Target, calls: outcomes.ItemCalls | FreshCalls) -> None:
         """Ask for a unit in the item's turn: the queue has this work alone."""
-        settings = self._settings(target)
+        look, of_types = target.look, target.look.has_pages
+        by_template = look.by_template(target.name, target.feedback)
+        provider = providers.provider_of(self._item, of_types=of_types, by_template=by_template)
+        settings = providers.settings_of_run(self._config, provider, self._jobs)
         self._conclude(target, calls, drive_flow(self.steps(target, calls), settings).with_diff)
 
     def steps(
@@ -207,8 +203,8 @@ class _Healing:
         issues = self._failure.issues if isinstance(self._failure, UnitError) else ()
         if look.asks_stale and any(issue.code == "STALE" for issue in issues):
             # Any text that is no worse replaces one that was made for something else.
-            wanted = (*fixable_issues(look.view.issues(name)), *target.feedback)
-            policy = Regenerate({name: {1: wanted}})
+            findings = (*fixable_issues(look.view.issues(name)), *target.feedback)
+            policy = Regenerate({name: {1: findings}})
         with providers.turn_settings(
             item,
             target.cassette,
@@ -233,19 +229,11 @@ class _Healing:
         # A test of the user's own is called about one candidate at a time.
         return self._choices.jobs if isinstance(self._item, UnitItem) else 1
 
-    def _provider(self, target: Target) -> Provider:
-        look = target.look
-        by_template = look.by_template(target.name, target.feedback)
-        return providers.provider_of(self._item, of_types=look.has_pages, by_template=by_template)
-
-    def _settings(self, target: Target) -> TurnSettings:
-        return providers.settings_of_run(self._config, self._provider(target), self._jobs)
-
     def _conclude(
-        self, target: Target, calls: outcomes.ItemCalls | FreshCalls, asked: Asked
+        self, target: Target, calls: outcomes.ItemCalls | FreshCalls, outcome: Asked
     ) -> None:
         """Note what came of asking; the item is called again where validation alone decided."""
-        item, result = self._item, asked.result
+        item, result = self._item, outcome.result
         target.look.forget()
         if result.pending:
             self._stored_failure = self._stored_failure or self._failure
@@ -257,29 +245,30 @@ class _Healing:
         self._config.hook.pytest_regen_after_heal(item=item, result=result)
         target = replace(target, look=target.look.again())
         passed = self._failure is None
-        self._record(outcomes.heal_report(target, result, passed=passed, is_live=asked.is_live))
+        self._record(outcomes.heal_report(target, result, passed=passed, is_live=outcome.is_live))
 
     def _skip(self, target: Target, why: str, command: str | None = None) -> None:
         look, name = target.look, target.name
         if command is None:
             command = look.command(name, look.issues(name))
-        unit, has_pages = look.id_of(name), look.has_pages
-        self._record(HealReport(unit, "skipped", why=why, next=command, has_pages=has_pages))
+        has_pages = look.has_pages
+        self._record(HealReport(target.id, "skipped", why=why, next=command, has_pages=has_pages))
 
     def _plan(self, target: Target) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
         look = target.look
-        plan = look.plan(target)
+        pages, estimate, following = look.plan(target)
+        by_template = look.by_template(target.name, target.feedback)
+        if not following:
+            config, nodeid, cassette = self._config, target.nodeid, target.cassette
+            following = heal_command(config, nodeid, cassette, by_template=by_template)
         return HealReport(
-            look.id_of(target.name),
+            target.id,
             "planned",
-            pages=list(plan.pages),
-            estimate=plan.estimate,
-            next=plan.next
-            or heal_command(
-                self._config, target.nodeid, target.cassette, by_template=plan.by_template
-            ),
-            by_template=plan.by_template,
+            pages=pages,
+            estimate=estimate,
+            next=following,
+            by_template=by_template,
             has_pages=look.has_pages,
         )
 

@@ -76,7 +76,7 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
     usage = result.usage
     cost = usage.cost if is_live and not result.emulated else None
     return HealReport(
-        unit=look.id_of(target.name),
+        unit=target.id,
         outcome=outcome,
         stop_reason=result.stop_reason or "",
         attempts=1 + result.attempts,
@@ -151,19 +151,19 @@ def _why(result: HealResult, following: str, where: str) -> str:
 def _next_after(target: Target, result: HealResult) -> str:
     """Return what to run or do; never what would end where this run did."""
     look, config, item, cassette = target.look, target.look.config, target.nodeid, target.cassette
-    mend, is_all = look.mending(target, result)
-    if is_all:
-        return mend
+    if instead := look.instead(target, result):
+        return instead
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
             return recording_command(config, item, cassette, "--regen-attempts", more)
         case "no_progress":
             page = next((issue.page for issue in result.issues_after if issue.page), None)
-            return look.correcting(target.name, page)
+            return look.regenerating(target.name, page, "--correction", "what is wrong")
         case "refused":
             return other_model_command(config, item, cassette)
         case None | "clean" | "unfixable":
+            mend = look.command(target.name, result.issues_after)
             return mend or node_command(config, item)
     failure = result.failure
     if isinstance(failure, CassetteMissError) and failure.recorded_with:

@@ -1,6 +1,6 @@
 """Whether a failing item is called again, and what for: its sessions, or its units."""
 
-from functools import cache
+import sysconfig
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -11,7 +11,9 @@ from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 from pytest_regen.pytest_plugin.summary import note_command
 
-_PACKAGE: Final = Path(__file__).parents[2]
+_LIBRARIES: Final = map(sysconfig.get_path, ("purelib", "platlib", "stdlib", "platstdlib"))
+_NOT_ITS: Final = (Path(__file__).parents[2], *map(Path, _LIBRARIES))
+"""Where our own code, packages and the standard library lie."""
 
 
 def project_frames(item: pytest.Item, traceback: TracebackType | None) -> TracebackType | None:
@@ -33,25 +35,17 @@ def project_frames(item: pytest.Item, traceback: TracebackType | None) -> Traceb
         traceback = traceback.tb_next
     while steps and not _is_own(Path(steps[-1].tb_frame.f_code.co_filename), item):
         steps.pop()
-    shown = None
+    lines = None
     for step in reversed(steps):
-        shown = TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
-    return shown
-
-
-@cache
-def _library_folders() -> tuple[Path, ...]:
-    """Return where packages and the standard library lie."""
-    import sysconfig
-
-    names = ("purelib", "platlib", "stdlib", "platstdlib")
-    return tuple(Path(sysconfig.get_path(name)) for name in names)
+        lines = TracebackType(lines, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return lines
 
 
 def _is_own(file: Path, item: pytest.Item) -> bool:
     if file == item.path:
         return True
-    if file.is_relative_to(_PACKAGE) or any(map(file.is_relative_to, _library_folders())):
+    # A virtual environment may lie in the project.
+    if any(map(file.is_relative_to, _NOT_ITS)):
         return False
     return file.is_relative_to(item.config.rootpath)
 
@@ -112,7 +106,8 @@ def _missing_name(item: pytest.Item) -> str:
     has_store = "regen_store" in getattr(item, "fixturenames", ()) or stores_in_config(config)
     if mark.units or mark.types or mark.store or has_store or not has_kinds(config):
         return ""
-    from pytest_regen.pytest_plugin.units import UnitLook, kinds_of
+    from pytest_regen.pytest_plugin.project import kinds_of
+    from pytest_regen.pytest_plugin.units import UnitLook
 
     looks = (UnitLook.of(config, path) for path in kinds_of(config).files)
     unit = next((look.id_of(name) for look in looks for name in look.names), "")
