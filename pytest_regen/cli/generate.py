@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pytest_regen.cli.asking import ask, plan
 from pytest_regen.cli.config_files import Edit
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import (
@@ -33,6 +34,7 @@ from pytest_regen.cli.output import (
     say,
     show_edit,
 )
+from pytest_regen.cli.places import FileHere, Request, outdated_units, refuse_types
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import select_parts
 from pytest_regen.cli.store_report import (
@@ -80,7 +82,7 @@ def generate(
         bool, typer.Option("--schemas", help="Schemas with names, all or some, as one store.")
     ] = False,
     request: Annotated[
-        bool, typer.Option("--request", help="Read what operations take, not what they answer.")
+        bool, typer.Option("--request", help="What operations take, not what they answer.")
     ] = False,
     status: Annotated[
         str | None, typer.Option(help="Response to read; by default 200, else lowest 2xx.")
@@ -135,8 +137,6 @@ def generate(
         pending=f"pytest-regen generate {shlex.quote(str(spec))}" if pending else "",
     )
     if files := _unit_files(project, spec, names or (), units):
-        from pytest_regen.cli.units import generate_file, generate_files, refuse_types
-
         refuse_types(
             files[0],
             operation=names if len(files) == 1 else None,
@@ -146,12 +146,20 @@ def generate(
             schemas=schemas,
             request=request,
         )
-        options = {"force": force, "check": check, "dry_run": dry_run, "as_json": as_json}
-        if len(files) == 1:
-            code = generate_file(files[0], units, turns, **options)
-        else:
-            code = generate_files(files, turns, **options)
-        raise typer.Exit(code)
+        of_several = len(files) > 1
+        wanted = Request(
+            turns,
+            "generate",
+            units,
+            force=force,
+            check=check,
+            of_several=of_several,
+            as_json=as_json,
+        )
+        places = [FileHere(file) for file in files]
+        if check:
+            tell_outdated(project, lambda: outdated_units(places, wanted))
+        raise typer.Exit((plan if check or dry_run else ask)(places, wanted))
     _refuse_pending(spec, pending=pending)
     _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
     from pytest_regen.cli.starts import read_description

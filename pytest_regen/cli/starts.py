@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen import errors
 from pytest_regen.cli.operations import StoreResults, StoreWork
-from pytest_regen.cli.output import fact
+from pytest_regen.cli.output import fact, say
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartSelection, select_operations
 from pytest_regen.cli.turns import TurnOptions
@@ -306,19 +306,20 @@ def _find_functions(project: Project, path: Path, units: Sequence[str], choose: 
 
 def _make_functions(path: Path, names: Sequence[str], project: Project) -> int:
     """Put the markers around functions, and record them."""
-    from pytest_regen.cli import units as commands
+    from pytest_regen.cli import places
 
-    commands.enclose_in_file(project, path, names)
+    places.enclose_in_file(project, path, names)
     file = project.unit_file(path)
     assert file is not None
     units = file.open()
     new = [name for name in names if not (units.entry(name) or units.ledger.fault(name))]
-    recorded, issues = commands.record_units(file, new)
-    if recorded.names:
-        fact("recorded", f"{plural(len(recorded.names), 'unit')}: {shorten(recorded.names)}")
-    units = file.open()
-    commands.show_unit_issues(units, issues)
-    commands.tell_only_read(units, recorded.names)
+    kept = places.FileHere(file).adopt(new)
+    recorded = [entry["name"] for entry in kept.report["adopted"]]
+    if recorded:
+        fact("recorded", f"{plural(len(recorded), 'unit')}: {shorten(recorded)}")
+    places.tell_issues(kept.issues, file.here)
+    for line in places.only_read(file.open(), recorded):
+        say(*line)
     return 0  # Because an error in the user's code is what pytest is to fail with.
 
 

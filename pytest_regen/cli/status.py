@@ -5,7 +5,7 @@ than one.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -22,19 +22,23 @@ from pytest_regen.cli.output import (
     next_step,
     say,
 )
+from pytest_regen.cli.places import (
+    FileHere,
+    StoreHere,
+    refuse_unknown_units,
+    stores_in,
+    tell_unmarked,
+)
 from pytest_regen.cli.project import Project
-from pytest_regen.cli.stores import stores_in, tell_unmarked
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.cli.units import refuse_unknown_units
 from pytest_regen.cli.work_left import WorkLeft
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.regeneration.document_stores import DocumentStores
-from pytest_regen.stores import RegenStore
+from pytest_regen.regeneration.store_view import StoreView
 from pytest_regen.units.ledger import Entry
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.units.view import FileUnits
-from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.stores import Origin
 
 _FIRST: Final = ("KIND_ERROR", "CONFLICT", "LEDGER", "DRIFT", "MISSING_UNIT")
@@ -106,8 +110,9 @@ def status(
     code, models = 0, Counter[str]()
     for path in stores:
         try:
-            store = RegenStore.open(path)
-            results = validate_store(store, ignore=project.ignored_in(path))
+            place = StoreHere(project, path)
+            view = place.at.open()
+            rows = list(_type_rows(view))
         except RegenError as error:
             if len(stores) == 1:
                 raise
@@ -115,18 +120,17 @@ def status(
             left.add_unreadable(path, documents)
             _tell_unreadable(path, error, None if not as_json else report["stores"])
             continue
-        left.add_store(store, results)
-        documents.add(Origin.of(store))
-        rows = list(_type_rows(store, results))
+        left.add(place, view)
+        documents.add(Origin.of(view.store))
         _tell(path, "types", rows, report["stores"] if as_json else None)
     prepare_kinds(project.kinds, [file.path for file in files])
     for file in files:
-        refuse_unknown_units(file, units if len(files) == 1 else None)
-        view = file.open()
-        rows = list(_unit_rows(view, units))
+        units_view = file.open()
+        refuse_unknown_units(units_view, units if len(files) == 1 else None)
+        rows = list(_unit_rows(units_view, units))
         _tell(file.here, "units", rows, report["files"] if as_json else None)
         models.update(row.model for row in rows if row.model)
-        left.add_file(file, view, units)
+        left.add(FileHere(file), units_view, units)
     following = left.next_command(documents)
     if as_json:
         absent = [group.to_json() for group in documents.absent]
@@ -185,12 +189,12 @@ def _row(name: str, issues: Iterable[Issue], entry: Entry | None) -> _Row:
     return _Row.of(name, issues, entry.model, entry.generated_at, entry.attempt)
 
 
-def _type_rows(store: RegenStore, results: Mapping[str, ValidationResult]) -> Iterator[_Row]:
-    for name in store.type_names:
-        pages = store.pages_of(name)
+def _type_rows(view: StoreView) -> Iterator[_Row]:
+    for name in view.names:
+        pages = view.store.pages_of(name)
         yield _Row.of(
             name,
-            results[name].issues if name in results else (),
+            view.issues(name),
             ", ".join(dict.fromkeys(page.model for page in pages)),
             max((page.generated_at for page in pages), default=""),
             max((page.attempt for page in pages), default=0),

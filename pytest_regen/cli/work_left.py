@@ -2,32 +2,33 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_regen.cli.places import PlaceHere
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration.costs import Estimate, page_size
+from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
-from pytest_regen.regeneration.store_pages import model_for
-from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural
-from pytest_regen.units.naming import adopt_command, command, forget_command, generate_command
-from pytest_regen.units.place import UnitFile
-from pytest_regen.units.view import FileUnits
-from pytest_regen.validation.issues import ValidationResult
-from pytest_regen.validation.stores import (
-    Origin,
-    from_errors_command,
-    update_command,
-)
+from pytest_regen.validation.stores import Origin, update_command
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration.document_stores import DocumentStores
 
 _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROMPT", "UNFIXABLE"})
 """Codes of what asking does not mend; ``validate`` says of each what does."""
+
+_COMMANDS: Final = {
+    "by_hand": ("adopt", "--stale"),
+    "with_errors": ("regenerate", "--from-errors"),
+    "edited": ("adopt",),
+    "not_mended": ("validate",),
+    "unrecorded": ("adopt",),
+    "orphans": ("forget",),
+}
+"""The command for each sort of work that is not asked for by ``generate``."""
 
 _SORTS: Final = (
     "missing",
@@ -67,36 +68,58 @@ class WorkLeft:
         self._failing: list[Path] = []
         """The folder of each store that has errors."""
 
-    def add_store(self, store: RegenStore, results: Mapping[str, ValidationResult]) -> None:
-        """Add a store and what is wrong with its types."""
-        codes = {name: {issue.code for issue in found.issues} for name, found in results.items()}
-        edited = [name for name in codes if "DRIFT" in codes[name]]
-        missing = set(store.missing_pages)
-        stale = _keys(store, (name for name in codes if "STALE" in codes[name])) - missing
-        wrong = _pages_at_fault(store, results, edited) - missing - stale
-        place, origin = shlex.quote(str(store.path)), Origin.of(store)
-        self._counts["stores"] += 1
-        self._counts["types"] += len(store.type_names)
-        self._counts["outdated_stores"] += bool(missing or stale)
-        self._note("missing", len(missing), lambda: update_command(store), origin)
-        self._note("stale", len(stale), lambda: update_command(store), origin)
-        self._note("with_errors", len(wrong), lambda: from_errors_command(store))
-        if wrong:
-            self._failing.append(store.path.parent)
-        self._note("edited", len(edited), lambda: f"pytest-regen adopt {place}")
-        self._note(
-            "not_mended",
-            sum(bool(found & _NOT_MENDED) for found in codes.values()),
-            lambda: f"pytest-regen validate {place}",
-        )
-        asked = [entry for entry in store.prompts if entry.key in missing | stale | wrong]
-        for entry in asked:
-            if self._turns.writes(store, entry.type_name):
-                self._written += 1
+    def add(self, place: PlaceHere, view: Any, names: Collection[str] | None = None) -> None:
+        """Add a place, or those of its units that are named."""
+        chosen = [name for name in view.names if names is None or name in names]
+        counts, asked = Counter[str](), dict[tuple[str, int], str]()
+        for name in chosen:
+            issues = view.issues(name)
+            codes = {issue.code for issue in issues}
+            counts["edited"] += "DRIFT" in codes
+            counts["not_mended"] += bool(codes & _NOT_MENDED)
+            counts["unrecorded"] += "UNRECORDED" in codes
+            asked |= {(name, page): "missing" for page in view.missing(name)}
+            pages = [(name, page) for page in range(1, view.page_count(name) + 1)]
+            if "STALE" in codes:
+                sort = "by_hand" if any(issue.is_by_hand for issue in issues) else "stale"
+                asked = {**dict.fromkeys(pages, sort), **asked}
+            elif "DRIFT" not in codes:  # An edit is a person's, and no reply may replace it.
+                mendable = [i for i in fixable_issues(issues) if i.code not in _NOT_MENDED]
+                faulty = pages_at_fault(mendable, len(pages)) if pages else ()
+                asked = {**{(name, page): "with_errors" for page in faulty}, **asked}
+        counts.update(asked.values())
+        strays = [i for i in view.orphans if names is None or i.type_name in names]
+        counts["orphans"] += sum(issue.code == "ORPHAN" for issue in strays)
+        counts["not_mended"] += len(strays) - counts["orphans"]
+        counts["not_mended"] += not counts["not_mended"] and bool(view.file_issues)
+        self._counts[place.group] += 1
+        self._counts[f"{place.option}s"] += len(chosen)
+        self._tell_first(place, view, counts)
+        self._add_sizes(place, view, {key for key in asked if asked[key] != "by_hand"})
+
+    def _tell_first(self, place: PlaceHere, view: Any, counts: Counter[str]) -> None:
+        again, origin = partial(place.command, "generate"), None
+        if place.group == "stores":
+            # A store is asked again with the prompts that its document gives now.
+            again, origin = partial(update_command, view.store), Origin.of(view.store)
+            self._counts["outdated_stores"] += bool(counts["missing"] or counts["stale"])
+            if counts["with_errors"]:
+                self._failing.append(place.at.path.parent)
+        self._note("missing", counts["missing"], again, origin)
+        self._note("stale", counts["stale"], again, origin)
+        for sort, words in _COMMANDS.items():
+            verb, *options = words
+            self._note(sort, counts[sort], partial(place.command, verb, None, *options))
+
+    def _add_sizes(self, place: PlaceHere, view: Any, asked: set[tuple[str, int]]) -> None:
+        names = {name for name, _ in asked}
+        for name, page, size in place.at.sizes(view, sorted(names), None):
+            if (name, page) not in asked:
                 continue
-            model = model_for(store, entry, None)
-            size = page_size(entry, model, store.ir, store.envelope.profile)
-            self._estimate.add(self._turns.size(size))
+            if place.group == "stores" and self._turns.writes(view.store, name):
+                self._written += 1
+            else:
+                self._estimate.add(self._turns.size(size))
 
     def add_unreadable(self, path: Path, documents: "DocumentStores") -> None:
         """Add a store that cannot be read; one that git did not merge is made anew."""
@@ -107,46 +130,6 @@ class WorkLeft:
         place = shlex.quote(str(path))
         following = update_command(origin) if origin else f"pytest-regen validate {place}"
         self._note("not_mended", 1, lambda: following, origin)
-
-    def add_file(self, file: UnitFile, view: FileUnits, names: Collection[str] | None) -> None:
-        """Add a file with units, or those of them that are named."""
-        chosen = [name for name in view.names if names is None or name in names]
-        codes = {name: {issue.code for issue in view.issues(name)} for name in chosen}
-        here = file.here
-        missing = [name for name in chosen if "MISSING_UNIT" in codes[name]]
-        gone = set(missing)
-        stale = [name for name in chosen if "STALE" in codes[name] and name not in gone]
-        by_hand = [name for name in stale if any(i.is_by_hand for i in view.issues(name))]
-        stale = [name for name in stale if name not in by_hand]
-        rest = set(chosen) - {*missing, *stale}
-        wrong = [
-            name
-            for name in chosen
-            if name in rest and "DRIFT" not in codes[name] and _has_mendable(view, name)
-        ]
-        strays = [issue for issue in view.orphans if names is None or issue.type_name in names]
-        orphans = [issue for issue in strays if issue.code == "ORPHAN"]
-        self._counts["files"] += 1
-        self._counts["units"] += len(chosen)
-        not_mended = sum(bool(found & _NOT_MENDED) for found in codes.values())
-        not_mended += len(strays) - len(orphans)
-        self._note("missing", len(missing), lambda: generate_command(here))
-        self._note("stale", len(stale), lambda: generate_command(here))
-        self._note("by_hand", len(by_hand), lambda: adopt_command(here, None, "--stale"))
-        again = command("regenerate", here, None, "--from-errors")
-        self._note("with_errors", len(wrong), lambda: again)
-        edited = sum("DRIFT" in found for found in codes.values())
-        self._note("edited", edited, lambda: adopt_command(here))
-        self._note(
-            "not_mended",
-            not_mended or int(bool(view.file_issues)),
-            lambda: command("validate", here),
-        )
-        unrecorded = sum("UNRECORDED" in found for found in codes.values())
-        self._note("unrecorded", unrecorded, lambda: adopt_command(here))
-        self._note("orphans", len(orphans), lambda: forget_command(here))
-        for _, _, size in file.sizes(view, [*missing, *stale, *wrong], None):
-            self._estimate.add(self._turns.size(size))
 
     def _note(
         self,
@@ -242,28 +225,6 @@ class WorkLeft:
                 return shlex.join(["pytest-regen", "regenerate", *folders, "--from-errors"])
             return following
         return next((absent.command for absent in documents.absent), "")
-
-
-def _keys(store: RegenStore, names: Iterable[str]) -> set[PageKey]:
-    return {entry.key for name in names for entry in store.prompts_of(name)}
-
-
-def _pages_at_fault(
-    store: RegenStore, results: Mapping[str, ValidationResult], edited: Collection[str]
-) -> set[PageKey]:
-    """Return the pages with errors that another reply could correct; edits are a person's."""
-    found = set()
-    for name, result in results.items():
-        entries = store.prompts_of(name)
-        if name not in edited and entries:
-            pages = pages_at_fault(fixable_issues(result.issues), len(entries))
-            found |= {entry.key for entry in entries if entry.page in pages}
-    return found
-
-
-def _has_mendable(view: FileUnits, name: str) -> bool:
-    issues = fixable_issues(view.issues(name))
-    return any(issue.code not in _NOT_MENDED for issue in issues)
 
 
 def _plural(number: int, noun: str) -> str:
