@@ -6,87 +6,99 @@ Precedence, highest first: option, marker, ini value, ``[tool.pytest-regen]``, d
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from pytest_regen.modes import (
-    ANNOTATION_POLICIES,
-    BEHAVIOUR_POLICIES,
-    POLICIES,
-    RECORD_MODES,
-    STALE_POLICIES,
-    TEMPLATE,
-    AnnotationPolicy,
-    FindingPolicy,
-    RecordMode,
-    StalePolicy,
-    effective_provider,
-    is_ci,
-    named_model,
-    stale_outcome,
-)
-from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn, table_of, usage_error
+from pytest_regen import modes
+from pytest_regen.pytest_plugin.options import FAIL_ON, table_of, usage_error
 
 if TYPE_CHECKING:
-    from pytest_regen.settings import Settings
     from pytest_regen.validation.issues import Issue, ValidationResult
 
 
 T = TypeVar("T", bound=str)
 
-_RECORD = ("--regen-record", "--record-mode")
-
-DEFAULT_ATTEMPTS = 2
-"""Calls of a test, the first included."""
-
 _CHOICES: "pytest.StashKey[Choices]" = pytest.StashKey()
 
 
-@dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices that hold for the whole run."""
+    """The choices that hold for the whole run.
 
-    settings: "Settings"
-    heal: bool
-    """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
-    may_record: bool
-    """Whether a live call may be made, as far as the command line goes."""
-    pending: bool
-    """Whether what would be kept waits for review, and nothing is stored."""
-    only: tuple[str, ...]
-    attempts_option: int | None
-    attempts_default: int
-    jobs: int
-    """Requests under way at the same time for types and units that fail."""
-    model: str | None
-    provider_option: str | None
-    """Who answers, as the command line says."""
-    provider_default: str | None
-    """Who answers where neither a test nor a hook says otherwise."""
-    record_option: RecordMode | None
-    record_default: RecordMode
-    budget: int | None
-    dry_run: bool
-    ignore_stale: bool
-    stale: StalePolicy
-    annotations: AnnotationPolicy
-    """What becomes of a type that is older than its document."""
-    fail_on: FailOn
-    in_ci: bool
-    notes: tuple[str, ...] = ()
-    """What was asked for and is not done, and why; one line each."""
+    Args:
+        config: the run's.
+
+    Raises:
+        pytest.UsageError: an option or ini value is wrong.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        from pytest_regen.settings import Settings
+
+        option = config.option
+        _refuse_contradictions(option)
+        # Without a table nothing of the project is parsed: `table_of` imports no TOML for it.
+        settings = table_of(config) or Settings()
+        behaviour = ini_choice(config, "regen_behaviour", modes.BEHAVIOUR_POLICIES)
+        self.settings = replace(settings, behaviour=behaviour or settings.behaviour)
+        self.heal = option.regen_heal and _is_typed(config, "--regen")
+        """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
+        self.dry_run: bool = option.regen_dry_run
+        self.pending: bool = option.regen_pending
+        """Whether what would be kept waits for review, and nothing is stored."""
+        self.ignore_stale: bool = option.regen_ignore_stale
+        names = (part.strip() for value in option.regen_only for part in value.split(","))
+        self.only: tuple[str, ...] = tuple(filter(None, names))
+        self.attempts_option = _count(config, "--regen-attempts")
+        self._attempts = _count(config, "regen_attempts") or settings.attempts or 2
+        self.jobs = _count(config, "--regen-jobs") or _count(config, "regen_jobs") or 1
+        """Requests under way at the same time for types and units that fail."""
+        self.budget = _count(config, "--regen-budget")
+        self.provider_option: str | None = option.regen_provider
+        """Who answers, as the command line says."""
+        model: str | None = option.regen_model
+        default = modes.effective_provider(None, settings.provider, model)
+        # A model named on the command line is asked, whatever the project's table says.
+        is_overruled = settings.provider == modes.TEMPLATE and model is not None
+        self.provider_default = None if is_overruled else default
+        """Who answers where neither a test nor a hook says otherwise."""
+        self.model: str | None = modes.named_model(self.provider_option or default) or model
+        self.model = self.model or config.getini("regen_model") or settings.model
+        # `--record-mode` is pytest-recording's name for the same choice.
+        record = option.regen_record or getattr(option, "record_mode", None)
+        self.record_option: modes.RecordMode | None = record
+        self._record = ini_choice(config, "regen_record", modes.RECORD_MODES) or "none"
+        records = _is_typed(config, "--regen-record") or _is_typed(config, "--record-mode")
+        self._may_record = self.heal or (record is not None and records)
+        stale = ini_choice(config, "regen_stale", modes.STALE_POLICIES)
+        self.stale: modes.StalePolicy = stale or settings.stale or "auto"
+        """What becomes of a type that is older than its document."""
+        annotations = ini_choice(config, "regen_annotations", modes.ANNOTATION_POLICIES)
+        self.annotations = annotations or settings.annotations or "auto"
+        self.fail_on = ini_choice(config, "regen_fail_on", FAIL_ON) or "auto"
+        self.in_ci = modes.is_ci()
+        self.notes: list[str] = []
+        """What was asked for and is not done, and why; one line each."""
+        where = "it comes from addopts or PYTEST_ADDOPTS; write it on the command line itself"
+        if option.regen_heal and not self.heal:
+            self.notes.append(f"--regen is not in effect: {where}")
+        record = option.regen_record
+        if record not in {None, "none"} and not _is_typed(config, "--regen-record"):
+            self.notes.append(f"--regen-record {record} is not in effect: {where}")
+        # Now, and not when the first test asks: in CI it refuses to record without a budget.
+        self.record_mode()
 
     @property
     def writes_types(self) -> bool:
         """Whether the template writes types, unless a test or a hook brings a provider."""
-        return (self.provider_option or self.provider_default) == TEMPLATE
+        return (self.provider_option or self.provider_default) == modes.TEMPLATE
 
     def attempts(self, marker: int | None = None) -> int:
         """Return how often a test may be called."""
-        return self.attempts_option or marker or self.attempts_default
+        return self.attempts_option or marker or self._attempts
 
-    def record_mode(self, marker: RecordMode | None = None) -> RecordMode:
+    def record_mode(self, marker: modes.RecordMode | None = None) -> modes.RecordMode:
         """Return the record mode of a cassette whose marker says ``marker``.
 
         Without leave on the command line itself every mode is ``none``.
@@ -94,173 +106,89 @@ class Choices:
         Raises:
             pytest.UsageError: a live call could be made in CI and nothing limits its cost.
         """
-        wanted = self.record_option or marker or self.record_default
-        if not self.may_record:
+        mode = self.record_option or marker or self._record
+        if not self._may_record:
             return "none"
-        if wanted != "none" and self.in_ci and self.budget is None:
+        if mode != "none" and self.in_ci and self.budget is None:
             raise usage_error(
-                f"record mode {wanted!r} makes live calls, and nothing limits what they cost",
+                f"record mode {mode!r} makes live calls, and nothing limits what they cost",
                 why="CI is set, where no one watches",
                 hint="add --regen-budget TOKENS, or replay with --regen-record none",
             )
-        return wanted
+        return mode
 
     def gate(self, result: "ValidationResult") -> "tuple[tuple[Issue, ...], tuple[Issue, ...]]":
         """Return the issues that fail an item, and those that are only reported.
 
         Where the project has not chosen, a warning of staleness says what CI makes of it.
         """
-        outcome = stale_outcome(self.stale)
-        stale, others = (
-            tuple(one for one in result.warnings if (one.code == "STALE") is is_stale)
-            for is_stale in (True, False)
-        )
-        if outcome != "ignore":  # What a person wrote fails nowhere for what it was written for.
-            others += tuple(one for one in stale if one.is_by_hand)
-            stale = tuple(one for one in stale if not one.is_by_hand)
-        if outcome == "fail":
-            return (*result.errors, *stale), others
-        if outcome == "ignore":
-            return result.errors, others
-        note = (
-            " (fails in CI; pytest-regen generate mends it, --regen does not)"
-            if self.stale == "auto"
-            else ""
-        )
-        warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
-        return result.errors, (*warned, *others)
+        outcome = modes.stale_outcome(self.stale)
+        hint = ""
+        if self.stale == "auto":
+            hint = " (fails in CI; pytest-regen generate mends it, --regen does not)"
+        failing, stale, warnings = list(result.errors), [], []
+        for issue in result.warnings:
+            # What a person wrote fails nowhere for what it was written for.
+            if issue.code != "STALE" or (issue.is_by_hand and outcome != "ignore"):
+                warnings.append(issue)
+            elif outcome == "fail":
+                failing.append(issue)
+            elif outcome == "warn":
+                stale.append(replace(issue, message=issue.message + hint))
+        return tuple(failing), (*stale, *warnings)
 
 
 def choices_of(config: pytest.Config) -> Choices:
-    """Return the choices of this run, read once.
-
-    Raises:
-        pytest.UsageError: an option or ini value is wrong.
-    """
+    """Return the choices of this run, read once; see ``Choices`` for what is refused."""
     if _CHOICES not in config.stash:
-        config.stash[_CHOICES] = _read(config)
+        config.stash[_CHOICES] = Choices(config)
     return config.stash[_CHOICES]
 
 
-def _read(config: pytest.Config) -> Choices:
-    from pytest_regen.settings import Settings
+def _refuse_contradictions(option: Any) -> None:
+    """Refuse options that cannot all be meant.
 
-    settings = table_of(config) or Settings()
-    behaviour = ini_choice(config, "regen_behaviour", BEHAVIOUR_POLICIES) or settings.behaviour
-    settings = replace(settings, behaviour=behaviour)
-    option = config.option
-    heal = option.regen_heal and _is_given(config, "--regen")
-    only = tuple(
-        part.strip() for value in option.regen_only for part in value.split(",") if part.strip()
-    )
-    if only and not (option.regen_heal or option.regen_dry_run):
+    Raises:
+        pytest.UsageError: there are some.
+    """
+    provider, model = option.regen_provider, option.regen_model
+    record, same = option.regen_record, getattr(option, "record_mode", None)
+    if option.regen_only and not (option.regen_heal or option.regen_dry_run):
         raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
     if option.regen_pending and not option.regen_heal:
-        raise usage_error(
-            "--regen-pending works only together with --regen, which is not given",
-            hint="add --regen",
-        )
-    if option.regen_provider == TEMPLATE and option.regen_model is not None:
-        raise usage_error(
-            f"--regen-provider {TEMPLATE} and --regen-model {option.regen_model} contradict each "
-            "other",
-            why="the template asks no model",
-            hint="give one of them",
-        )
-    named = named_model(option.regen_provider)
-    if named and option.regen_model not in {None, named}:
-        raise usage_error(
-            f"--regen-provider {option.regen_provider} and --regen-model {option.regen_model} "
-            "contradict each other",
-            why="each of them names the model that is asked",
-            hint="leave --regen-model out",
-        )
-    default = effective_provider(None, settings.provider, option.regen_model)
-    record = _recording(option)
-    choices = Choices(
-        settings=settings,
-        heal=heal,
-        pending=option.regen_pending,
-        may_record=heal
-        or (record is not None and any(_is_given(config, name) for name in _RECORD)),
-        only=only,
-        attempts_option=_at_least_one("--regen-attempts", option.regen_attempts),
-        attempts_default=_ini_number(config, "regen_attempts")
-        or settings.attempts
-        or DEFAULT_ATTEMPTS,
-        jobs=_at_least_one("--regen-jobs", option.regen_jobs)
-        or _ini_number(config, "regen_jobs")
-        or 1,
-        model=named_model(option.regen_provider or default)
-        or option.regen_model
-        or config.getini("regen_model")
-        or settings.model,
-        provider_option=option.regen_provider,
-        # A model named on the command line is asked, whatever the project's table says.
-        provider_default=default
-        if settings.provider != TEMPLATE or option.regen_model is None
-        else None,
-        record_option=record,
-        record_default=ini_choice(config, "regen_record", RECORD_MODES) or "none",
-        budget=_at_least_one("--regen-budget", option.regen_budget),
-        dry_run=option.regen_dry_run,
-        ignore_stale=option.regen_ignore_stale,
-        stale=ini_choice(config, "regen_stale", STALE_POLICIES) or settings.stale or "auto",
-        annotations=ini_choice(config, "regen_annotations", ANNOTATION_POLICIES)
-        or settings.annotations
-        or "auto",
-        fail_on=ini_choice(config, "regen_fail_on", FAIL_ON) or "auto",
-        in_ci=is_ci(),
-        notes=tuple(_notes(config)),
-    )
-    choices.record_mode()
-    return choices
+        what = "--regen-pending works only together with --regen, which is not given"
+        raise usage_error(what, hint="add --regen")
+    options, why, hint = "", "", "give one of them"
+    if provider == modes.TEMPLATE and model is not None:
+        options, why = f"--regen-provider {modes.TEMPLATE}", "the template asks no model"
+    elif modes.named_model(provider) and model not in {None, modes.named_model(provider)}:
+        options, why = f"--regen-provider {provider}", "each of them names the model that is asked"
+        hint = "leave --regen-model out"
+    if options:
+        what = f"{options} and --regen-model {model} contradict each other"
+        raise usage_error(what, why=why, hint=hint)
+    if record and same and record != same:
+        what = f"--regen-record {record} and --record-mode {same} contradict each other"
+        raise usage_error(what, why="both say how every cassette is used", hint=hint)
 
 
-def _recording(option: object) -> "RecordMode | None":
-    """Return the record mode asked for; ``--record-mode`` is another name for the same choice."""
-    ours, theirs = getattr(option, "regen_record", None), getattr(option, "record_mode", None)
-    if ours and theirs and ours != theirs:
-        raise usage_error(
-            f"--regen-record {ours} and --record-mode {theirs} contradict each other",
-            why="both say how every cassette is used",
-            hint="give one of them",
-        )
-    chosen = ours or theirs
-    return next((mode for mode in RECORD_MODES if mode == chosen), None)
-
-
-def _is_given(config: pytest.Config, name: str) -> bool:
+def _is_typed(config: pytest.Config, name: str) -> bool:
     """Return whether an option stands on the command line itself, not in addopts."""
-    return any(
-        arg == name or str(arg).startswith(f"{name}=") for arg in config.invocation_params.args
-    )
+    words = map(str, config.invocation_params.args)
+    return any(word == name or word.startswith(f"{name}=") for word in words)
 
 
-def _notes(config: pytest.Config) -> list[str]:
-    option = config.option
-    where = "it comes from addopts or PYTEST_ADDOPTS; write it on the command line itself"
-    notes = []
-    if option.regen_heal and not _is_given(config, "--regen"):
-        notes.append(f"--regen is not in effect: {where}")
-    if option.regen_record not in {None, "none"} and not _is_given(config, "--regen-record"):
-        notes.append(f"--regen-record {option.regen_record} is not in effect: {where}")
-    return notes
-
-
-def _at_least_one(name: str, value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise pytest.UsageError(f"{name} {value}: must be at least 1")
-    return value
-
-
-def _ini_number(config: pytest.Config, name: str) -> int | None:
+def _count(config: pytest.Config, name: str) -> int | None:
+    """Return the number that an option or an ini value gives; ``None`` where it is not set."""
+    if name.startswith("--"):
+        value: int | None = config.getoption(name)
+        if value is not None and value < 1:
+            raise pytest.UsageError(f"{name} {value}: must be at least 1")
+        return value
     text = str(config.getini(name)).strip()
-    if not text:
-        return None
-    if not text.isdecimal() or int(text) < 1:
+    if text and not (text.isdecimal() and int(text) >= 1):
         raise pytest.UsageError(f"{name} = {text}: must be a whole number of at least 1")
-    return int(text)
+    return int(text) if text else None
 
 
 def is_reported(config: pytest.Config) -> bool:
@@ -282,14 +210,6 @@ def ini_choice(config: pytest.Config, name: str, allowed: tuple[T, ...]) -> T | 
     if value and value not in allowed:
         raise pytest.UsageError(f"{name} = {value}: must be one of {', '.join(allowed)}")
     return next((word for word in allowed if word == value), None)
-
-
-_WORDS: dict[str, tuple[str, ...]] = {
-    "record": RECORD_MODES,
-    "drift": POLICIES,
-    "unplayed": POLICIES,
-}
-"""Arguments that are one of some words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,11 +234,11 @@ class CassetteMark:
 
     name: str | None = None
     """Of the file, without its ending; by default that of the test."""
-    record: RecordMode | None = None
+    record: modes.RecordMode | None = None
     """The record mode."""
-    drift: FindingPolicy | None = None
+    drift: modes.FindingPolicy | None = None
     """What becomes of a request that is not what was recorded: ``fail``, ``warn``, ``ignore``."""
-    unplayed: FindingPolicy | None = None
+    unplayed: modes.FindingPolicy | None = None
     """The same for recordings that the passing test did not ask for."""
     ignore: tuple[str, ...] | None = None
     """Paths into request bodies that vary."""
@@ -338,94 +258,106 @@ def regen_mark(item: pytest.Item) -> RegenMark:
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
-    given = _arguments(item, "regen", ("store", "types", "attempts", "on", "unit"))
-    attempts = given.get("attempts")
+    arguments = _arguments(item, "regen", ("store", "types", "attempts", "on", "unit"))
+    attempts, store = arguments.get("attempts"), arguments.get("store")
+    # Python's True is an integer.
     if attempts is not None and (type(attempts) is not int or attempts < 1):
         raise _wrong(item, f"regen(attempts={attempts!r})", "it is a whole number of at least 1")
-    store = given.get("store")
     if store is not None and not isinstance(store, str | os.PathLike):
         raise _wrong(item, f"regen(store={store!r})", "it is the path of a store")
+    types, codes, units = (
+        names_argument(item, "regen", key, arguments.get(key)) for key in ("types", "on", "unit")
+    )
     return RegenMark(
         None if store is None else os.fspath(store),
-        _names(item, "regen", "types", given.get("types")) or (),
+        types or (),
         attempts,
-        None
-        if given.get("on") is None
-        else frozenset(_names(item, "regen", "on", given["on"]) or ()),
-        _names(item, "regen", "unit", given.get("unit")) or (),
+        None if codes is None else frozenset(codes),
+        units or (),
     )
 
 
-def cassette_mark(item: pytest.Item) -> CassetteMark:
-    """Return what the item's ``cassette`` marker says; defaults where it has none.
+def cassette_mark(
+    item: pytest.Item, defaults: Mapping[str, object] = MappingProxyType({})
+) -> CassetteMark:
+    """Return what the item's ``cassette`` marker says, completed by the fixture's defaults.
+
+    Args:
+        item: the test.
+        defaults: what the fixture ``cassette_config`` says.
 
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
-    given = _arguments(item, "cassette", tuple(field.name for field in fields(CassetteMark)))
-    return cassette_arguments(item, given)
+    names = tuple(field.name for field in fields(CassetteMark))
+    unknown = sorted(defaults.keys() - {*names})
+    if unknown:
+        raise usage_error(
+            f"{item.nodeid}: cassette_config has the unknown key {unknown[0]!r}",
+            hint=f"use some of {', '.join(sorted(names))}",
+        )
+    marked = _arguments(item, "cassette", names)
+    chosen = {**defaults, **{key: value for key, value in marked.items() if value is not None}}
+    return CassetteMark(**{key: _cassette_value(item, key, value) for key, value in chosen.items()})
 
 
-def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> CassetteMark:
-    """Return what a ``cassette`` marker or the fixture ``cassette_config`` says.
-
-    Raises:
-        pytest.UsageError: an argument is of the wrong kind.
-    """
-    arguments: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    for key, value in arguments.items():
-        if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
-            arguments[key] = _names(item, "cassette", key, value)
-        elif key == "normalize":
-            if not callable(value):
-                raise _wrong(item, f"cassette({key}={value!r})", "it is a function")
-        elif not isinstance(value, str):
-            raise _wrong(item, f"cassette({key}={value!r})", "it is text")
-        elif value not in _WORDS.get(key, (value,)):
-            near = _near(value, _WORDS[key])
-            words = ", ".join(_WORDS[key])
-            raise _wrong(item, f"cassette({key}={value!r})", f"{near}it is one of {words}")
-    return CassetteMark(**arguments)
+def _cassette_value(item: pytest.Item, key: str, value: Any) -> Any:
+    """Return an argument of ``cassette`` as the mark holds it."""
+    what = f"cassette({key}={value!r})"
+    words: Sequence[str] = modes.RECORD_MODES if key == "record" else modes.POLICIES
+    if value is None:
+        return None
+    if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
+        return names_argument(item, "cassette", key, value)
+    if key == "normalize":
+        if not callable(value):
+            raise _wrong(item, what, "it is a function")
+    elif not isinstance(value, str):
+        raise _wrong(item, what, "it is text")
+    elif key != "name" and value not in words:
+        raise _wrong(item, what, did_you_mean(value, words, f"it is one of {', '.join(words)}"))
+    return value
 
 
-def hosts_argument(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
-    """Return the hosts that a mark or fixture names as ``passthrough_hosts``.
-
-    Raises:
-        pytest.UsageError: it is neither a name nor a list of names.
-    """
-    return _names(item, mark, "passthrough_hosts", value) or ()
-
-
-def _arguments(item: pytest.Item, name: str, known: tuple[str, ...]) -> dict[str, object]:
-    mark = item.get_closest_marker(name)
+def _arguments(item: pytest.Item, mark_name: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments of a marker by their names."""
+    mark = item.get_closest_marker(mark_name)
     if mark is None:
         return {}
-    if len(mark.args) > len(known):
-        raise _wrong(item, f"{name}{mark.args!r}", f"it takes {', '.join(known)}, and no more")
-    given = {**dict(zip(known, mark.args, strict=False)), **mark.kwargs}
-    for key, value in given.items():
-        if key not in known:
-            takes = f"{_near(key, known)}it takes {', '.join(known)}"
-            raise _wrong(item, f"{name}({key}={value!r}): unknown argument", takes)
-    return given
+    takes = f"it takes {', '.join(names)}"
+    if len(mark.args) > len(names):
+        raise _wrong(item, f"{mark_name}{mark.args!r}", f"{takes}, and no more")
+    arguments = {**dict(zip(names, mark.args, strict=False)), **mark.kwargs}
+    for key, value in arguments.items():
+        if key not in names:
+            what = f"{mark_name}({key}={value!r}): unknown argument"
+            raise _wrong(item, what, did_you_mean(key, names, takes))
+    return arguments
 
 
-def _names(item: pytest.Item, mark: str, key: str, value: object) -> tuple[str, ...] | None:
+def names_argument(
+    item: pytest.Item, mark_name: str, key: str, value: object
+) -> tuple[str, ...] | None:
+    """Return names that a marker or fixture gives, as one or as a list.
+
+    Raises:
+        pytest.UsageError: it is neither.
+    """
     if value is None:
         return None
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence | set | frozenset) and all(isinstance(v, str) for v in value):
-        return tuple(str(item) for item in value)
-    raise _wrong(item, f"{mark}({key}={value!r})", "it is a name or a list of names")
+        return tuple(value)
+    raise _wrong(item, f"{mark_name}({key}={value!r})", "it is a name or a list of names")
 
 
-def _near(word: str, known: Sequence[str]) -> str:
+def did_you_mean(word: str, names: Sequence[str], why: str) -> str:
+    """Return why a word is wrong, after the name that was perhaps meant."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
+    near = get_close_matches(word, names, n=1)
+    return f"did you mean {near[0]!r}? {why}" if near else why
 
 
 def _wrong(item: pytest.Item, what: str, why: str) -> pytest.UsageError:

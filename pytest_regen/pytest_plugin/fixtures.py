@@ -5,8 +5,7 @@ up, not when it is collected: until then hooks, other plugins and fixtures of a 
 marks, and pytest-recording reads them as late.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -133,37 +132,66 @@ def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, obj
     if getattr(item, "fixturenames", None) is None:
         # What has no fixtures, such as an item of a linter, sends nothing that is recorded.
         return (yield)
-    own = vars(item).get("setup")
+    config, attributes = item.config, vars(item)
+    setup, set_by_others = item.setup, attributes.get("setup")
+
+    def set_up() -> None:
+        # pytest gives all cases of a parametrised test one list.
+        attributes["fixturenames"] = list(getattr(item, "fixturenames", ()))
+        config.stash[_SET_UP] = item
+        try:
+            recheck_marks(config)
+            setup()
+        finally:
+            del config.stash[_SET_UP]
+
     # Hooks of the set-up that come after this one may still add marks; pytest's own comes last,
     # and calls this.
-    vars(item)["setup"] = partial(_set_up, item, item.setup)
+    attributes["setup"] = set_up
     try:
         result = yield
     finally:
-        del vars(item)["setup"]
-        if own is not None:
-            vars(item)["setup"] = own
+        del attributes["setup"]
+        if set_by_others is not None:
+            attributes["setup"] = set_by_others
     _refuse_late_marks(item)
     return result
 
 
 def recheck_marks(config: pytest.Config) -> None:
-    """Give the test that is being set up what marks ask for that a fixture has added."""
+    """Put the fixtures that marks of the test in set-up ask for where automatic ones would be.
+
+    A fixture of a wider scope may have added marks since the last time. In place: pytest may be on
+    its way through the list.
+    """
     item = config.stash.get(_SET_UP, None)
-    if item is not None:
-        _add_fixtures(item)
+    if item is None:
+        return
+    marks = item.stash[_SERVED] = _marks(item)
+    names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # of those that have some
+    asked = {mark.name for mark in marks}
+    if "cassette" in names:
+        asked.add("cassette")
+    # pytest-recording has the same option, and does the same itself.
+    if getattr(config.option, "block_network", False) and _serves_vcr_marks(config):
+        asked.add("block_network")
+    if asked & OUR_MARKS:
+        from pytest_regen.pytest_plugin.mark_checks import check_late_marks
 
-
-def _set_up(item: pytest.Item, original: Callable[[], None]) -> None:
-    # pytest gives all cases of a parametrised test one list.
-    names: list[str] = list(getattr(item, "fixturenames", ()))
-    vars(item)["fixturenames"] = names
-    item.config.stash[_SET_UP] = item
-    try:
-        _add_fixtures(item)
-        original()
-    finally:
-        del item.config.stash[_SET_UP]
+        check_late_marks(item)
+    if "regen" in asked and config.option.regen_heal and "regen_provider" not in names:
+        # A test's own one is to be heard.
+        names.append("regen_provider")
+    first = [name for name in _FIXTURES if name in asked]
+    if not first:
+        return
+    # First among those of the test itself: what another fixture of the test sends while it is set
+    # up is theirs, too. One that the test names itself would come after the automatic ones.
+    names[:] = [name for name in names if name not in first]
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    wider = [name in definitions and definitions[name][-1].scope != "function" for name in names]
+    place = next((number for number, is_wider in enumerate(wider) if not is_wider), len(names))
+    names[place:place] = first
 
 
 _SERVED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
@@ -172,69 +200,25 @@ _SERVED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
 
 def _marks(item: pytest.Item) -> list[pytest.Mark]:
     """Return the marks that ask for something that is served here."""
-    marks = [
-        mark for mark in item.iter_markers() if mark.name in OUR_MARKS or mark.name in _VCR_MARKS
-    ]
-    if marks and not _serves_vcr_marks(item.config):
-        return [mark for mark in marks if mark.name in OUR_MARKS]
-    return marks
-
-
-def _add_fixtures(item: pytest.Item) -> None:
-    """Put the fixtures that the test's marks ask for where automatic ones would be.
-
-    In place: pytest may be on its way through the list.
-    """
-    marks, config = _marks(item), item.config
-    item.stash[_SERVED] = marks
-    names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # of those that have some
-    asked = {mark.name for mark in marks}
-    if "cassette" in names:
-        asked.add("cassette")
-    # pytest-recording has the same option, and does the same itself.
-    if getattr(config.option, "block_network", False) and _serves_vcr_marks(config):
-        asked.add("block_network")
-    if not asked:
-        return
-    if asked & OUR_MARKS:
-        from pytest_regen.pytest_plugin.mark_checks import check_late_marks
-
-        check_late_marks(item)
-    if "regen" in asked and config.option.regen_heal and "regen_provider" not in names:
-        # A test's own one is to be heard.
-        names.append("regen_provider")
-    _ask_first(item, names, [name for name in _FIXTURES if name in asked])
+    names = OUR_MARKS | _VCR_MARKS if _serves_vcr_marks(item.config) else OUR_MARKS
+    return [mark for mark in item.iter_markers() if mark.name in names]
 
 
 def _serves_vcr_marks(config: pytest.Config) -> bool:
     return config.pluginmanager.has_plugin(RECORDING_PLUGIN)
 
 
-def _ask_first(item: pytest.Item, names: list[str], wanted: Sequence[str]) -> None:
-    """Put fixtures first among those of the test itself.
-
-    What another fixture of the test sends while it is set up is theirs, too. One that the test
-    names itself would otherwise come after the automatic ones.
-    """
-    names[:] = [name for name in names if name not in wanted]
-    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    at = next((n for n, name in enumerate(names) if not _is_wider(name, known)), len(names))
-    names[at:at] = wanted
-
-
-def _is_wider(name: str, known: dict[str, Sequence[pytest.FixtureDef[object]]]) -> bool:
-    return name in known and known[name][-1].scope != "function"
-
-
 def _refuse_late_marks(item: pytest.Item) -> None:
-    served, found = item.stash.get(_SERVED, []), _marks(item)
-    if not found:
-        return
-    names, there = {mark.name for mark in found}, getattr(item, "funcargs", None)
-    late = [mark for mark in found if mark not in served and _is_needed_early(mark.name, names)]
-    if there is not None:
+    served, marks = item.stash.get(_SERVED, []), _marks(item)
+    names, values = {mark.name for mark in marks}, getattr(item, "funcargs", None)
+    # Marks that say something about the set-up of a test.
+    early = {*_FIXTURES}
+    early |= {"default_cassette"} if "vcr" in names else set()
+    early |= {"allowed_hosts"} if "block_network" in names else set()
+    late = [mark for mark in marks if mark not in served and mark.name in early]
+    if marks and values is not None:
         # pytest may have been past the place in its list where the fixture was put.
-        late += [mark for mark in served if mark.name in _FIXTURES and mark.name not in there]
+        late += [mark for mark in served if mark.name in _FIXTURES and mark.name not in values]
     if late:
         from pytest_regen.pytest_plugin.options import usage_error
 
@@ -244,14 +228,3 @@ def _refuse_late_marks(item: pytest.Item) -> None:
             hint="add it in pytest_collection_modifyitems or pytest_runtest_setup, or write it "
             "above the test",
         )
-
-
-def _is_needed_early(name: str, marks: set[str]) -> bool:
-    """Whether a mark says something about the set-up of a test that has ``marks``."""
-    match name:
-        case "default_cassette":
-            return "vcr" in marks
-        case "allowed_hosts":
-            return "block_network" in marks
-        case _:
-            return name in _FIXTURES

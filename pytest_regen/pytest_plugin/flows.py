@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from pytest_regen.cassettes import CassetteRun
 from pytest_regen.errors import UsageError
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.stash import CALL_PASSED
-from pytest_regen.testing.agents import AgentFactory
 from pytest_regen.testing.transcripts import ClarificationFlow, Transcript, read_transcript
 from pytest_regen.turns.values import Provider
 
@@ -44,13 +42,6 @@ class Flows:
                 why="a transcript tells one flow; branches of it are further second turns",
                 hint="call flow.answer(…) again, or write another test",
             )
-        make, provider = self._factory_and_provider(agent)
-        self.flow = ClarificationFlow(
-            make, provider, recorded=self._recorded, record_command=self._command
-        )
-        return self.flow
-
-    def _factory_and_provider(self, agent: Any) -> tuple[AgentFactory, Provider]:
         if not isinstance(agent, type) and hasattr(agent, "turn"):
             provider = getattr(agent, "provider", None)
             if provider is None:
@@ -59,21 +50,23 @@ class Flows:
                     why="the flow has to see what is sent",
                     hint="pass what makes the agent: clarification_flow(lambda provider: …)",
                 )
-            return _copies(agent), provider
-        if not callable(agent):
-            raise UsageError(
-                f"{agent!r} is no agent", hint="pass an agent, or what makes one of a provider"
-            )
-        return agent, self._request.getfixturevalue("regen_provider")
 
+            def make(provider: Provider) -> Any:
+                # A turn may keep things on the agent, which the next one must not see.
+                fresh = copy.copy(agent)
+                fresh.provider = provider
+                return fresh
 
-def _copies(agent: Any) -> AgentFactory:
-    def make(provider: Provider) -> Any:
-        fresh = copy.copy(agent)
-        fresh.provider = provider
-        return fresh
-
-    return make
+        elif callable(agent):
+            make, provider = agent, self._request.getfixturevalue("regen_provider")
+        else:
+            hint = "pass an agent, or what makes one of a provider"
+            raise UsageError(f"{agent!r} is no agent", hint=hint)
+        command = self._command
+        self.flow = ClarificationFlow(
+            make, provider, recorded=self._recorded, record_command=command
+        )
+        return self.flow
 
 
 @contextmanager
@@ -85,7 +78,12 @@ def flows_of(request: pytest.FixtureRequest, run: CassetteRun) -> Iterator[Flows
         run: the cassette that the test has in use.
     """
     item = request.node
-    path = transcript_of(item.path.parent, run.path)
+    # <folder>/transcripts/<module>/<test>.yaml above <folder>/cassettes/<module>/<test>.yaml
+    home = item.path.parent / "cassettes"
+    path = run.path.with_suffix(".flow.yaml")
+    if run.path.is_relative_to(home):
+        folder = item.path.parent / "transcripts"
+        path = (folder / run.path.relative_to(home)).with_suffix(".yaml")
     replays = run.mode == "none" or (run.mode == "once" and path.exists())
     record = "rewrite" if path.exists() else "once"
     command = node_command(item.config, item.nodeid, options=("--regen-record", record))
@@ -98,15 +96,3 @@ def flows_of(request: pytest.FixtureRequest, run: CassetteRun) -> Iterator[Flows
         return
     source = "emulator" if run.emulated else ""
     flows.flow.transcript.model_copy(update={"source": source}).save(path)
-
-
-def transcript_of(folder: Path, cassette: Path) -> Path:
-    """Return the transcript above a cassette.
-
-    ``<folder>/transcripts/<module>/<test>.yaml`` above ``<folder>/cassettes/<module>/<test>.yaml``;
-    above a cassette that lies elsewhere, ``<test>.flow.yaml`` beside it.
-    """
-    home = folder / "cassettes"
-    if not cassette.is_relative_to(home):
-        return cassette.with_suffix(".flow.yaml")
-    return (folder / "transcripts" / cassette.relative_to(home)).with_suffix(".yaml")

@@ -3,9 +3,10 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pytest
 
@@ -39,56 +40,31 @@ MARKERS = (
 )
 
 
-_HEAL = "Regenerate what fails, with its failure as the feedback, and try again."
 _OPTIONS = {
-    "--regen-pending": (
-        "",
-        "With --regen: store nothing; what would be kept waits for pytest-regen review.",
-    ),
-    "--regen-only": (
-        "STORE::TYPE[,...]",
-        "Regenerate only these; globs are allowed, and each must match something.",
-    ),
-    "--regen-attempts": ("N", "Calls of a test, the first included (default: 2)."),
-    "--regen-jobs": (
-        "N",
-        "Requests under way at the same time for types and units that fail (default: 1).",
-    ),
-    "--regen-model": ("MODEL", "Model that regenerates."),
-    "--regen-provider": (
-        "NAME",
-        (
-            "Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, litellm:SERVICE/MODEL or "
-            "MODULE:ATTR; or template, which writes types without a model."
-        ),
-    ),
-    "--regen-dry-run": ("", "Say what --regen would ask for, and ask for nothing."),
-    "--regen-ignore-stale": (
-        "",
-        "Regenerate from stored prompts although the IR has changed since.",
-    ),
-    "--regen-record": (
-        "MODE",
-        "Record mode of every cassette (default: none, which replays and reaches nothing).",
-    ),
-    "--regen-drop-unplayed": (
-        "",
-        "While recording, drop recordings that a passing test did not ask for.",
-    ),
-    "--regen-keep-failed": (
-        "",
-        "While recording, keep in the cassette what a failing test recorded.",
-    ),
-    "--regen-budget": (
-        "TOKENS",
-        "Tokens that all workers together may spend; required for live calls in CI.",
-    ),
-    "--regen-report": (
-        "FILE",
-        "Write a report to FILE: HTML for people (.html), or JSON for programs (.json).",
-    ),
+    "--regen": "Regenerate what fails, with its failure as the feedback, and try again.",
+    "--regen-pending": "With --regen: store nothing; what would be kept waits for pytest-regen "
+    "review.",
+    "--regen-only=STORE::TYPE[,...]": "Regenerate only these; globs are allowed, and each must "
+    "match something.",
+    "--regen-attempts=N": "Calls of a test, the first included (default: 2).",
+    "--regen-jobs=N": "Requests under way at the same time for types and units that fail (default: "
+    "1).",
+    "--regen-model=MODEL": "Model that regenerates.",
+    "--regen-provider=NAME": "Who answers: anthropic:MODEL, openai:MODEL, ollama:MODEL, "
+    "litellm:SERVICE/MODEL or MODULE:ATTR; or template, which writes types without a model.",
+    "--regen-dry-run": "Say what --regen would ask for, and ask for nothing.",
+    "--regen-ignore-stale": "Regenerate from stored prompts although the IR has changed since.",
+    "--regen-record=MODE": "Record mode of every cassette (default: none, which replays and "
+    "reaches nothing).",
+    "--regen-drop-unplayed": "While recording, drop recordings that a passing test did not ask "
+    "for.",
+    "--regen-keep-failed": "While recording, keep in the cassette what a failing test recorded.",
+    "--regen-budget=TOKENS": "Tokens that all workers together may spend; required for live calls "
+    "in CI.",
+    "--regen-report=FILE": "Write a report to FILE: HTML for people (.html), or JSON for programs "
+    "(.json).",
 }
-"""What each takes, "" for nothing, and what ``--help`` says of it."""
+"""What ``--help`` says of each, by its name and what it takes."""
 
 _INI_LISTS = {
     "regen_stores": "globs from the rootdir; each store they match is collected",
@@ -115,18 +91,19 @@ _INI_TEXTS = {
 def add_options(parser: pytest.Parser) -> None:
     """Register what a user can say, on the command line and in the ini file."""
     group = parser.getgroup("regen", "regenerating what language models wrote")
-    group.addoption("--regen", action="store_true", dest="regen_heal", help=_HEAL)
-    for name, (value, text) in _OPTIONS.items():
-        if not value:
-            group.addoption(name, action="store_true", help=text)
+    for entry, text in _OPTIONS.items():
+        name, _, value = entry.partition("=")
+        settings: dict[str, Any] = {"metavar": value} if value else {"action": "store_true"}
+        if name == "--regen":
+            settings["dest"] = "regen_heal"
         elif name == "--regen-only":
-            group.addoption(name, action="append", default=[], metavar=value, help=text)
+            settings.update(action="append", default=[])
         elif name == "--regen-record":
             # No default: it must not win over a marker or the ini file.
-            group.addoption(name, choices=RECORD_MODES, help=text)
-        else:
-            kind = int if value in {"N", "TOKENS"} else str
-            group.addoption(name, type=kind, metavar=value, help=text)
+            settings = {"choices": RECORD_MODES}
+        elif value in {"N", "TOKENS"}:
+            settings["type"] = int
+        group.addoption(name, help=text, **settings)
     for name, text in _INI_LISTS.items():
         parser.addini(name, text, "linelist", [])
     for name, text in _INI_TEXTS.items():
@@ -192,30 +169,35 @@ def table_of(config: pytest.Config) -> "Settings | None":
     Raises:
         pytest.UsageError: it cannot be read, a key of it is wrong, or nothing reads it.
     """
-    if _SETTINGS not in config.stash:
-        folders = [folder for folder in _folders_of(config) if _may_have_table(folder)]
-        config.stash[_SETTINGS] = _read_table(config.rootpath, folders) if folders else None
+    if _SETTINGS in config.stash:
+        return config.stash[_SETTINGS]
+    root, start = config.rootpath, config.invocation_params.dir
+    # A table in a folder of this run below the root is not read, which must be told. Where no file
+    # made it the root, one in a folder above it is not read either.
+    below = {Path(os.path.normpath(start / arg.partition("::")[0])) for arg in config.args}
+    folders = {root: _may_have_table(root)}
+    for path in below | ({start} if start.is_relative_to(root) else set()):
+        for folder in (path, *path.parents):
+            if folder == root and config.inipath is not None:
+                break
+            if folder not in folders:
+                folders[folder] = _may_have_table(folder)
+    config.stash[_SETTINGS] = None
+    if any(folders.values()):
+        from pytest_regen.errors import UsageError
+        from pytest_regen.settings import read_settings
+        from pytest_regen.settings_files import refuse_unread
+
+        try:
+            refuse_unread(root, [path for path, has in folders.items() if has and path != root])
+            config.stash[_SETTINGS] = read_settings(root)
+        except UsageError as error:
+            raise plain_usage_error(str(error)) from None
     return config.stash[_SETTINGS]
 
 
-def _folders_of(config: pytest.Config) -> Iterator[Path]:
-    """Yield the root, and the folders of this run in which a table would not be read.
-
-    These lie between an argument, or the folder pytest was started in, and the root. If no file
-    made it the root, those above it count, too.
-    """
-    root, here = config.rootpath, config.invocation_params.dir
-    yield root
-    starts = {Path(os.path.normpath(here / arg.partition("::")[0])) for arg in config.args}
-    for start in starts | ({here} if here.is_relative_to(root) else set()):
-        for folder in (start, *start.parents):
-            if folder != root:
-                yield folder
-            elif config.inipath is not None:
-                break
-
-
 def _may_have_table(folder: Path) -> bool:
+    """Return whether a folder may hold settings: only then is what parses TOML imported."""
     if any((folder / name).is_file() for name in _OWN_FILES):
         return True
     try:
@@ -224,39 +206,19 @@ def _may_have_table(folder: Path) -> bool:
         return False
 
 
-def _read_table(root: Path, folders: list[Path]) -> "Settings":
-    from pytest_regen.errors import UsageError
-    from pytest_regen.settings import read_settings
-    from pytest_regen.settings_files import refuse_unread
-
-    try:
-        refuse_unread(root, [folder for folder in folders if folder != root])
-        return read_settings(root)
-    except UsageError as error:
-        raise plain_usage_error(str(error)) from None
-
-
 def _has_kind_packages(folder: str) -> bool:
     """Return whether a package that registers kinds is installed in a folder of ``sys.path``.
 
     ``importlib.metadata`` does the same ten times as slowly, in every run of every suite.
     """
-    try:
-        with os.scandir(folder or ".") as entries:
-            found = [
-                entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))
-            ]
-    except OSError:
-        return False
-    return any(_registers_kinds(f"{path}/entry_points.txt") for path in found)
-
-
-def _registers_kinds(file: str) -> bool:
-    try:
-        with open(file, "rb") as opened:  # noqa: PTH123 - some forty of them in every run
-            return b"[pytest_regen.kinds]" in opened.read()
-    except OSError:
-        return False
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        for entry in entries:
+            if entry.name.endswith((".dist-info", ".egg-info")):
+                with suppress(OSError):
+                    points = Path(entry.path, "entry_points.txt").read_bytes()
+                    if b"[pytest_regen.kinds]" in points:
+                        return True
+    return False
 
 
 def _names_a_store(arg: str) -> bool:
@@ -264,7 +226,7 @@ def _names_a_store(arg: str) -> bool:
     return (folder / "pages.json").is_file() or (folder / "prompts.json").is_file()
 
 
-_WHOLE = "pytest_regen_told_whole"
+_WHOLE = "pytest_regen_is_whole"
 
 
 def usage_error(what: str, *, why: str = "", hint: str) -> pytest.UsageError:

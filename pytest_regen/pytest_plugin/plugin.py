@@ -5,69 +5,36 @@ not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_regen.pytest_plugin.fixtures import (
-    anthropic_emulator,
-    cassette,
-    cassette_config,
-    clarification_flow,
-    generator_session,
-    recheck_marks,
-    regen_provider,
-    regen_store,
-    scenario_session,
-    setup_with_marked_fixtures,
-)
-from pytest_regen.pytest_plugin.options import (
-    add_markers,
-    add_options,
-    has_kinds,
-    is_used,
-)
-from pytest_regen.pytest_plugin.stash import (
-    AHEAD,
-    CALL_FAILED,
-    CALL_PASSED,
-    RECORD_KEY,
-    RECORDING_PLUGIN,
-    SESSION_MAKERS,
-    VCR_PLUGINS,
-    forget_sandbox,
-    is_regen_item,
-    is_regen_node,
-    other_vcr_plugin,
-    our_marks,
-    uses_cassette,
-)
+from pytest_regen.pytest_plugin import fixtures, options, stash
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.places import Selection
 
-__all__ = [
-    "anthropic_emulator",
-    "cassette",
-    "cassette_config",
-    "clarification_flow",
-    "generator_session",
-    "regen_provider",
-    "regen_store",
-    "scenario_session",
-]
-
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
+"""The places of the run; there only where the run uses the plugin at all."""
 _WATCHED: "pytest.StashKey[bool]" = pytest.StashKey()
 """Whether modules of units are watched, which tests import and healing writes."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Register options and ini values; those of pytest-recording where no other plugin is."""
-    add_options(parser)
-    _serve_recording(pluginmanager, decides=_is_of_a_conftest(pluginmanager))
+    options.add_options(parser)
+    pluginmanager.register(fixtures, "regen-fixtures")
+    # Where a conftest loads this plugin all others are there, but for those that it names itself.
+    plugins = pluginmanager.list_name_plugin()
+    conftests = [plugin for name, plugin in plugins if name.endswith("conftest.py")]
+    names: list[str] = []
+    for conftest in conftests:
+        value = getattr(conftest, "pytest_plugins", ())
+        names += [value] if isinstance(value, str) else value
+    decides = bool(conftests) and stash.VCR_PLUGINS.keys().isdisjoint(names)
+    _serve_recording(pluginmanager, decides=decides)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -86,32 +53,16 @@ def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> N
         decides: whether it is too late for another plugin to be loaded; until then it may be,
             by an option, the environment, a conftest or because it is installed.
     """
-    if manager.has_plugin(RECORDING_PLUGIN) or other_vcr_plugin(manager) is not None:
+    if manager.has_plugin(stash.RECORDING_PLUGIN) or stash.other_vcr_plugin(manager) is not None:
         return
-    if decides or not any(_may_be_loaded(module, manager) for module in VCR_PLUGINS):
+    may_be_loaded = (
+        not manager.is_blocked(name) and find_spec(module.partition(".")[0]) is not None
+        for module, name in stash.VCR_PLUGINS.items()
+    )
+    if decides or not any(may_be_loaded):
         from pytest_regen.pytest_plugin import recording_plugin
 
-        manager.register(recording_plugin, RECORDING_PLUGIN)
-
-
-def _may_be_loaded(module: str, manager: pytest.PytestPluginManager) -> bool:
-    """Whether another plugin is installed, and nothing blocks it."""
-    return (
-        not manager.is_blocked(VCR_PLUGINS[module])
-        and find_spec(module.partition(".")[0]) is not None
-    )
-
-
-def _is_of_a_conftest(manager: pytest.PytestPluginManager) -> bool:
-    """Whether a conftest loads this plugin, and not another one after it."""
-    loaded = [module for name, module in manager.list_name_plugin() if name.endswith("conftest.py")]
-    others = [name for conftest in loaded for name in _plugins_of(conftest) if name in VCR_PLUGINS]
-    return bool(loaded) and not others
-
-
-def _plugins_of(conftest: object) -> Sequence[str]:
-    named = getattr(conftest, "pytest_plugins", ())
-    return (named,) if isinstance(named, str) else named
+        manager.register(recording_plugin, stash.RECORDING_PLUGIN)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -123,23 +74,21 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register markers."""
-    add_markers(config)
+    options.add_markers(config)
     _serve_recording(config.pluginmanager, decides=True)
 
 
-@pytest.hookimpl(optionalhook=True)
+@pytest.hookimpl(optionalhook=True)  # A hook of pytest-xdist.
 def pytest_configure_node(node: Any) -> None:
     """Give every worker the same ledger, so that all spend from one budget, and the arguments."""
     if node.config.option.regen_budget is not None:
-        from pytest_regen.pytest_plugin.stash import make_ledger
-
-        node.workerinput["regen_ledger"] = str(make_ledger(node.config))
+        node.workerinput["regen_ledger"] = str(stash.make_ledger(node.config))
     if node.config.option.regen_heal:
         # A worker gets options as values; a trial begins with what was typed.
         node.workerinput["regen_args"] = [str(arg) for arg in node.config.invocation_params.args]
 
 
-@pytest.hookimpl(optionalhook=True)
+@pytest.hookimpl(optionalhook=True)  # A hook of pytest-xdist.
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a worker noted about cassettes."""
     notes = getattr(node, "workeroutput", {}).get("regen_cassettes")
@@ -149,48 +98,49 @@ def pytest_testnodedown(node: Any) -> None:
         cassette_log(node.config).take_over(notes)
 
 
+# First, so that arguments that name stores are gone before anything looks for such files.
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Check the choices, and take the arguments that name stores out of pytest's hands."""
-    config = session.config
-    forget_sandbox()
-    if not is_used(config):
-        if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(_Watch(config), "regen-watch")
+    config, manager = session.config, session.config.pluginmanager
+    is_worker = hasattr(config, "workerinput")
+    stash.forget_sandbox()
+    if not options.is_used(config):
+        if not is_worker:
+            manager.register(_Watch(config), "regen-watch")
         return
-    from pytest_regen.pytest_plugin.choices import choices_of, is_reported
-    from pytest_regen.pytest_plugin.places import refuse_unmatched, select
+    from pytest_regen.pytest_plugin import choices, places
 
-    choices = choices_of(config)
-    selection, config.args = select(config)
+    chosen = choices.choices_of(config)
+    selection, config.args = places.select(config)
     config.stash[_SELECTION] = selection
-    refuse_unmatched(choices.only, selection, config)
-    if has_kinds(config) and config.option.regen_heal:
-        from pytest_regen.pytest_plugin.loaded import watch_modules
-        from pytest_regen.pytest_plugin.project import kinds_of
+    places.refuse_unmatched(chosen.only, selection, config)
+    has_kinds = options.has_kinds(config)
+    if has_kinds and config.option.regen_heal:
+        from pytest_regen.pytest_plugin import loaded, project
 
-        watch_modules(config, kinds_of(config).files)
+        loaded.watch_modules(config, project.kinds_of(config).files)
         config.stash[_WATCHED] = True
-    if not hasattr(config, "workerinput"):
-        from pytest_regen.pytest_plugin.summary import RunLog
+    if is_worker:
+        return
+    from pytest_regen.pytest_plugin.summary import RunLog
 
-        log = RunLog(config, choices)
-        if has_kinds(config):
-            from pytest_regen.pytest_plugin.project import notes_on_kinds
+    log = RunLog(config, chosen)
+    if has_kinds:
+        from pytest_regen.pytest_plugin.project import notes_on_kinds
 
-            log.notes += notes_on_kinds(config)
-        config.pluginmanager.register(log, "regen-log")
-        if sys.stdout.isatty():
-            from pytest_regen.pytest_plugin.hyperlinks import code_links
+        log.notes += notes_on_kinds(config)
+    manager.register(log, "regen-log")
+    if sys.stdout.isatty():
+        from pytest_regen.pytest_plugin.hyperlinks import code_links
 
-            links = code_links(config, choices.settings.docs_url)
-            log.links = links
-            if links is not None:
-                config.pluginmanager.register(links, "regen-links")
-        if is_reported(config):
-            from pytest_regen.pytest_plugin.report_log import report_to
+        log.links = code_links(config, chosen.settings.docs_url)
+        if log.links is not None:
+            manager.register(log.links, "regen-links")
+    if choices.is_reported(config):
+        from pytest_regen.pytest_plugin.report_log import report_to
 
-            report_to(config, selection.names, log)
+        report_to(config, selection.names, log)
 
 
 class _Watch:
@@ -204,14 +154,11 @@ class _Watch:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Look for the record of an item."""
-        if RECORD_KEY not in report.__dict__:
-            return
-        from pytest_regen.pytest_plugin.choices import choices_of
-        from pytest_regen.pytest_plugin.summary import RunLog
-
         manager = self._config.pluginmanager
-        log = manager.get_plugin("regen-log")
-        if log is None:
+        if stash.RECORD_KEY in report.__dict__ and not manager.has_plugin("regen-log"):
+            from pytest_regen.pytest_plugin.choices import choices_of
+            from pytest_regen.pytest_plugin.summary import RunLog
+
             log = RunLog(self._config, choices_of(self._config))
             manager.register(log, "regen-log")
             log.pytest_runtest_logreport(report)
@@ -223,19 +170,12 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Add the stores to what pytest collects at the top; refuse marks that mean nothing."""
     report = yield
-    marked = (
-        []
-        if is_regen_node(collector)
-        else [
-            node
-            for node in report.result or ()
-            if isinstance(node, pytest.Item) and our_marks(node)
-        ]
-    )
-    if marked:
+    nodes = () if stash.is_regen_node(collector) else report.result or ()
+    items = [node for node in nodes if isinstance(node, pytest.Item) and stash.our_marks(node)]
+    if items:
         from pytest_regen.pytest_plugin.mark_checks import wrong_marks
 
-        wrong = wrong_marks(marked)
+        wrong = wrong_marks(items)
         if wrong:
             report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
@@ -246,6 +186,7 @@ def pytest_make_collect_report(
     return report
 
 
+# A wrapper, and first: the list is taken before any plugin deselects, read after all have marked.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
@@ -253,7 +194,7 @@ def pytest_collection_modifyitems(
     """Note who uses which cassette, with the marks of all hooks, before any test is deselected."""
     collected = list(items)
     result = yield
-    if any(map(uses_cassette, collected)):
+    if any(map(stash.uses_cassette, collected)):
         from pytest_regen.pytest_plugin.recording.log import cassette_log
 
         cassette_log(config).claim(collected)
@@ -263,10 +204,10 @@ def pytest_collection_modifyitems(
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Give a test the fixtures that its marks ask for by now."""
-    ahead = item.config.stash.get(AHEAD, None)
+    ahead = item.config.stash.get(stash.AHEAD, None)
     if ahead is not None and not ahead.knows(item):
         ahead.finish()
-    return (yield from setup_with_marked_fixtures(item))
+    return (yield from fixtures.setup_with_marked_fixtures(item))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -276,17 +217,18 @@ def pytest_fixture_setup(
     """Look at the marks again when a fixture of a wider scope is there."""
     result = yield
     if fixturedef.scope != "function":
-        recheck_marks(request.config)
+        fixtures.recheck_marks(request.config)
     return result
 
 
+# Last of the wrappers: whatever other plugins do around a call, they do around all calls of it.
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Heal a failing item within its call, inside every other plugin's wrapper."""
     try:
         return (yield)
     except (Exception, pytest.fail.Exception) as error:
-        if not is_regen_item(item):
+        if not stash.is_regen_item(item):
             raise
         failure: BaseException = error
     # Outside the handler, so that what is raised now has no older failure as its context.
@@ -303,66 +245,55 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
-    if call.excinfo is not None and SESSION_MAKERS in item.stash:
+    if call.excinfo is not None and stash.SESSION_MAKERS in item.stash:
         from pytest_regen.pytest_plugin.healing.retry import trim_traceback
 
         call.excinfo = trim_traceback(item, call.excinfo)
     report = yield
+    config, is_ours = item.config, stash.is_regen_item(item)
     error = call.excinfo.value if call.excinfo else None
-    if isinstance(error, pytest.UsageError):
-        from pytest_regen.pytest_plugin.options import is_plain
-
-        if is_plain(error):
-            report.longrepr = str(error)
+    if options.is_plain(error):
+        report.longrepr = str(error)
     if report.when == "call":
-        item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
-    if is_regen_item(item) or _ran_on_old_module(item, report):
+        item.stash[stash.CALL_PASSED] = report.passed
+        item.stash[stash.CALL_FAILED] = report.failed
+    is_on_old_module = False
+    if report.when == "call" and _WATCHED in config.stash:
+        from pytest_regen.pytest_plugin.loaded import loaded_modules
+
+        is_on_old_module = loaded_modules(config).note(item)
+    if is_ours or is_on_old_module:
         from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
-    if _SELECTION in item.config.stash and (is_regen_item(item) or uses_cassette(item)):
+    if _SELECTION in config.stash and (is_ours or stash.uses_cassette(item)):
         from pytest_regen.pytest_plugin.choices import is_reported
 
-        if is_reported(item.config):
+        if is_reported(config):
             from pytest_regen.pytest_plugin.report_log import describe
 
             describe(item, report, error)
     return report
 
 
-def _ran_on_old_module(item: pytest.Item, report: pytest.TestReport) -> bool:
-    """Whether a test used a module as it was before it was healed; noted for the summary."""
-    if report.when != "call" or _WATCHED not in item.config.stash:
-        return False
-    from pytest_regen.pytest_plugin.loaded import note_old
-
-    return note_old(item)
-
-
+# First, so that no plugin counts it as an ordinary pass.
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(
     report: pytest.CollectReport | pytest.TestReport,
 ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """Count a test that passed only after regeneration as an outcome of its own."""
     if report.when == "call" and report.passed:
-        properties = getattr(report, "user_properties", ())
         # Lists under pytest-xdist, tuples without it.
-        if any(tuple(entry) == ("regen.outcome", "regenerated") for entry in properties):
+        properties = map(tuple, getattr(report, "user_properties", ()))
+        if ("regen.outcome", "regenerated") in properties:
             return "regenerated", "G", ("REGENERATED", {"yellow": True})
     return None
 
 
+# First: what is under way would go on paying while others report.
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End what is under way for items whose turn will not come."""
-    ahead = session.config.stash.get(AHEAD, None)
+    ahead = session.config.stash.get(stash.AHEAD, None)
     if ahead is not None:
         ahead.close()
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the ledger of the budget."""
-    if config.option.regen_budget is not None:
-        from pytest_regen.pytest_plugin.stash import drop_ledger
-
-        drop_ledger(config)

@@ -9,17 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
-from pytest_regen.errors import (
-    MissingExtraError,
-    MissingKeyError,
-    ProviderError,
-    RefusedError,
-    UsageError,
-)
+from pytest_regen import errors
+from pytest_regen.cassettes import CassetteRun, Matching
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
-from pytest_regen.pytest_plugin.names import corrected_command, keeps_template, recording_command
+from pytest_regen.pytest_plugin.names import heal_again, keeps_template, recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.pytest_plugin.summary import note_command
@@ -35,54 +29,34 @@ from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 @contextmanager
 def record_turns(
-    provider: Provider,
-    path: Path,
-    mode: RecordMode,
-    *,
-    record_command: str,
-    scrub: Scrub | None = None,
-    is_apart: bool = False,
-    prices: Prices | None = None,
-) -> Iterator[tuple[TurnExchange, CassetteRun]]:
+    provider: Provider, run: CassetteRun, prices: Prices | None = None
+) -> Iterator[TurnExchange]:
     """Yield a provider whose turns, and nothing but its turns, go through a cassette of its own.
 
     Between two turns the body of a test may be called again; its own requests must
     not reach the cassette, which would record them, or block them where it only replays.
 
     What was recorded is kept unless a call failed: replaying that would fail for ever, and ``once``
-    would never record over it. A refusal is no failure: it is an answer. Answers that a run has
-    left which failed or was killed are not paid for again.
+    would never record over it. A refusal is no failure: it is an answer.
 
     Args:
         provider: who answers.
-        path: the cassette.
-        mode: whether to replay, to record, or both.
-        record_command: the command that the message of a miss names.
-        scrub: takes each text and returns it without what must not be stored.
-        is_apart: whether other turns, with other cassettes, may be under way at the same time.
+        run: the cassette.
         prices: those of the project.
     """
-    is_spoilt = False
+    keep, failures = False, []
 
     def note(call: CallRecord) -> None:
-        nonlocal is_spoilt
-        if isinstance(call.error, ProviderError) and not isinstance(call.error, RefusedError):
-            is_spoilt = True
+        if isinstance(call.error, errors.ProviderError) and not isinstance(
+            call.error, errors.RefusedError
+        ):
+            failures.append(call.error)
 
-    run = CassetteRun(
-        path,
-        mode,
-        record_command=record_command,
-        matching=Matching(scrub=scrub),
-        is_apart=is_apart,
-        resumes=True,
-    )
-    finished = False
     try:
-        yield TurnExchange(provider, cassette=run, log=note, prices=prices), run
-        finished = True
+        yield TurnExchange(provider, cassette=run, log=note, prices=prices)
+        keep = not failures
     finally:
-        run.finish(keep=finished and not is_spoilt)
+        run.finish(keep=keep)
 
 
 _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
@@ -120,28 +94,30 @@ def provider_of(item: pytest.Item, *, of_types: bool, by_template: bool = False)
         UsageError: the option or the table names no provider; or the option names the template,
             and no types are asked for.
     """
-    own: Provider | None = getattr(item, "funcargs", {}).get("regen_provider")
-    if own is not None and own is not item.stash.get(_DEFAULT, None):
-        return own
-    if choices_of(item.config).provider_option == TEMPLATE and not of_types:
+    config = item.config
+    fixture: Provider | None = getattr(item, "funcargs", {}).get("regen_provider")
+    if fixture is not None and fixture is not item.stash.get(_DEFAULT, None):
+        return fixture
+    option = choices_of(config).provider_option or ""
+    if option == TEMPLATE and not of_types:
         raise no_template("units of a kind")
-    if by_template and keeps_template(item.config):
+    if by_template and keeps_template(config):
         return TemplateProvider()
     try:
-        return _provider_of_run(item.config, of_types=of_types)
-    except UsageError as error:
+        return _provider_of_run(config, of_types=of_types)
+    except errors.UsageError as error:
+        near = near_reference(option)
+        command = ""
+        if near and error.hint == f"write it as {near}":
+            mode = choices_of(config).record_mode()
+            error.hint = command = heal_again(config, item.nodeid, mode, provider=near)
         # Nothing else is to be run before this is mended.
-        option = choices_of(item.config).provider_option
-        near = near_reference(option or "")
-        is_near = bool(near) and error.hint == f"write it as {near}"
-        if is_near:
-            error.hint = corrected_command(item.config, item.nodeid, near)
-        note_command(item, error.hint if is_near else "")
+        note_command(item, command)
         raise
 
 
 _OF_SERVICES: pytest.StashKey[dict[str, Provider]] = pytest.StashKey()
-_ADDRESSES = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
+"""Providers of services, one for all items: its connections are kept."""
 
 
 def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
@@ -150,8 +126,8 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
     The template answers for types alone: all else goes to whom it would go without it.
     """
     choices = choices_of(config)
-    named = (choices.provider_option, choices.provider_default)
-    option, default = (None if name == TEMPLATE and not of_types else name for name in named)
+    names = (choices.provider_option, choices.provider_default)
+    option, default = (None if name == TEMPLATE and not of_types else name for name in names)
     if option is None:
         hooked: Provider | None = config.hook.pytest_regen_provider(config=config)
         if hooked is not None:
@@ -159,27 +135,27 @@ def _provider_of_run(config: pytest.Config, *, of_types: bool) -> Provider:
     name, where = option or default, "--regen-provider" if option else TABLE_PROVIDER
     if name is not None and split_provider(name) is None:
         return load_provider(name, folder=config.rootpath, option=where)
-    # One for all items: its connections are kept. A test may have put the address elsewhere.
-    known = config.stash.setdefault(_OF_SERVICES, {})
-    addresses = (os.environ.get(variable, "") for variable in _ADDRESSES)
-    key = " ".join((name or "", *addresses))
-    if key not in known:
-        known[key] = load_provider(name, option=where) if name else AnthropicProvider(choices.model)
-    return known[key]
+    providers = config.stash.setdefault(_OF_SERVICES, {})
+    # By address, too: a test may have put it elsewhere, at an emulator for one.
+    variables = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
+    key = " ".join([name or "", *(os.environ.get(variable, "") for variable in variables)])
+    if key not in providers:
+        provider = load_provider(name, option=where) if name else AnthropicProvider(choices.model)
+        providers[key] = provider
+    return providers[key]
 
 
 def hooks_of(
     config: pytest.Config,
 ) -> tuple[Callable[[TurnRequest], None], Callable[[TurnRequest, Reply], None]]:
     """Return what calls the hooks before and after a turn."""
-
-    def before(request: TurnRequest) -> None:
-        config.hook.pytest_regen_before_turn(config=config, request=request)
-
-    def after(request: TurnRequest, reply: Reply) -> None:
-        config.hook.pytest_regen_after_turn(config=config, request=request, reply=reply)
-
-    return before, after
+    hook = config.hook
+    return (
+        lambda request: hook.pytest_regen_before_turn(config=config, request=request),
+        lambda request, reply: hook.pytest_regen_after_turn(
+            config=config, request=request, reply=reply
+        ),
+    )
 
 
 @contextmanager
@@ -205,14 +181,33 @@ def turn_settings(
     Raises:
         UsageError: see ``--regen-provider``.
     """
-    answers = provider_of(item, of_types=of_types, by_template=by_template)
-    if isinstance(answers, TemplateProvider):
+    config, pending = item.config, pending_of(item)
+    provider = provider_of(item, of_types=of_types, by_template=by_template)
+    if isinstance(provider, TemplateProvider):
         # No turn is taken, so that there is nothing to record.
-        yield RegenerationTurns(TurnSettings(answers, pending=pending_of(item)), None)
+        yield RegenerationTurns(TurnSettings(provider, pending=pending), None)
         return
-    with _cassette_provider(item, answers, cassette, unit, is_apart=jobs > 1) as (provider, run):
-        settings = replace(settings_of_run(item.config, provider, jobs), pending=pending_of(item))
-        yield RegenerationTurns(settings, run)
+    if CASSETTE in item.stash:  # The cassette of the test's own fixture takes these turns, too.
+        settings = settings_of_run(config, provider, jobs)
+        yield RegenerationTurns(replace(settings, pending=pending), item.stash[CASSETTE])
+        return
+    run = CassetteRun(
+        cassette,
+        choices_of(config).record_mode(cassette_mark(item).record),
+        record_command=recording_command(config, unit, cassette),
+        matching=Matching(scrub=scrubber_of(config)),
+        # Other turns, with other cassettes, may be under way at the same time.
+        is_apart=jobs > 1,
+        # Answers that a run has left which failed or was killed are not paid for again.
+        resumes=True,
+    )
+    with record_turns(provider, run, partial(price_in, config)) as exchange:
+        settings = settings_of_run(config, exchange, jobs)
+        yield RegenerationTurns(replace(settings, pending=pending), run)
+    if run.changed:
+        from pytest_regen.pytest_plugin.recording.log import note_changed
+
+        note_changed(item, cassette, run.changed)
 
 
 _PENDING: pytest.StashKey[Pending] = pytest.StashKey()
@@ -261,7 +256,7 @@ class RegenerationTurns:
     """Provider, budget and hooks for one regeneration."""
 
     settings: TurnSettings
-    run: "CassetteRun | None"
+    run: CassetteRun | None
     """The cassette that the turns go through; ``None`` where no turn is taken."""
 
     @property
@@ -280,33 +275,6 @@ class RegenerationTurns:
         return run.recorded > 0 or run.played == 0
 
 
-@contextmanager
-def _cassette_provider(
-    item: pytest.Item, provider: Provider, path: Path, unit: str, *, is_apart: bool
-) -> Iterator[tuple[Provider, "CassetteRun"]]:
-    if CASSETTE in item.stash:
-        yield provider, item.stash[CASSETTE]
-        return
-    mode = choices_of(item.config).record_mode(cassette_mark(item).record)
-    command = recording_command(item.config, unit, path)
-    scrub = scrubber_of(item.config)
-    prices = partial(price_in, item.config)
-    with record_turns(
-        provider,
-        path,
-        mode,
-        record_command=command,
-        scrub=scrub,
-        is_apart=is_apart,
-        prices=prices,
-    ) as (recorder, run):
-        yield recorder, run
-    if run.changed:
-        from pytest_regen.pytest_plugin.recording.log import note_changed
-
-        note_changed(item, path, run.changed)
-
-
 def may_get_answer(item: pytest.Item, cassette: Path) -> bool:
     """Return whether a turn of an item may be answered, as far as can be seen without taking it.
 
@@ -322,7 +290,7 @@ def may_get_answer(item: pytest.Item, cassette: Path) -> bool:
         return False
     try:
         require_key()
-    except (MissingKeyError, MissingExtraError):
+    except (errors.MissingKeyError, errors.MissingExtraError):
         return False
     return True
 

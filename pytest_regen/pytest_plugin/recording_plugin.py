@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_regen.modes import RECORD_MODES
+from pytest_regen.pytest_plugin.options import usage_error
 
 MARKERS = (
     "vcr(*cassettes, **config): record or replay the requests of the test with vcrpy.",
@@ -35,25 +36,19 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options, under the names they have there."""
+    # Names, dests and defaults as pytest-recording has them: hooks of suites read them.
     group = parser.getgroup("recording", "cassettes of tests marked vcr")
     group.addoption(
-        "--record-mode",
-        choices=RECORD_MODES,
-        default=None,
-        help="Record mode of vcrpy (default: none).",
+        "--record-mode", choices=RECORD_MODES, help="Record mode of vcrpy (default: none)."
     )
-    group.addoption(
-        "--block-network", action="store_true", default=False, help="Block the network in tests."
-    )
+    group.addoption("--block-network", action="store_true", help="Block the network in tests.")
     group.addoption(
         "--allowed-hosts",
-        default=None,
         help="Hosts that may be reached all the same: regular expressions, separated by commas.",
     )
     group.addoption(
         "--disable-recording",
         action="store_true",
-        default=False,
         help="Leave tests marked vcr alone: every request is sent.",
     )
 
@@ -102,9 +97,8 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 
     mark = request.node.get_closest_marker("default_cassette")
     if mark is None:
-        return plain_cassette_name(
-            request.node, lambda: Path(request.getfixturevalue("vcr_cassette_dir"))
-        )
+        get = request.getfixturevalue
+        return plain_cassette_name(request.node, lambda: Path(get("vcr_cassette_dir")))
     if not mark.args:
         raise pytest.UsageError("default_cassette needs a name: default_cassette('name.yaml')")
     return str(mark.args[0])
@@ -113,9 +107,13 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def allowed_hosts(request: pytest.FixtureRequest) -> Any:
     """Hosts that may be reached all the same, as regular expressions."""
-    from pytest_regen.pytest_plugin.recording.network import hosts_of
-
-    return hosts_of(request.node) or request.getfixturevalue("vcr_config").get("allowed_hosts")
+    block = request.node.get_closest_marker("block_network")
+    allow = request.node.get_closest_marker("allowed_hosts")
+    hosts = block.kwargs.get("allowed_hosts") if block else None
+    if not hosts and allow and allow.args:
+        hosts = allow.args[0]
+    hosts = hosts or request.config.getoption("--allowed-hosts")
+    return hosts or request.getfixturevalue("vcr_config").get("allowed_hosts")
 
 
 @pytest.fixture
@@ -123,20 +121,35 @@ def block_network(
     request: pytest.FixtureRequest, record_mode: str, vcr_markers: list[pytest.Mark]
 ) -> Iterator[None]:
     """Let no connection of the test leave; not while a marked test records."""
-    from pytest_regen.pytest_plugin.recording.network import check_mark, refuse_connections
-
     mark = request.node.get_closest_marker("block_network")
-    check_mark(request.node, mark)
+    if mark is not None and (mark.args or set(mark.kwargs) - {"allowed_hosts"}):
+        raise usage_error(
+            f"{request.node.nodeid}: block_network has only the keyword argument allowed_hosts, "
+            f"not {mark.args or mark.kwargs}",
+            hint="block_network(allowed_hosts=['127.0.0.1', 'api.*'])",
+        )
+    # A mark or vcr_config may choose another mode, which the option would overrule.
     if vcr_markers and request.config.option.record_mode is None:
-        from pytest_regen.pytest_plugin.recording.vcr import merge_config
+        from pytest_regen.pytest_plugin.recording.fixture import merge_config
 
         config = merge_config(request.getfixturevalue("vcr_config"), vcr_markers)
         record_mode = config.get("record_mode", record_mode)
-    asked = mark is not None or request.config.getoption("--block-network")
-    if not asked or (vcr_markers and record_mode != "none"):
+    if mark is None and not request.config.getoption("--block-network"):
         yield
         return
-    with refuse_connections(request.getfixturevalue("allowed_hosts")):
+    if vcr_markers and record_mode != "none":
+        yield
+        return
+    # Here, for the gate patches sockets: a run that blocks nothing does not load it.
+    from pytest_regen.network import AllowedHosts, closed_network
+
+    hosts = request.getfixturevalue("allowed_hosts") or ()
+    patterns = hosts.split(",") if isinstance(hosts, str) else hosts
+    hint = (
+        "allow it with @pytest.mark.block_network(allowed_hosts=['…']), or record with "
+        "--record-mode"
+    )
+    with closed_network(AllowedHosts([pattern.strip() for pattern in patterns], hint)):
         yield
 
 
@@ -153,7 +166,7 @@ def vcr(
     if disable_recording or not vcr_markers:
         yield None
         return
-    from pytest_regen.pytest_plugin.recording.vcr import vcr_cassette_in_use
+    from pytest_regen.pytest_plugin.recording.fixture import vcr_cassette_in_use
 
     get = request.getfixturevalue
     with vcr_cassette_in_use(

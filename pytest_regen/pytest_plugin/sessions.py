@@ -2,36 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import pytest
 
+from pytest_regen import sessions
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import NoProgressError, UsageError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.providers import budget_of, hooks_of, price_in
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
-from pytest_regen.sessions import (
-    GeneratorSession,
-    ScenarioCorrection,
-    ScenarioFeedback,
-    ScenarioGeneratorSession,
-    TestScenario,
-    ToolAnnotation,
-    apply_corrections,
-    merge_replacements,
-)
+from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback, TestScenario
 from pytest_regen.sessions.scenarios import ScenarioIndex
+from pytest_regen.turns import structured
 from pytest_regen.turns.exchange import Tally, TurnExchange
 from pytest_regen.turns.reply_text import load_json
-from pytest_regen.turns.structured import (
-    Schema,
-    adapter_of,
-    extract_json,
-    parse_json_with_schema,
-    schema_to_prompt_hint,
-)
-from pytest_regen.turns.values import DEFAULT_MODEL, Message, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Message
 
 T = TypeVar("T")
 
@@ -41,33 +27,7 @@ Conversation = tuple[str, Sequence[tuple[Message, bool]]]
 """A system prompt, and messages, each with whether it says what was wrong with the one before."""
 
 
-class ReplayableSession(Protocol):
-    """A session of a test."""
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens spent so far."""
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether there is an answer that can have been wrong."""
-
-    @property
-    def has_feedback(self) -> bool:
-        """Whether it has feedback that its next turn has still to send."""
-
-    @property
-    def conversations(self) -> "Sequence[Conversation]":
-        """What was said, for whoever wants to read along."""
-
-    def rewind(self) -> None:
-        """Prepare for another call of the test's body, without feedback."""
-
-    def give_feedback(self, feedback: ScenarioFeedback) -> None:
-        """Keep what the test fails with for the next turn."""
-
-
-class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
+class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
     """A session that goes through the body of its test once more, up to the turn that failed."""
 
     __test__ = False
@@ -94,16 +54,16 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
     @property
     def conversations(self) -> Sequence[Conversation]:
         """Its one conversation."""
-        said = [(message, message.content.startswith(_WRONG)) for message in self.history]
-        return [(self.system, said)]
+        messages = [(message, message.content.startswith(_WRONG)) for message in self.history]
+        return [(self.system, messages)]
 
-    def set_response(self, response: Schema[T]) -> None:
+    def set_response(self, response: structured.Schema[T]) -> None:
         """Return answers as ``response`` from now on: a body called again makes its classes anew.
 
         Args:
-            response: a type with the same JSON Schema as the one before.
+            response: a type with the same JSON structured.Schema as the one before.
         """
-        self._adapter = adapter_of(response)
+        self._adapter = structured.adapter_of(response)
 
     def rewind(self) -> None:
         """Go back to the first question, and drop feedback that was not sent."""
@@ -115,33 +75,41 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
 
     def ask(self, message: str, *, check: Any = None) -> T:
         """Take one turn; in a body called again, what was asked is remembered, the last redone."""
-        number, due = self._next(message)
-        if due is None:
-            return self._replay_answer(number)
-        return self._keep(number, message, super().ask(due, check=check))
+        number, question = self._next(message)
+        if question is not None:
+            super().ask(question, check=check)
+            self._asked[number:] = [(message, self.history[-1].content)]
+        return self._answer(number)
 
     async def aask(self, message: str, *, check: Any = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
-        number, due = self._next(message)
-        if due is None:
-            return self._replay_answer(number)
-        return self._keep(number, message, await super().aask(due, check=check))
+        number, question = self._next(message)
+        if question is not None:
+            await super().aask(question, check=check)
+            self._asked[number:] = [(message, self.history[-1].content)]
+        return self._answer(number)
+
+    def _answer(self, number: int) -> T:
+        # From its text, so that neither a value that the body changed nor a class of an earlier
+        # call comes back.
+        return structured.parse_json_with_schema(self._asked[number][1], self._adapter)
 
     def _next(self, message: str) -> tuple[int, str | None]:
         """Return where the body stands, and what to ask there: ``None`` if it was asked before."""
         number, self._position = self._position, self._position + 1
         if number >= len(self._asked):
             return number, message
-        is_known = self._asked[number][0] == message
-        if is_known and (number < len(self._asked) - 1 or not self._feedback):
+        question, answer = self._asked[number]
+        is_same = question == message
+        if is_same and (number < len(self._asked) - 1 or not self._feedback):
             return number, None
         if not self._feedback:
             return number, message
         feedback, self._feedback = self._feedback, ""
-        self._check_progress(feedback, message, self._asked[number][1])
+        self._check_progress(feedback, message, answer)
         # A question in new words would not say that the old one went wrong.
-        wanted = "Answer again, in full." if is_known else message
-        return number, f"{_WRONG}\n\n{feedback}\n\n{wanted}"
+        again = "Answer again, in full." if is_same else message
+        return number, f"{_WRONG}\n\n{feedback}\n\n{again}"
 
     def _check_progress(self, feedback: str, message: str, answer: str) -> None:
         """Check that the same answer does not get the same feedback twice.
@@ -149,7 +117,7 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
         Raises:
             NoProgressError: it is.
         """
-        failed = (feedback, message, canonical_json(load_json(extract_json(answer))))
+        failed = (feedback, message, canonical_json(load_json(structured.extract_json(answer))))
         if failed in self._failed_answers:
             raise NoProgressError(
                 "the model gave an answer again that had failed with the same words",
@@ -159,17 +127,8 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
             )
         self._failed_answers.add(failed)
 
-    def _keep(self, number: int, message: str, value: T) -> T:
-        self._asked[number:] = [(message, self.history[-1].content)]
-        return value
 
-    def _replay_answer(self, number: int) -> T:
-        # From its text, so that neither a value that the body changed nor a class of an earlier
-        # call comes back.
-        return parse_json_with_schema(self._asked[number][1], self._adapter)
-
-
-class ReplayableScenarioSession(ScenarioGeneratorSession):
+class ReplayableScenarioSession(sessions.ScenarioGeneratorSession):
     """A scenario session that keeps its set up to date with what the test finds."""
 
     __test__ = False
@@ -210,8 +169,8 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
         Raises:
             UsageError: several have that description, and the correction fits all of them.
         """
-        found = self._index.find(correction)
-        return None if found is None else found[1]
+        entry = self._index.find(correction)
+        return None if entry is None else entry[1]
 
     def has_scenario(self, scenario: TestScenario) -> bool:
         """Return whether a scenario of this request is in the set."""
@@ -236,24 +195,23 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
         """
         feedback, corrected = self._take_feedback()
         if corrected is None:
-            self._keep(self.generate())
-        elif feedback.asks_for_replacements:
-            self._keep(_merge(corrected, feedback, self.regenerate(feedback)))
+            return self._keep(self.generate())
+        if feedback.asks_for_replacements:
+            return self._merge(corrected, feedback, self.regenerate(feedback))
         return self._copies()
 
     async def ascenarios(self) -> list[TestScenario]:
         """Return the set without blocking the event loop; as ``scenarios``."""
         feedback, corrected = self._take_feedback()
         if corrected is None:
-            self._keep(await self.agenerate())
-        elif feedback.asks_for_replacements:
-            self._keep(_merge(corrected, feedback, await self.aregenerate(feedback)))
+            return self._keep(await self.agenerate())
+        if feedback.asks_for_replacements:
+            return self._merge(corrected, feedback, await self.aregenerate(feedback))
         return self._copies()
 
-    def _keep(self, scenarios: list[TestScenario]) -> None:
-        self._current, self._index = scenarios, ScenarioIndex(scenarios)
-
-    def _take_feedback(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
+    def _take_feedback(
+        self,
+    ) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
         """Return the feedback, and the set with its corrections; ``None`` if there is no set yet.
 
         Before the turn: what cannot be put in place must not be paid for.
@@ -261,25 +219,31 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
         feedback, self._feedback = self._feedback, ScenarioFeedback()
         if self._current is None:
             return feedback, None
-        return feedback, apply_corrections(self._current, feedback.corrections)
+        return feedback, sessions.apply_corrections(self._current, feedback.corrections)
+
+    def _merge(
+        self,
+        corrected: Sequence[TestScenario],
+        feedback: ScenarioFeedback,
+        replacements: Sequence[TestScenario],
+    ) -> list[TestScenario]:
+        corrections, discarded = feedback.corrections, feedback.discarded_scenarios
+        return self._keep(
+            sessions.merge_replacements(
+                corrected, replacements, corrections, discarded, accepts=lambda _: True
+            )
+        )
+
+    def _keep(self, scenarios: list[TestScenario]) -> list[TestScenario]:
+        self._current, self._index = scenarios, ScenarioIndex(scenarios)
+        return self._copies()
 
     def _copies(self) -> list[TestScenario]:
         """Return the set so that nothing the body does to it reaches the next call."""
         return [scenario.model_copy(deep=True) for scenario in self._current or ()]
 
 
-def _merge(
-    corrected: Sequence[TestScenario],
-    feedback: ScenarioFeedback,
-    replacements: Sequence[TestScenario],
-) -> list[TestScenario]:
-    return merge_replacements(
-        corrected,
-        replacements,
-        feedback.corrections,
-        feedback.discarded_scenarios,
-        accepts=lambda _: True,
-    )
+ReplayableSession = ReplayableGeneratorSession[Any] | ReplayableScenarioSession
 
 
 class SessionMaker:
@@ -301,7 +265,8 @@ class SessionMaker:
             "shared_budget": budget_of(config),
             "provider": provider,
         }
-        self._made: list[tuple[object, Any]] = []
+        self._sessions: list[tuple[object, Any]] = []
+        """Each with what it was made from."""
         self._position = 0
         self._with_feedback: Sequence[ReplayableSession] = ()
         request.node.stash.setdefault(SESSION_MAKERS, []).append(self)
@@ -309,7 +274,7 @@ class SessionMaker:
     @property
     def sessions(self) -> tuple[ReplayableSession, ...]:
         """The sessions made so far."""
-        return tuple(session for _, session in self._made)
+        return tuple(session for _, session in self._sessions)
 
     def rewind(self, feedback: Sequence[ReplayableSession]) -> None:
         """Prepare for the body being called again.
@@ -321,28 +286,24 @@ class SessionMaker:
         for session in self.sessions:
             session.rewind()
 
-    def _settings(self, given: dict[str, Any]) -> dict[str, Any]:
-        return {**self._defaults, **given}
-
     def _next(self, key: object, session: T) -> T:
         """Return the session that stood here before, if it was made from the same things.
 
         Raises:
-            UsageError: it was made from others, and no session has passed on yet why the test
-                failed: the model would be asked anew without having heard it.
+            UsageError: it is another one, and the model would not hear what was wrong.
         """
         number, self._position = self._position, self._position + 1
-        if number < len(self._made) and self._made[number][0] == key:
-            known: T = self._made[number][1]
-            return known
-        if self._with_feedback and all(note.has_feedback for note in self._with_feedback):
+        if number < len(self._sessions) and self._sessions[number][0] == key:
+            earlier: T = self._sessions[number][1]
+            return earlier
+        if self._with_feedback and all(session.has_feedback for session in self._with_feedback):
             raise UsageError(
                 f"session {number + 1} of the test is another one than in the call that failed",
                 why="the session that has the feedback is not used again, so that the model "
                 "would never hear of it",
                 hint="make the sessions of the test from the same arguments in every call",
             )
-        self._made[number:] = [(key, session)]
+        self._sessions[number:] = [(key, session)]
         return session
 
 
@@ -350,11 +311,7 @@ class GeneratorSessionMaker(SessionMaker):
     """The fixture ``generator_session``."""
 
     def __call__(
-        self,
-        *,
-        system: str,
-        response: Schema[T],
-        **settings: Any,
+        self, *, system: str, response: structured.Schema[T], **settings: Any
     ) -> ReplayableGeneratorSession[T]:
         """Return a session; arguments as ``GeneratorSession`` takes them, the provider given.
 
@@ -362,12 +319,13 @@ class GeneratorSessionMaker(SessionMaker):
             UsageError: the body is called again and makes another session than before, see
                 ``SessionMaker``.
         """
-        adapter = adapter_of(response)
-        made: ReplayableGeneratorSession[T] = ReplayableGeneratorSession(
-            system, adapter, **self._settings(settings)
+        adapter = structured.adapter_of(response)
+        new: ReplayableGeneratorSession[T] = ReplayableGeneratorSession(
+            system, adapter, **{**self._defaults, **settings}
         )
         # By what the model is shown of it: a type made in the body is another one in each call.
-        session = self._next((system, schema_to_prompt_hint(adapter)), made)
+        session = self._next((system, structured.schema_to_prompt_hint(adapter)), new)
+        # Not the class of the first call: an isinstance in the body would fail.
         session.set_response(adapter)
         return session
 
@@ -379,7 +337,7 @@ class ScenarioSessionMaker(SessionMaker):
         self,
         *,
         system: str,
-        annotations: Iterable[ToolAnnotation],
+        annotations: Iterable[sessions.ToolAnnotation],
         handwritten: Sequence[TestScenario] = (),
         **settings: Any,
     ) -> ReplayableScenarioSession:
@@ -390,5 +348,6 @@ class ScenarioSessionMaker(SessionMaker):
                 ``SessionMaker``.
         """
         tools = tuple(annotations)
-        session = ReplayableScenarioSession(system, tools, handwritten, **self._settings(settings))
+        settings = {**self._defaults, **settings}
+        session = ReplayableScenarioSession(system, tools, handwritten, **settings)
         return self._next((system, tools, tuple(handwritten)), session)

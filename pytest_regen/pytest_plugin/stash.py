@@ -3,8 +3,9 @@
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -56,38 +57,20 @@ RECORD_KEY = "regen_record"
 """Attribute of a report that carries the record of its item."""
 
 
-class WorkAhead(Protocol):
-    """Items that are worked on ahead of their turn, as ``healing.ahead`` has them."""
-
-    def knows(self, item: pytest.Item) -> bool:
-        """Return whether an item is one of these."""
-        ...
-
-    def failure(self, item: pytest.Item) -> BaseException | None:
-        """Return what an item has failed with, if something was asked because of that."""
-        ...
-
-    def finish(self) -> None:
-        """Wait until nothing is under way."""
-        ...
-
-    def close(self) -> None:
-        """End what is under way."""
-        ...
-
-
-AHEAD: pytest.StashKey[WorkAhead] = pytest.StashKey()
-"""The items of this process that are worked on ahead of their turn."""
+AHEAD: pytest.StashKey[Any] = pytest.StashKey()
+"""The items of this process that are worked on ahead of their turn: ``healing.ahead.Ahead``."""
 
 
 def raise_known_failure(item: pytest.Item) -> None:
     """Raise what an item has failed with, if it was worked on ahead of its turn because of that."""
     ahead = item.config.stash.get(AHEAD, None)
-    failure = None if ahead is None else ahead.failure(item)
+    failure: BaseException | None = None if ahead is None else ahead.failure(item)
     if failure is not None:
         raise failure
 
 
+# Fixtures of cassettes end after the call, and pytest tells a fixture nothing of it. Whether to
+# keep what was recorded, and whether to mind what was not played, they read here.
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself failed: one that skipped or was expected to fail did not."""
 
@@ -124,30 +107,27 @@ def forget_sandbox() -> None:
         processes.forget_used_level()
 
 
-_LEDGER: pytest.StashKey[Path] = pytest.StashKey()
-
-
 def make_ledger(config: pytest.Config) -> Path:
     """Return the file in which all workers of this run note what they spend."""
     if _LEDGER not in config.stash:
-        config.stash[_LEDGER] = Path(tempfile.mkdtemp(prefix="pytest-regen-")) / "budget"
+        folder = tempfile.mkdtemp(prefix="pytest-regen-")
+        config.stash[_LEDGER] = Path(folder) / "budget"
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
     return config.stash[_LEDGER]
 
 
-def drop_ledger(config: pytest.Config) -> None:
-    """Remove the ledger, if this process made one."""
-    ledger = config.stash.get(_LEDGER, None)
-    if ledger is not None:
-        shutil.rmtree(ledger.parent, ignore_errors=True)
+_LEDGER: pytest.StashKey[Path] = pytest.StashKey()
+"""Made for the first worker, and the same for all."""
 
 
 def worker_ledger(config: pytest.Config) -> Path | None:
     """Return the ledger that the controller handed to this worker; none without workers."""
-    given: str | None = getattr(config, "workerinput", {}).get("regen_ledger")
-    return Path(given) if given else None
+    ledger: str | None = getattr(config, "workerinput", {}).get("regen_ledger")
+    return Path(ledger) if ledger else None
 
 
 _SCRUBBER: "pytest.StashKey[Scrub | None]" = pytest.StashKey()
+"""Kept, for the hook may be dear: each cassette and each report asks for it."""
 
 
 def scrubber_of(config: pytest.Config) -> "Scrub | None":
@@ -157,14 +137,12 @@ def scrubber_of(config: pytest.Config) -> "Scrub | None":
     """
     if _SCRUBBER not in config.stash:
         answers = config.hook.pytest_regen_scrubbers(config=config)
-        config.stash[_SCRUBBER] = _chain([issue for answer in answers for issue in answer or ()])
+        scrubbers: list[Scrub] = [scrubber for answer in answers for scrubber in answer or ()]
+
+        def scrub(text: str) -> str:
+            for scrubber in scrubbers:
+                text = scrubber(text)
+            return text
+
+        config.stash[_SCRUBBER] = scrub if scrubbers else None
     return config.stash[_SCRUBBER]
-
-
-def _chain(scrubbers: "list[Scrub]") -> "Scrub | None":
-    def scrub(text: str) -> str:
-        for scrubber in scrubbers:
-            text = scrubber(text)
-        return text
-
-    return scrub if scrubbers else None

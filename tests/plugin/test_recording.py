@@ -13,6 +13,7 @@ import pytest
 from plugin_project import Project, emulated
 from store_factory import GOOD
 
+from pytest_regen.cassettes import CassetteRun
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import ProviderError, RefusedError, TransportError
 from pytest_regen.pytest_plugin.providers import record_turns
@@ -232,10 +233,7 @@ def test_a_line_that_failed_once_spoils_the_recording(
     path = tmp_path / "talk.yaml"
     with (
         Emulator(lambda _: "Yes.") as emulator,
-        record_turns(Failing(emulator.base_url, failures), path, "once", record_command="-") as (
-            used,
-            _,
-        ),
+        record_turns(Failing(emulator.base_url, failures), CassetteRun(path, "once")) as used,
     ):
         for _ in range(2):
             with suppress(ProviderError):

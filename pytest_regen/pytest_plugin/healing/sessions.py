@@ -5,12 +5,10 @@ from the test's cassette or from a provider of the project. So the marker alone 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
-from pytest_regen.errors import BudgetError, NoProgressError, RegenError, UsageError
+from pytest_regen.errors import BudgetError, NoProgressError, UsageError
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_of, is_feedback
 from pytest_regen.pytest_plugin.items import findings_json
@@ -25,7 +23,6 @@ from pytest_regen.pytest_plugin.transcripts import conversation_of
 from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback
 from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.turns.values import Cost, Usage
-from pytest_regen.validation.issues import Issue
 
 _ABOUT_SCENARIOS = ("corrections", "discarded_scenarios", "probe_scenarios", "untested_tools")
 """Fields of feedback that only a session with scenarios can take."""
@@ -50,34 +47,10 @@ def route_feedback(
     sets = [session for session in answered if isinstance(session, ReplayableScenarioSession)]
     if not answered:
         return []
-    _check_takers(feedback, sets)
-    owners = [_owners(correction, sets) for correction in feedback.corrections]
-    parts: list[tuple[ReplayableSession, ScenarioFeedback]] = []
-    for session in answered:
-        if not isinstance(session, ReplayableScenarioSession):
-            parts.append((session, _words_of(feedback)))
-            continue
-        mine = [
-            correction
-            for correction, holders in zip(feedback.corrections, owners, strict=True)
-            if any(holder is session for holder in holders)
-        ]
-        parts.append((session, _part(feedback, session, mine, sets)))
-    asking = [(session, part) for session, part in parts if part.asks_for_replacements]
-    if not asking:
+    fields = [name for name in _ABOUT_SCENARIOS if getattr(feedback, name)]
+    if fields and not sets:
         raise UsageError(
-            "the feedback asks for nothing",
-            why="probes and changed rules are hints, of which nothing is to be written anew",
-            hint="say what is wrong: corrections, discarded_scenarios, untested_tools or notes",
-        )
-    return asking
-
-
-def _check_takers(feedback: ScenarioFeedback, sets: Sequence[ReplayableScenarioSession]) -> None:
-    given = [name for name in _ABOUT_SCENARIOS if getattr(feedback, name)]
-    if given and not sets:
-        raise UsageError(
-            f"no session of the test can take {given[0]}",
+            f"no session of the test can take {fields[0]}",
             why="they are about scenarios, and the test has none of scenario_session().scenarios()",
             hint="say it in words: pytest_regen.fail(corrections=['…'])",
         )
@@ -88,6 +61,37 @@ def _check_takers(feedback: ScenarioFeedback, sets: Sequence[ReplayableScenarioS
                 why="no session would be asked for its scenarios",
                 hint="name a tool of the annotations",
             )
+    rules = (f"The rules were changed: {change}" for change in feedback.rule_changes)
+    words = ScenarioFeedback(notes=(*feedback.notes, *rules))
+    corrections = [(correction, _owners(correction, sets)) for correction in feedback.corrections]
+    discards = []
+    for discarded in feedback.discarded_scenarios:
+        scenario = discarded.scenario
+        takers = [session for session in sets if session.has_scenario(scenario)]
+        takers = takers or [session for session in sets if session.has_tool(scenario.request.tool)]
+        # A call of an unknown tool belongs to no session by its tool, so all of them hear of it.
+        discards.append((discarded, takers or sets))
+    parts: list[tuple[ReplayableSession, ScenarioFeedback]] = []
+    for session in answered:
+        if not isinstance(session, ReplayableScenarioSession):
+            parts.append((session, words))
+            continue
+        probes = (p for p in feedback.probe_scenarios if session.has_tool(p.request.tool))
+        fields_of_session = {
+            "corrections": tuple(c for c, owners in corrections if session in owners),
+            "discarded_scenarios": tuple(d for d, takers in discards if session in takers),
+            "probe_scenarios": tuple(probes),
+            "untested_tools": tuple(filter(session.has_tool, feedback.untested_tools)),
+        }
+        parts.append((session, feedback.model_copy(update=fields_of_session)))
+    asking = [(session, part) for session, part in parts if part.asks_for_replacements]
+    if not asking:
+        raise UsageError(
+            "the feedback asks for nothing",
+            why="probes and changed rules are hints, of which nothing is to be written anew",
+            hint="say what is wrong: corrections, discarded_scenarios, untested_tools or notes",
+        )
+    return asking
 
 
 def _owners(
@@ -98,80 +102,27 @@ def _owners(
     Raises:
         UsageError: there is none, or the same words name different scenarios of several.
     """
-    found = [
-        (session, scenario)
-        for session in sets
-        if (scenario := session.find_scenario(correction)) is not None
-    ]
+    owners, ids = [], set()
+    for session in sets:
+        scenario = session.find_scenario(correction)
+        if scenario is not None:
+            owners.append(session)
+            ids.add(scenario.id)
     description = repr(correction.scenario_description)
-    if not found:
+    if not owners:
         raise UsageError(
             f"no session of the test has a scenario {description}"
             + (f" with the id {correction.id}" if correction.id else ""),
             why="a correction that names nothing would be lost",
             hint="give it the scenario_id or the request of a scenario in the set",
         )
-    if len({scenario.id for _, scenario in found}) > 1:
+    if len(ids) > 1:
         raise UsageError(
-            f"{len(found)} sessions of the test have a scenario {description}",
+            f"{len(owners)} sessions of the test have a scenario {description}",
             why="correcting them together would break the right ones",
             hint="give the correction the scenario_id of the one it is about",
         )
-    return [session for session, _ in found]
-
-
-def _part(
-    feedback: ScenarioFeedback,
-    session: ReplayableScenarioSession,
-    corrections: Sequence[ScenarioCorrection],
-    sets: Sequence[ReplayableScenarioSession],
-) -> ScenarioFeedback:
-    """Return the part of ``feedback`` for a session with scenarios."""
-    discards = []
-    for discarded in feedback.discarded_scenarios:
-        scenario = discarded.scenario
-        holders = [other for other in sets if other.has_scenario(scenario)]
-        holders = holders or [other for other in sets if other.has_tool(scenario.request.tool)]
-        # A call of an unknown tool belongs to no session by its tool, so all of them hear of it.
-        if any(holder is session for holder in holders or sets):
-            discards.append(discarded)
-    return feedback.model_copy(
-        update={
-            "corrections": tuple(corrections),
-            "discarded_scenarios": tuple(discards),
-            "probe_scenarios": tuple(
-                probe for probe in feedback.probe_scenarios if session.has_tool(probe.request.tool)
-            ),
-            "untested_tools": tuple(filter(session.has_tool, feedback.untested_tools)),
-        }
-    )
-
-
-def _words_of(feedback: ScenarioFeedback) -> ScenarioFeedback:
-    """Return the part of ``feedback`` for a session without scenarios."""
-    rules = (f"The rules were changed: {change}" for change in feedback.rule_changes)
-    return ScenarioFeedback(notes=(*feedback.notes, *rules))
-
-
-@dataclass(frozen=True, slots=True)
-class _Retry:
-    """What came of calling an item again."""
-
-    failure: BaseException | None
-    """The failure that stands; ``None`` where the item passes now."""
-    calls: int = 1
-    """Calls of the body, the first included."""
-    stop: str = "attempts"
-    why: str = ""
-    """What stood in the way of a further turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Totals:
-    """Requests and tokens of all sessions of an item."""
-
-    calls: int
-    usage: Usage
+    return owners
 
 
 def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -180,42 +131,87 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
     ``None`` means that it passes now. One that no reply could fix ends it, see ``is_feedback``.
     """
     makers: list[SessionMaker] = item.stash[SESSION_MAKERS]
-    before = _totals(makers)
-    retry = _retry(item, failure, makers)
-    if retry.calls > 1 or retry.why:
-        add_heal(item, _heal_of(item, failure, retry, before, _totals(makers)))
-    return retry.failure
-
-
-def _retry(item: pytest.Item, failure: BaseException, makers: Sequence[SessionMaker]) -> _Retry:
-    """Call the body again, until it passes or no feedback is left."""
     attempts = choices_of(item.config).attempts(regen_mark(item).attempts)
-    retry = _Retry(failure)
-    while retry.failure is not None and is_feedback(retry.failure) and retry.calls < attempts:
+    requests_before, usage_before = _spent(makers)
+    attempt, stop, why = 1, "attempts", ""
+    left: BaseException | None = failure
+    while left is not None and is_feedback(left) and attempt < attempts:
         try:
-            if not _send_feedback(makers, _feedback(item, retry.failure)):
+            if not _send_feedback(makers, item, left):
                 break
         except UsageError as error:
-            return _stop(retry, error)
-        found = failure_of(item)
-        retry = replace(retry, calls=retry.calls + 1)
-        if isinstance(found, NoProgressError | BudgetError | UsageError):
+            result: BaseException | None = error
+        else:
+            attempt += 1
+            result = failure_of(item)
+        if isinstance(result, NoProgressError | BudgetError | UsageError):
             # The turn was not made, so that the failure before it still stands.
-            return _stop(retry, found)
-        retry = replace(retry, failure=found)
-    return retry
+            left.add_note(f"\nNo further turn: {result}")
+            stop = "budget" if isinstance(result, BudgetError) else "unfixable"
+            stop = "no_progress" if isinstance(result, NoProgressError) else stop
+            why = "\n".join(filter(None, (result.what, result.why)))
+            break
+        left = result
+    if attempt == 1 and not why:
+        return left
+    requests, usage = _spent(makers)
+    requests -= requests_before
+    cassette = item.stash.get(CASSETTE, None)
+    is_emulated = requests > 0 and cassette is not None and cassette.emulated
+    cost = usage.cost and usage.cost - (usage_before.cost or Cost())
+    outcome: Outcome = "regenerated" if left is None else "failed"
+    findings = feedback_of(item, left) if left is not None else ()
+    sessions = [session for maker in makers for session in maker.sessions]
+    heal = HealReport(
+        item.nodeid,
+        "skipped" if attempt == 1 else outcome,
+        stop_reason="clean" if left is None else stop,
+        attempts=attempt,
+        calls=requests,
+        tokens_in=tokens_in(usage) - tokens_in(usage_before),
+        tokens_out=(usage.output_tokens or 0) - (usage_before.output_tokens or 0),
+        cache_read=(usage.cache_read_tokens or 0) - (usage_before.cache_read_tokens or 0),
+        cache_write=(usage.cache_write_tokens or 0) - (usage_before.cache_write_tokens or 0),
+        transcript=conversation_of(
+            [talk for session in sessions for talk in session.conversations],
+            findings,
+            item.config,
+            passes=left is None,
+        ),
+        why=why,
+        emulated=is_emulated,
+        cost=(cost and not is_emulated and cost.json) or "",
+        findings=findings_json(feedback_of(item, failure)),
+    )
+    add_heal(item, heal)
+    return left
 
 
-def _send_feedback(makers: Sequence[SessionMaker], feedback: ScenarioFeedback | None) -> bool:
-    """Give the sessions their feedback; return whether any of them got some.
+def _send_feedback(
+    makers: Sequence[SessionMaker], item: pytest.Item, failure: BaseException
+) -> bool:
+    """Give the sessions what a test fails with; return whether any of them got some.
 
     Raises:
         UsageError: there is something that no session can take.
     """
-    sessions = [session for maker in makers for session in maker.sessions]
-    parts = route_feedback(feedback, sessions) if feedback is not None else []
+    if isinstance(failure, FeedbackError) and failure.scenarios is not None:
+        feedback = failure.scenarios
+    else:
+        notes = []
+        for note in feedback_of(item, failure):
+            if isinstance(note, str):
+                notes.append(note)
+            else:
+                detail = f"\n{note.detail}" if note.detail else ""
+                notes.append(f"[{note.code}] {note.message}{detail}")
+        if not notes:
+            return False  # The marker's codes leave nothing.
+        feedback = ScenarioFeedback(notes=tuple(notes))
+    parts = route_feedback(feedback, [session for maker in makers for session in maker.sessions])
     if not parts:
         return False
+    # All, before any gets feedback: rewinding drops what was not sent.
     for maker in makers:
         maker.rewind([session for session, _ in parts])
     for session, part in parts:
@@ -223,72 +219,10 @@ def _send_feedback(makers: Sequence[SessionMaker], feedback: ScenarioFeedback | 
     return True
 
 
-def _stop(retry: _Retry, error: RegenError) -> _Retry:
-    """Return that no further turn was made, and say so below the failure that is left."""
-    if retry.failure is not None:
-        retry.failure.add_note(f"\nNo further turn: {error}")
-    stop = "budget" if isinstance(error, BudgetError) else "unfixable"
-    if isinstance(error, NoProgressError):
-        stop = "no_progress"
-    return replace(retry, stop=stop, why="\n".join(filter(None, (error.what, error.why))))
-
-
-def _feedback(item: pytest.Item, failure: BaseException) -> ScenarioFeedback | None:
-    """Return the feedback of a failure; ``None`` where the marker's codes leave nothing."""
-    if isinstance(failure, FeedbackError) and failure.scenarios is not None:
-        return failure.scenarios
-    notes = tuple(_words(note) for note in feedback_of(item, failure))
-    return ScenarioFeedback(notes=notes) if notes else None
-
-
-def _words(note: Issue | str) -> str:
-    if isinstance(note, str):
-        return note
-    return f"[{note.code}] {note.message}" + (f"\n{note.detail}" if note.detail else "")
-
-
-def _totals(makers: Sequence[SessionMaker]) -> _Totals:
+def _spent(makers: Sequence[SessionMaker]) -> tuple[int, Usage]:
+    """Return the requests and the tokens of all sessions of an item."""
     usage = Usage()
     for maker in makers:
         for session in maker.sessions:
             usage += session.usage
-    return _Totals(sum(maker.tally.calls for maker in makers), usage)
-
-
-def _transcript(item: pytest.Item, retry: _Retry) -> list[dict[str, Any]]:
-    """Return what the sessions of an item said, and what it fails with now."""
-    left = feedback_of(item, retry.failure) if retry.failure is not None else ()
-    makers: list[SessionMaker] = item.stash[SESSION_MAKERS]
-    said = [
-        talk for maker in makers for session in maker.sessions for talk in session.conversations
-    ]
-    return conversation_of(said, left, item.config, passes=retry.failure is None)
-
-
-def _heal_of(
-    item: pytest.Item, failure: BaseException, retry: _Retry, before: _Totals, after: _Totals
-) -> HealReport:
-    outcome: Outcome = "regenerated" if retry.failure is None else "failed"
-    if retry.calls == 1:
-        outcome = "skipped"
-    cassette = item.stash.get(CASSETTE, None)
-    calls = after.calls - before.calls
-    was, now = before.usage, after.usage
-    is_emulated = calls > 0 and cassette is not None and cassette.emulated
-    spent = now.cost and now.cost - (was.cost or Cost())
-    return HealReport(
-        item.nodeid,
-        outcome,
-        stop_reason="clean" if retry.failure is None else retry.stop,
-        attempts=retry.calls,
-        calls=calls,
-        tokens_in=tokens_in(now) - tokens_in(was),
-        tokens_out=(now.output_tokens or 0) - (was.output_tokens or 0),
-        cache_read=(now.cache_read_tokens or 0) - (was.cache_read_tokens or 0),
-        cache_write=(now.cache_write_tokens or 0) - (was.cache_write_tokens or 0),
-        transcript=_transcript(item, retry),
-        why=retry.why,
-        emulated=is_emulated,
-        cost=(spent and not is_emulated and spent.json) or "",
-        findings=findings_json(feedback_of(item, failure)),
-    )
+    return sum(maker.tally.calls for maker in makers), usage

@@ -8,7 +8,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
+from traceback import walk_stack
 from typing import Any, Final
 
 import pytest
@@ -20,13 +21,19 @@ from pytest_regen.validation.issues import Issue
 _ABOUT: dict[str, Any] = json.loads(os.environ.pop(VARIABLE, "{}"))
 _PIPE: int = _ABOUT.get("pipe", -1)
 _TEMPORARY: Final = os.path.realpath(tempfile.gettempdir())
-_WRITES: Final = frozenset("wax+")
-_FLAGS: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-_CHANGES: Final = frozenset(
-    """
-    os.chmod os.chown os.link os.mkdir os.remove os.rename os.rmdir os.symlink os.truncate os.utime
-    sqlite3.connect
-    """.split()  # noqa: SIM905 - a list of one event a line is not readable
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_CHANGES: Final = (
+    "os.chmod",
+    "os.chown",
+    "os.link",
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.symlink",
+    "os.truncate",
+    "os.utime",
+    "sqlite3.connect",
 )
 """Events of the hook that begin with one path, or with two."""
 
@@ -36,7 +43,8 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
     paths = args[:2] if event in _CHANGES else ()
     if event == "open":
         path, mode, flags = args
-        paths = (path,) if (_WRITES & {*mode} if mode else flags & _FLAGS) else ()
+        is_change = bool({*"wax+"} & {*mode}) if mode else bool(flags & _WRITES)
+        paths = (path,) if is_change else ()
     for path in paths:
         if isinstance(path, str | bytes | os.PathLike):
             place = os.path.realpath(os.fsdecode(path))
@@ -48,10 +56,11 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
 
 def _is_of_the_project(place: str) -> bool:
     root = _ABOUT["root"]
+    # A root that holds the folder for temporary files, / for one, does not own what is there.
     if _is_below(place, _TEMPORARY) and _is_below(_TEMPORARY, root):
         return False
-    is_here = _is_below(place, root) or _is_below(root, place)
-    return is_here and place not in (_ABOUT["writable"] or ())
+    is_near = _is_below(place, root) or _is_below(root, place)
+    return is_near and place not in (_ABOUT["writable"] or ())
 
 
 def _is_below(place: str, folder: str) -> bool:
@@ -60,16 +69,12 @@ def _is_below(place: str, folder: str) -> bool:
 
 def _is_by_the_code() -> bool:
     """Return whether the unit's file takes part, or nothing does that a test would be called by."""
-    files = {*_files_on_stack()}
+    # Without this file, which the interpreter asks and no candidate calls.
+    files = {os.path.realpath(frame.f_code.co_filename) for frame, _ in walk_stack(None)}
+    files -= {os.path.realpath(__file__)}
+    # In a thread of the code, or while the interpreter ends, neither pytest nor a test is there.
     is_by_pytest = any("pluggy" in file or _is_below(file, _ABOUT["root"]) for file in files)
     return _ABOUT["path"] in files or not is_by_pytest
-
-
-def _files_on_stack() -> Iterator[str]:
-    frame = sys._getframe(3)  # noqa: SLF001 - nothing else tells who asks
-    while frame is not None:
-        yield os.path.realpath(frame.f_code.co_filename)
-        frame = frame.f_back  # type: ignore[assignment]
 
 
 def _say(report: dict[str, Any]) -> None:
@@ -82,6 +87,7 @@ if _PIPE >= 0:
     sys.addaudithook(_watch)
 
 
+# First, so that its report is the last word: what other plugins make of a failure is in it.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
@@ -95,8 +101,8 @@ def pytest_runtest_makereport(
                 feedback.append(note.to_json())
             else:
                 feedback.append({"text": str(note), "source": getattr(note, "source", "")})
-    said = {"id": report.nodeid, "when": report.when, "outcome": report.outcome}
-    _say({**said, "feedback": feedback})
+    outcome = {"id": report.nodeid, "when": report.when, "outcome": report.outcome}
+    _say({**outcome, "feedback": feedback})
     return report
 
 

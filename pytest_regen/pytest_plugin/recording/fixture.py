@@ -1,37 +1,90 @@
-"""The cassette of a test, as the fixture ``cassette`` puts it to use."""
+"""The cassette of a test, as the fixture ``cassette`` and the mark ``vcr`` put it to use."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, use_cassette
 from pytest_regen.cassettes.files.storage import name_parts
+from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import POLICIES, FindingPolicy, RecordMode
-from pytest_regen.pytest_plugin.choices import (
-    CassetteMark,
-    cassette_arguments,
-    cassette_mark,
-    choices_of,
-    ini_choice,
-)
-from pytest_regen.pytest_plugin.names import cassette_of_test, mode_to_record, node_command
+from pytest_regen.modes import POLICIES, RECORD_MODES, FindingPolicy
+from pytest_regen.pytest_plugin import choices, names, stash
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
-from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks, note
+from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log, note_changed
-from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE, scrubber_of
+
+if TYPE_CHECKING:
+    from pytest_regen.cassettes.clients.vcr_run import VcrRun
 
 _MANY = 4
 """Tests beyond which a command names their module."""
 
+_KEYS = (("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), ("OPENAI_API_KEY",))
+"""Where SDKs look for a key, each in the first of its variables that is set."""
+
+
+class _FailedError(Exception):
+    """The test failed, so that what was recorded stays beside the cassette."""
+
+
+@contextmanager
+def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator[CassetteRun]:
+    """Use the cassette of a test, in the mode chosen; recordings left unplayed fail it.
+
+    Args:
+        item: the test.
+        config: what the fixture ``cassette_config`` says; the marker wins.
+    """
+    mark = choices.cassette_mark(item, config)
+    path = names.cassette_of_test(item, mark.name)
+    stem, suffix, packed = name_parts(path)
+    if suffix == ".json" and not path.exists():
+        raise usage_error(
+            f"{item.nodeid}: cassette(name={path.name!r}): there is no such file",
+            why="cassettes in JSON are replayed; new ones are recorded as YAML",
+            hint=f"name it {stem}.yaml{packed}",
+        )
+    cassette_hooks(item.config)
+    log = cassette_log(item.config)
+    log.use(path)
+    sharing = _sharing_of(item, path, is_named=mark.name is not None)
+    with suppress(_FailedError), _open_cassette(item, sharing, mark) as run:
+        # Clients insist on a key; where nothing will be sent, any will do.
+        keys = [places[0] for places in _KEYS if not any(map(os.environ.get, places))]
+        keys = keys if run.is_replay_only else []
+        os.environ.update(dict.fromkeys(keys, "none-needed-in-replay"))
+        item.stash[stash.CASSETTE] = run
+        try:
+            yield run
+        finally:
+            del item.stash[stash.CASSETTE]
+            for name in keys:
+                os.environ.pop(name, None)
+        # One that skips, or fails as its mark expects, does so in every run.
+        if item.stash.get(stash.CALL_FAILED, True) and not item.config.option.regen_keep_failed:
+            if run.recorded:
+                what = f"{item.nodeid} failed: what it recorded is in {run.path.name}.partial"
+                advice = "correct the test and record again, or add --regen-keep-failed"
+                log.add([CassetteNote("hint", what, next=advice)])
+            raise _FailedError
+    _report_run(item, run, sharing.record_command(), "warn")
+    unplayed = _policy(item.config, "unplayed", mark.unplayed)
+    # What is left of a shared one belongs to the other tests, which may not all have run.
+    if run.is_replay_only and not sharing.is_shared:
+        command = names.node_command(
+            item.config, item.nodeid, options=("--regen-record", "rewrite")
+        )
+        log.note_unplayed(item, run, run.unplayed + run.played, command, unplayed)
+
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class _Sharing:
     """Who uses a cassette."""
 
     config: pytest.Config
@@ -43,25 +96,19 @@ class Sharing:
 
     def record_command(self) -> str:
         """Return the command that records what the cassette lacks, and loses nothing of others."""
-        mode = mode_to_record(self.path)
-        if not self.is_shared:
+        mode, tests = names.mode_to_record(self.path), self.tests
+        options = ["--regen-record", mode]
+        if not self.is_shared and mode == "new_episodes":
             # What was recorded for requests that are no longer made would fail the next run.
-            drop = ["--regen-drop-unplayed"] if mode == "new_episodes" else []
-            options = ("--regen-record", mode, *drop)
-            return node_command(self.config, self.tests[0], options=options)
-        modules = tuple(dict.fromkeys(test.partition("::")[0] for test in self.tests))
-        named = self.tests if len(self.tests) <= _MANY else modules
-        if len(self.tests) > 1 and self.path.exists():
-            mode = "rewrite"
-        return node_command(self.config, *named, options=("--regen-record", mode))
-
-    def rewrite_command(self) -> str:
-        """Return the command that records anew what an unshared cassette is asked for."""
-        options = ("--regen-record", "rewrite")
-        return node_command(self.config, self.tests[0], options=options)
+            options.append("--regen-drop-unplayed")
+        elif len(tests) > 1 and self.path.exists():
+            options = ["--regen-record", "rewrite"]
+        if len(tests) > _MANY:
+            tests = tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
+        return names.node_command(self.config, *tests, options=options)
 
 
-def sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> Sharing:
+def _sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> _Sharing:
     """Return who uses the cassette of a test.
 
     Args:
@@ -81,135 +128,63 @@ def sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> Sharing:
             why="what tells them apart is left out of the names of files",
             hint="give them other ids, parametrize(…, ids=[…]), or @pytest.mark.cassette(name=…)",
         )
-    others = [test for test in users if test != item.nodeid]
-    is_shared = bool(others) or (is_named and _is_for_many(item))
-    return Sharing(item.config, path, (item.nodeid, *others), is_shared)
-
-
-def _is_for_many(item: pytest.Item) -> bool:
-    """Whether a name was given to more than this test: to its class, its cases or its module."""
+    is_for_many = is_named
     for node, mark in item.iter_markers_with_node("cassette"):
         if mark.args or "name" in mark.kwargs:
-            return node is not item or hasattr(item, "callspec")
+            # A name of a class, a module or a test with cases is one of several tests.
+            is_for_many = is_named and (node is not item or hasattr(item, "callspec"))
         break
-    return True
-
-
-_KEYS = (("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), ("OPENAI_API_KEY",))
-"""Where SDKs look for a key, each in the first of its variables that is set."""
-
-
-class _FailedError(Exception):
-    """The test failed, so that what was recorded stays beside the cassette."""
-
-
-@contextmanager
-def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator[CassetteRun]:
-    """Use the cassette of a test, in the mode chosen; recordings left unplayed fail it.
-
-    Args:
-        item: the test.
-        config: what the fixture ``cassette_config`` says; the marker wins.
-    """
-    mark = _complete_mark(item, config)
-    path = cassette_of_test(item, mark.name)
-    stem, suffix, packed = name_parts(path)
-    if suffix == ".json" and not path.exists():
-        raise usage_error(
-            f"{item.nodeid}: cassette(name={path.name!r}): there is no such file",
-            why="cassettes in JSON are replayed; new ones are recorded as YAML",
-            hint=f"name it {stem}.yaml{packed}",
-        )
-    option = item.config.option
-    cassette_hooks(item.config)
-    cassette_log(item.config).use(path)
-    sharing = sharing_of(item, path, is_named=mark.name is not None)
-    with suppress(_FailedError), _open_cassette(item, sharing, mark) as run, _placeholder_keys(run):
-        item.stash[CASSETTE] = run
-        try:
-            yield run
-        finally:
-            del item.stash[CASSETTE]
-        # One that skips, or fails as its mark expects, does so in every run.
-        if item.stash.get(CALL_FAILED, True) and not option.regen_keep_failed:
-            _report_partial(item, run)
-            raise _FailedError
-    _report(item, run, mark, sharing)
+    others = [test for test in users if test != item.nodeid]
+    return _Sharing(item.config, path, (item.nodeid, *others), bool(others) or is_for_many)
 
 
 @contextmanager
 def _open_cassette(
-    item: pytest.Item, sharing: Sharing, mark: CassetteMark
+    item: pytest.Item, sharing: _Sharing, mark: choices.CassetteMark
 ) -> Iterator[CassetteRun]:
-    config = item.config
-    settings = choices_of(config).settings.cassettes
-    try:
-        with use_cassette(
-            sharing.path,
-            mode=_mode(item, sharing, mark),
+    config, path = item.config, sharing.path
+    settings = choices.choices_of(config).settings.cassettes
+    mode = choices.choices_of(config).record_mode(mark.record)
+    begun = cassette_log(config).begun
+    if mode in {"rewrite", "once"} and path in begun:
+        # Tests that share a cassette add to what the first of them began.
+        mode = "new_episodes"
+    elif sharing.is_shared and (mode == "rewrite" or (mode == "once" and not path.exists())):
+        begun.add(path)
+    with (
+        _plain_errors(item),
+        use_cassette(
+            path,
+            mode=mode,
             record_command=sharing.record_command(),
-            drift=policy(config, "drift", mark.drift),
+            drift=_policy(config, "drift", mark.drift),
             ignore=(*settings.ignore, *(mark.ignore or ())),
             normalize=mark.normalize,
             keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
             drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
-            passthrough_hosts=(*passthrough_hosts(config), *(mark.passthrough_hosts or ())),
-            scrub=scrubber_of(config),
-            diff_folder=diff_folder(config),
+            passthrough_hosts=(*_passthrough_hosts(config), *(mark.passthrough_hosts or ())),
+            scrub=stash.scrubber_of(config),
+            diff_folder=_diff_folder(config),
             # What one test does not ask for, another one may.
             drop_unplayed=config.option.regen_drop_unplayed and not sharing.is_shared,
-        ) as run:
-            yield run
+        ) as run,
+    ):
+        yield run
+
+
+@contextmanager
+def _plain_errors(item: pytest.Item) -> Iterator[None]:
+    """Show a caller's mistake as its three lines, without a traceback."""
+    try:
+        yield
     except UsageError as error:
         raise plain_usage_error(f"{item.nodeid}: {error}") from None
 
 
-def _mode(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> RecordMode:
-    """Return the mode chosen; tests that share a cassette add to what the first of them began."""
-    mode = choices_of(item.config).record_mode(mark.record)
-    begun = cassette_log(item.config).begun
-    begins = mode == "rewrite" or (mode == "once" and not sharing.path.exists())
-    if mode in {"rewrite", "once"} and sharing.path in begun:
-        return "new_episodes"
-    if sharing.is_shared and begins:
-        begun.add(sharing.path)
-    return mode
-
-
-@contextmanager
-def _placeholder_keys(run: CassetteRun) -> Iterator[None]:
-    """Set placeholder keys for clients that insist on one, if nothing will be sent."""
-    lacking = [names[0] for names in _KEYS if not any(map(os.environ.get, names))]
-    if not run.is_replay_only:
-        lacking = []
-    os.environ.update(dict.fromkeys(lacking, "none-needed-in-replay"))
-    try:
-        yield
-    finally:
-        for name in lacking:
-            os.environ.pop(name, None)
-
-
-def _complete_mark(item: pytest.Item, config: Mapping[str, object]) -> CassetteMark:
-    """Return the marker, completed by what the fixture says."""
-    known = {field.name for field in fields(CassetteMark)}
-    unknown = sorted(set(config) - known)
-    if unknown:
-        raise usage_error(
-            f"{item.nodeid}: cassette_config has the unknown key {unknown[0]!r}",
-            hint=f"use some of {', '.join(sorted(known))}",
-        )
-    mark, default = cassette_mark(item), cassette_arguments(item, config)
-    chosen = {name: getattr(mark, name) for name in known}
-    return CassetteMark(
-        **{n: getattr(default, n) if value is None else value for n, value in chosen.items()}
-    )
-
-
-def policy(
+def _policy(
     config: pytest.Config,
     name: Literal["drift", "unplayed"],
-    chosen: FindingPolicy | None,
+    mark: FindingPolicy | None = None,
     default: FindingPolicy = "fail",
 ) -> FindingPolicy:
     """Return what becomes of ``drift`` or ``unplayed``: marker, ini value, table, default.
@@ -217,52 +192,119 @@ def policy(
     Raises:
         pytest.UsageError: the ini value is not one of the three.
     """
-    ini = ini_choice(config, f"regen_{name}", POLICIES)
-    table: FindingPolicy | None = getattr(choices_of(config).settings.cassettes, name)
-    return chosen or ini or table or default
+    ini = choices.ini_choice(config, f"regen_{name}", POLICIES)
+    table: FindingPolicy | None = getattr(choices.choices_of(config).settings.cassettes, name)
+    return mark or ini or table or default
 
 
-def passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
+def _passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
     """Return the hosts that pass every cassette by: those of the ini file and of the table."""
-    table = choices_of(config).settings.cassettes.passthrough_hosts
+    table = choices.choices_of(config).settings.cassettes.passthrough_hosts
     return (*table, *config.getini("regen_passthrough_hosts"))
 
 
-def diff_folder(config: pytest.Config) -> Path | None:
+def _diff_folder(config: pytest.Config) -> Path | None:
     """Return where long differences are written: in pytest's cache, nowhere if that is off."""
     if not config.pluginmanager.hasplugin("cacheprovider"):
         return None
     return config.rootpath / str(config.getini("cache_dir")) / "d" / "regen"
 
 
-def _report_partial(item: pytest.Item, run: CassetteRun) -> None:
-    if run.recorded:
-        cassette_log(item.config).add(
-            [
-                CassetteNote(
-                    "hint",
-                    f"{item.nodeid} failed: what it recorded is in {run.path.name}.partial",
-                    next="correct the test and record again, or add --regen-keep-failed",
-                )
-            ]
-        )
+def _report_run(
+    item: pytest.Item, run: "CassetteRun | VcrRun", command: str, drift: FindingPolicy
+) -> None:
+    """Note what a cassette was recorded with, and the requests that drifted.
 
-
-def _report(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sharing) -> None:
+    Args:
+        item: the test.
+        run: its cassette.
+        command: what records the cassette anew.
+        drift: what becomes of a request that is not what was recorded.
+    """
+    log, fails = cassette_log(item.config), drift == "fail"
     note_changed(item, run.path, run.changed)
-    for drift in run.drifts:
-        command = drift.next(sharing.record_command())
-        note(item, "drift", run.path, drift, command=command, causes=drift.causes)
-    if sharing.is_shared:
-        # What is left belongs to the other tests, which may not all have run.
-        return
-    unplayed = policy(item.config, "unplayed", mark.unplayed)
-    passed = item.stash.get(CALL_PASSED, False)
-    if unplayed == "ignore" or not (run.is_replay_only and run.unplayed and passed):
-        return
-    what = f"{run.unplayed} of {run.unplayed + run.played} recordings were not asked for"
-    command = sharing.rewrite_command()
-    fails = unplayed == "fail"
-    note(item, "unplayed", run.path, what, command=command, failed=fails)
-    if fails:
-        pytest.fail(f"{run.path}: {what}\n  next: {command}", pytrace=False)
+    for change in run.drifts:
+        log.note_drift(run.path)
+        if drift != "ignore":
+            following, causes = change.next(command), change.causes
+            log.note(
+                item, "drift", run.path, change, command=following, failed=fails, causes=causes
+            )
+
+
+def merge_config(config: Mapping[str, Any], marks: Sequence[pytest.Mark]) -> dict[str, Any]:
+    """Return the arguments of vcrpy: the closest mark wins, the fixture comes last."""
+    merged = dict(config)
+    for mark in reversed(marks):
+        merged.update(mark.kwargs)
+    return merged
+
+
+@contextmanager
+def vcr_cassette_in_use(
+    item: pytest.Item,
+    *,
+    name: str,
+    folder: str,
+    mode: str,
+    config: Mapping[str, Any],
+    marks: Sequence[pytest.Mark],
+) -> Iterator[Any]:
+    """Use a cassette as pytest-recording does, and report what it would not."""
+    from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+
+    arguments = merge_config(config, marks)
+    value = arguments.pop("record_mode", mode)
+    # A word, or a member of vcrpy's enum.
+    mode = getattr(value, "value", value)
+    if mode not in RECORD_MODES:
+        raise usage_error(
+            f"{item.nodeid}: vcr(record_mode={value!r}): unknown record mode",
+            hint=f"use one of {', '.join(RECORD_MODES)}",
+        )
+    hosts = choices.names_argument(
+        item, "vcr", "passthrough_hosts", arguments.pop("passthrough_hosts", ())
+    )
+    hook, log = item.config.hook, cassette_log(item.config)
+    cassette_hooks(item.config)
+    options = VcrOptions(
+        path=names.vcr_file_name(name, arguments.get("serializer", ".yaml")),
+        folder=Path(folder),
+        mode=mode,
+        config=arguments,
+        extra=tuple(str(arg) for mark in marks for arg in mark.args),
+        configure=lambda vcr: hook.pytest_recording_configure(config=item.config, vcr=vcr),
+        ignore=choices.choices_of(item.config).settings.cassettes.ignore,
+        passing=(*_passthrough_hosts(item.config), *(hosts or ())),
+        diff_folder=_diff_folder(item.config),
+    )
+    with _plain_errors(item), use_vcr_cassette(options) as run:
+        run.command = names.node_command(
+            item.config, item.nodeid, options=("--record-mode", "rewrite")
+        )
+        item.stash[stash.VCR_RUN] = run
+        log.use(run.path)
+        try:
+            yield run.cassette
+        finally:
+            del item.stash[stash.VCR_RUN]
+    # A miss that a client swallowed: the test went on as if nothing were missing.
+    refused = run.take_pending_miss(None)
+    if refused is not None:
+        raise refused
+    drift = _policy(item.config, "drift", default="warn")
+    fails = drift == "fail"
+    _report_run(item, run, run.command, drift)
+    misses = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
+    for miss in misses if drift != "ignore" else ():
+        what, causes = f"{miss.what}\n    {miss.why}", miss.causes
+        log.note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)
+    passed = item.stash.get(stash.CALL_PASSED, False)
+    if passed and misses and fails:
+        raise misses[0]
+    if passed and run.drifts and fails:
+        lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
+        nexts = dict.fromkeys(change.next(run.command) for change in run.drifts)
+        pytest.fail("\n".join([*lines, *(f"  next: {text}" for text in nexts)]), pytrace=False)
+    unplayed = _policy(item.config, "unplayed", default="warn")
+    log.note_unplayed(item, run, run.total, run.command, unplayed)

@@ -1,18 +1,16 @@
 """Hooks that only runs with cassettes need: misses shown as such, notes for the summary."""
 
-import os
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator
 from functools import wraps
 from inspect import iscoroutinefunction
-from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import pytest
 
 from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.pytest_plugin.healing.retry import project_frames
-from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.recording.log import cassette_log
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
 
@@ -31,46 +29,6 @@ def cassette_hooks(config: pytest.Config) -> None:
         config.pluginmanager.register(_CassetteHooks(), _NAME)
 
 
-def note(
-    item: pytest.Item,
-    kind: Literal["miss", "drift", "unplayed"],
-    path: Path,
-    what: object,
-    *,
-    command: str,
-    failed: bool = False,
-    causes: Sequence[str] = (),
-) -> None:
-    """Keep something about the cassette of a test for the end of the run.
-
-    Args:
-        item: the test.
-        kind: ``unplayed`` recordings are too many; else the cassette is not what the test asks for.
-        path: the cassette.
-        what: what happened.
-        command: what to run next.
-        failed: whether the test fails with it, and so reports it already.
-        causes: what it has in common with what other tests note.
-    """
-    file = os.path.relpath(path, item.config.rootpath)
-    cassette_log(item.config).add(
-        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))]
-    )
-    if kind == "drift" or (kind == "miss" and failed and path.exists()):
-        # What was never recorded has not drifted.
-        note_drift(item, path)
-
-
-def note_drift(item: pytest.Item, path: Path) -> None:
-    """Remember that a cassette is not what the test asks for."""
-    cassette_log(item.config).drifted.add(os.path.relpath(path, item.config.rootpath))
-
-
-def _note_miss(item: pytest.Item, path: Path, error: CassetteMissError) -> None:
-    what = f"{error.what}\n{error.why}" if error.why else error.what
-    note(item, "miss", path, what, command=error.hint, failed=True, causes=error.causes)
-
-
 class _CassetteHooks:
     """What happens around the call of a test whose cassette is in use."""
 
@@ -86,10 +44,10 @@ class _CassetteHooks:
             error, result = caught, None
         missed = _unreported_miss(item, error)
         if missed is not None and error is None:
-            missed = with_exemption(missed, EXEMPTION["cassette"])
-        if missed is not None:
-            # Where the test noticed, its lines are the ones to show.
-            raise missed.with_traceback(error.__traceback__ if error else None)
+            raise with_exemption(missed, EXEMPTION["cassette"])
+        if missed is not None and error is not None:
+            # The test noticed: its lines are the ones to show.
+            raise missed.with_traceback(error.__traceback__)
         if error is not None:
             raise error
         return result
@@ -151,65 +109,46 @@ class _CassetteHooks:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Show what is missing at the line that asked for it, and in the line of the summary."""
-        error = call.excinfo.value if call.excinfo is not None else None
-        miss = None
-        if error is not None:
+        miss, has_lines = None, False
+        if call.excinfo is not None:
+            error = call.excinfo.value
             miss = _unreported_miss(item, error) if call.when == "setup" else None
             miss = miss or _cassette_error(error)
-        if miss is not None and error is not None:
-            has_lines = _show(item, call, miss, error)
-            report = yield
-            _shorten(item, call, report, has_lines=has_lines)
-            return report
+        if miss is not None:
+            has_lines = _show(item, call, miss)
         report = yield
-        # Not before: whether a test is skipped, or fails as expected, goes by what it raised.
-        if report.failed and call.excinfo is not None:
-            error = call.excinfo.value
-            miss = _miss_of_vcrpy(item, error)
+        # Not before: whether a test is skipped, or fails as expected, goes by what it raised, and
+        # of a test of unittest only pytest's own hook knows that.
+        if miss is None and report.failed and call.excinfo is not None:
+            miss = _miss_of_vcrpy(item, call.excinfo.value)
             if miss is not None:
-                has_lines = _show(item, call, miss, error)
+                has_lines = _show(item, call, miss)
                 report.longrepr = pytest.TestReport.from_item_and_call(item, call).longrepr
-                _shorten(item, call, report, has_lines=has_lines)
+        if miss is None or call.excinfo is None:
+            return report
+        if not has_lines:
+            report.longrepr = call.excinfo.getrepr(style="value")
+        # Else the summary would start with the name of our class.
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None:
+            crash.message = str(call.excinfo.value)
+        if crash is not None and not has_lines:
+            # Only lines of our own are left, which would not help a reader.
+            path, line, _ = item.reportinfo()
+            crash.path, crash.lineno = str(path), (line or 0) + 1
         return report
 
 
-def _show(
-    item: pytest.Item, call: pytest.CallInfo[None], miss: CassetteError, error: BaseException
-) -> bool:
-    """Put ``miss`` where pytest looks for ``error``, at the lines of the project that asked.
+def _show(item: pytest.Item, call: pytest.CallInfo[None], miss: CassetteError) -> bool:
+    """Put a miss where pytest looks for the error, at the lines of the project that asked.
 
     Returns:
         Whether there are such lines.
     """
-    whole = item.config.option.fulltrace
-    lines = error.__traceback__ if whole else project_frames(item, error.__traceback__)
-    call.excinfo = pytest.ExceptionInfo.from_exception(
-        miss.with_traceback(lines or error.__traceback__)
-    )
+    traceback = call.excinfo.value.__traceback__ if call.excinfo else None
+    lines = traceback if item.config.option.fulltrace else project_frames(item, traceback)
+    call.excinfo = pytest.ExceptionInfo.from_exception(miss.with_traceback(lines or traceback))
     return lines is not None
-
-
-def _shorten(
-    item: pytest.Item,
-    call: pytest.CallInfo[None],
-    report: pytest.TestReport,
-    *,
-    has_lines: bool,
-) -> None:
-    """Let the line of the summary say what is missing, and show no lines but the project's."""
-    if call.excinfo is None:
-        return
-    if not has_lines:
-        report.longrepr = call.excinfo.getrepr(style="value")
-    # Else the summary would start with the name of our class.
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is None:
-        return
-    crash.message = str(call.excinfo.value)
-    if not has_lines:
-        # Only lines of our own are left, which would not help a reader.
-        path, line, _ = item.reportinfo()
-        crash.path, crash.lineno = str(path), (line or 0) + 1
 
 
 def _raising_errors(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
@@ -241,28 +180,26 @@ def _cassette_error(error: BaseException) -> CassetteError | None:
     if isinstance(error, CassetteError):
         return error
     inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    return next((found for part in inner if (found := _cassette_error(part))), None)
+    return next(filter(None, map(_cassette_error, inner)), None)
 
 
 def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
     """Return the first miss that the test did not raise itself, and note it for the summary."""
-    own = item.stash.get(CASSETTE, None)
-    if own is None:
+    run = item.stash.get(CASSETTE, None)
+    if run is None:
         # There a miss is vcrpy's exception, which the test may handle.
         return _miss_of_vcrpy(item, None)
-    missed = own.take_pending_miss()
+    missed = run.take_pending_miss()
     reported = missed or failure
     if isinstance(reported, CassetteMissError):
-        _note_miss(item, own.path, reported)
+        cassette_log(item.config).note_miss(item, run.path, reported)
     return missed
 
 
 def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
     """Return the miss of a test marked ``vcr`` that is behind its failure."""
     run = item.stash.get(VCR_RUN, None)
-    if run is None:
-        return None
-    missed = run.take_pending_miss(failure)
-    if missed is not None:
-        _note_miss(item, run.path, missed)
+    missed = None if run is None else run.take_pending_miss(failure)
+    if run is not None and missed is not None:
+        cassette_log(item.config).note_miss(item, run.path, missed)
     return missed

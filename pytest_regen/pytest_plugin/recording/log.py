@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from pytest_regen.cassettes.files.storage import name_parts
 from pytest_regen.credentials.search import scrub_text
+from pytest_regen.errors import CassetteError
+from pytest_regen.modes import FindingPolicy
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import node_command
-from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
+from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
+    from pytest_regen.cassettes import CassetteRun
+    from pytest_regen.cassettes.clients.vcr_run import VcrRun
     from pytest_regen.cassettes.recording import ChangedValue
 
 
@@ -58,11 +61,6 @@ class CassetteNote:
         """Return plain JSON."""
         return {**asdict(self), "causes": list(self.causes)}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "CassetteNote":
-        """Return what ``to_json`` gave away."""
-        return cls(**{**data, "causes": tuple(data["causes"])})
-
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 _CHOOSING = ("-k", "-m", "--deselect", "--lf", "--last-failed", "--sw", "--stepwise")
@@ -75,16 +73,15 @@ def is_full_run(session: pytest.Session) -> bool:
     What the settings of a project leave out, they leave out every time: that is its full run.
     """
     config = session.config
-    named = config.args_source is pytest.Config.ArgsSource.ARGS
-    chosen = any(str(word).startswith(_CHOOSING) for word in config.invocation_params.args)
-    option = config.option
-    # With this one pytest does not even collect the other tests, wherever it was given.
-    part = getattr(option, "lf", False) or option.collectonly
-    stopped = session.shouldstop or session.shouldfail or session.exitstatus not in _ENDED
-    return not (named or chosen or part or stopped)
-
-
-_ENDED = frozenset({pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED})
+    words = map(str, config.invocation_params.args)
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        return False
+    # With --lf pytest does not even collect the other tests, wherever it was given.
+    if getattr(config.option, "lf", False) or config.option.collectonly:
+        return False
+    if session.shouldstop or session.shouldfail or any(w.startswith(_CHOOSING) for w in words):
+        return False
+    return session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 
 
 def orphans(
@@ -97,33 +94,26 @@ def orphans(
         claimed: the recordings that the collected tests say they use.
         config: says what is a module of tests.
     """
+    from pytest_regen.cassettes.files.storage import name_parts, unused_reason
+
     patterns = config.getini("python_files")
+    tests = {(path.parent, path.name.partition("[")[0]) for path in claimed if "[" in path.name}
     for parent in sorted({module.parent for module, uses in modules.items() if uses}):
         for folder in sorted(path for path in (parent / "cassettes").glob("*") if path.is_dir()):
             module = parent / f"{folder.name}.py"
-            files = (p for p in folder.rglob("*") if name_parts(p)[1] in _SUFFIXES and p.is_file())
-            left = sorted(file for file in files if file not in claimed)
-            if module in modules or any(fnmatch(module.name, pattern) for pattern in patterns):
-                yield from (file for file in left if _is_unused(module, file, modules))
-                yield from (file for file in left if _is_gone_case(file, claimed))
-
-
-def _is_unused(module: Path, file: Path, modules: Mapping[Path, bool]) -> bool:
-    """Whether a module is gone, or was collected and does not name a file.
-
-    What it names may be used by a test that is not collected here, or by ``use_cassette``. A module
-    that is there and was not collected counts as well: its tests may use any cassette.
-    """
-    from pytest_regen.cassettes.files.storage import unused_reason
-
-    return not module.exists() or (module in modules and bool(unused_reason(file)))
-
-
-def _is_gone_case(file: Path, claimed: Collection[Path]) -> bool:
-    """Whether a file is that of one case of a test, of which other cases were collected."""
-    test, bracket, _ = file.name.partition("[")
-    others = (path.name for path in claimed if path.parent == file.parent)
-    return bool(bracket) and any(name.startswith(f"{test}[") for name in others)
+            if module not in modules and not any(fnmatch(module.name, p) for p in patterns):
+                continue  # Not the folder of a module of tests.
+            for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+                if file in claimed or name_parts(file)[1] not in _SUFFIXES:
+                    continue
+                test, bracket, _ = file.name.partition("[")
+                # A case of a test of which other cases were collected is gone. Else what the module
+                # names may be used by a test that is not collected here, or by `use_cassette`; one
+                # that is there and was not collected may use any cassette.
+                is_gone_case = bool(bracket) and (file.parent, test) in tests
+                is_unnamed = module in modules and bool(unused_reason(file))
+                if is_gone_case or is_unnamed or not module.exists():
+                    yield file
 
 
 _NAME = "regen-cassette-log"
@@ -132,11 +122,10 @@ _DRIFTED = "regen/drifted"
 
 def cassette_log(config: pytest.Config) -> "CassetteLog":
     """Return the log of this run, made and registered when it is first needed."""
-    known = config.pluginmanager.get_plugin(_NAME)
-    if isinstance(known, CassetteLog):
-        return known
-    log = CassetteLog(config)
-    config.pluginmanager.register(log, _NAME)
+    log = config.pluginmanager.get_plugin(_NAME)
+    if not isinstance(log, CassetteLog):
+        log = CassetteLog(config)
+        config.pluginmanager.register(log, _NAME)
     return log
 
 
@@ -149,35 +138,38 @@ def note_changed(item: pytest.Item, path: Path, values: Sequence["ChangedValue"]
     """Keep what a cassette that was recorded holds otherwise than it was sent or answered."""
     from pytest_regen.cassettes.recording import DECOMPRESSED
 
+    if not values:
+        return
     replaced = Counter(value.place for value in values if value.is_replaced)
-    listed = [f"{place} ({count:,})" if count > 1 else place for place, count in replaced.items()]
-    lines = [f"{plural(replaced.total(), 'value')} replaced: {shorten(listed)}"] if listed else []
-    # Of each member the first.
-    different = {value.place: value for value in reversed(values) if value.is_answer}
-    lines += map(str, [*different.values()][: -_DIFFERENT - 1 : -1])
-    mending = []
+    places = [f"{place} ({count:,})" if count > 1 else place for place, count in replaced.items()]
+    lines = [f"{plural(replaced.total(), 'value')} replaced: {shorten(places)}"] if places else []
+    different: dict[str, ChangedValue] = {}
+    for value in values:
+        if value.is_answer:
+            different.setdefault(value.place, value)
+    lines += map(str, list(different.values())[:_DIFFERENT])
+    advice = []
     if not different.keys().isdisjoint(replaced):
         file = shlex.quote(os.path.relpath(path, item.config.invocation_params.dir))
         has_one = choices_of(item.config).settings.cassettes.baseline
         baseline = "" if has_one else " --baseline cassettes-baseline.json"
         check = f"pytest-regen cassettes check {file}{baseline} --update-baseline"
-        mending.append(f"where it is public, write it back into the cassette, then {check}")
+        advice.append(f"where it is public, write it back into the cassette, then {check}")
     if DECOMPRESSED in different:
-        mending.append("decompress only where the answer has the header content-encoding")
+        advice.append("decompress only where the answer has the header content-encoding")
     elif any(not value.is_replaced for value in values):
-        mending.append("the file cannot hold it as it came: let the test not compare it")
+        advice.append("the file cannot hold it as it came: let the test not compare it")
     names = sorted(p.removeprefix(_QUERY) for p in replaced if p.startswith(_QUERY))
     if names and item.get_closest_marker("vcr") is not None:
-        mending.append(
+        advice.append(
             "vcrpy compares the query: for runs with another key, vcr_config needs "
             f"filter_query_parameters={names}"
         )
     if lines:
-        places = tuple(dict.fromkeys(value.place for value in values))
-        file = os.path.relpath(path, item.config.rootpath)
-        what = "\n    ".join(lines)
-        noted = CassetteNote("recorded", what, item.nodeid, file, "; ".join(mending), causes=places)
-        cassette_log(item.config).add([noted])
+        causes = tuple(dict.fromkeys(value.place for value in values))
+        what, following = "\n    ".join(lines), "; ".join(advice)
+        log = cassette_log(item.config)
+        log.note(item, "recorded", path, what, command=following, causes=causes)
 
 
 class CassetteLog:
@@ -203,9 +195,64 @@ class CassetteLog:
         """Keep notes, each once."""
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
 
+    def note(
+        self,
+        item: pytest.Item,
+        kind: Literal["miss", "drift", "unplayed", "recorded"],
+        path: Path,
+        what: object,
+        *,
+        command: str,
+        failed: bool = False,
+        causes: Sequence[str] = (),
+    ) -> None:
+        """Keep something about the cassette of a test for the end of the run.
+
+        Args:
+            item: the test.
+            kind: see ``CassetteNote``.
+            path: the cassette.
+            what: what happened.
+            command: what to run next.
+            failed: whether the test fails with it, and so reports it already.
+            causes: what it has in common with what other tests note.
+        """
+        file = self._from_rootdir(path)
+        self.add([CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))])
+        # What was never recorded has not drifted.
+        if kind == "drift" or (kind == "miss" and failed and path.exists()):
+            self.note_drift(path)
+
+    def note_drift(self, path: Path) -> None:
+        """Remember that a cassette is not what its test asks for."""
+        self.drifted.add(self._from_rootdir(path))
+
+    def note_miss(self, item: pytest.Item, path: Path, miss: CassetteError) -> None:
+        """Keep a miss that a test fails with."""
+        what, causes = "\n".join(filter(None, (miss.what, miss.why))), getattr(miss, "causes", ())
+        self.note(item, "miss", path, what, command=miss.hint, failed=True, causes=causes)
+
+    def note_unplayed(
+        self,
+        item: pytest.Item,
+        run: "CassetteRun | VcrRun",
+        total: int,
+        command: str,
+        outcome: FindingPolicy,
+    ) -> None:
+        """Keep that a passing test left recordings; fail it where the project wants that."""
+        if not run.unplayed or outcome == "ignore" or not item.stash.get(CALL_PASSED, False):
+            return
+        what = f"{run.unplayed} of {total} recordings were not asked for"
+        fails = outcome == "fail"
+        self.note(item, "unplayed", run.path, what, command=command, failed=fails)
+        if fails:
+            pytest.fail(f"{run.path}: {what}\n  next: {command}", pytrace=False)
+
     def take_over(self, data: Mapping[str, Any]) -> None:
         """Keep what a worker sent."""
-        self.add(CassetteNote.from_json(note) for note in data["notes"])
+        for note in data["notes"]:
+            self.add([CassetteNote(**{**note, "causes": tuple(note["causes"])})])
         self.drifted.update(data["drifted"])
         self._used.update(map(Path, data["used"]))
 
@@ -225,26 +272,29 @@ class CassetteLog:
 
         other = other_vcr_plugin(self._config.pluginmanager)
         if other and any(item.get_closest_marker("vcr") is not None for item in items):
-            self.add([_other_plugin_note(other)])
+            package = other.partition(".")[0].replace("_", "-")
+            what = f"{package} is loaded and serves the tests marked vcr"
+            advice = f"uninstall it, or pass -p no:{VCR_PLUGINS[other]}, and pytest-regen does"
+            self.add([CassetteNote("hint", what, next=advice)])
         for item in items:
             try:
-                own, files = own_cassette(item), vcr_cassettes(item)
+                cassette, files = own_cassette(item), vcr_cassettes(item)
             except pytest.UsageError:
                 continue  # its set-up says what is wrong
             self._claimed.update(files)
-            if own is not None:
-                self._claimed.add(own)
-                users = self._users.setdefault(own, {})
+            if cassette is not None:
+                self._claimed.add(cassette)
+                users = self._users.setdefault(cassette, {})
                 users[item.nodeid] = cassette_mark(item).name is not None
-            uses = own is not None or bool(files)
+            uses = cassette is not None or bool(files)
             self._modules[item.path] = self._modules.get(item.path, False) or uses
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(trylast=True)  # The exit status, by which a run is whole, is final by then.
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Look for orphans, where every test was collected; a worker sends what it found."""
         if is_full_run(session):
-            found = orphans(self._modules, self._claimed, session.config)
-            self.add(map(self._orphan, found))
+            files = orphans(self._modules, self._claimed, session.config)
+            self.add(map(self._orphan, files))
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["regen_cassettes"] = {
@@ -261,13 +311,11 @@ class CassetteLog:
             cache.set(_DRIFTED, sorted(self.drifted))
 
     def _orphan(self, path: Path) -> CassetteNote:
-        file = os.path.relpath(path, self._config.rootpath)
-        return CassetteNote(
-            "orphan",
-            "no test of this run asks for it",
-            cassette=file,
-            next="delete it if none of another run does",
-        )
+        what, advice = "no test of this run asks for it", "delete it if none of another run does"
+        return CassetteNote("orphan", what, cassette=self._from_rootdir(path), next=advice)
+
+    def _from_rootdir(self, path: Path) -> str:
+        return os.path.relpath(path, self._config.rootpath)
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the section, if there are notes."""
@@ -278,24 +326,12 @@ class CassetteLog:
             terminalreporter.write_line(visible(line))
 
 
-def _other_plugin_note(other: str) -> CassetteNote:
-    package = other.partition(".")[0].replace("_", "-")
-    return CassetteNote(
-        "hint",
-        f"{package} is loaded and serves the tests marked vcr",
-        next=f"uninstall it, or pass -p no:{VCR_PLUGINS[other]}, and pytest-regen does",
-    )
-
-
 _SCREEN = 30
 """Lines beyond which notes of a kind are grouped by cause."""
-
 _MANY = 4
 """Tests beyond which a command reads their names from a file, and failing ones are repeated."""
-
 _CAUSES = 8
 """Causes that are shown, those of most tests first."""
-
 _NAMES = 3
 """Tests that are named below a cause."""
 
@@ -322,102 +358,100 @@ def summary_lines(notes: Sequence[CassetteNote], config: pytest.Config) -> list[
 
 def by_cause(notes: Iterable[CassetteNote]) -> dict[tuple[str, str], list[str]]:
     """Return the tests of notes by kind and cause, causes that most tests share first."""
-    found: dict[tuple[str, str], list[str]] = {}
+    causes: dict[tuple[str, str], list[str]] = {}
     for note in notes:
         for cause in note.causes:
-            tests = found.setdefault((note.kind, cause), [])
+            tests = causes.setdefault((note.kind, cause), [])
             if note.test not in tests:
                 tests.append(note.test)
-    return dict(sorted(found.items(), key=lambda one: (-len(one[1]), one[0])))
+    return dict(sorted(causes.items(), key=lambda entry: (-len(entry[1]), entry[0])))
 
 
 def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) -> Iterator[str]:
-    shown = [note for note in notes if not note.failed]
-    failed = [note for note in notes if note.failed]
-    if len({note.test for note in failed}) > _MANY:
-        # Each failed with its own miss, but none of them shows what they have in common.
-        shown = list(notes)
-    if not shown:
+    failed = {note.test for note in notes if note.failed}
+    if len(failed) <= _MANY:
+        # Each failed with its own; of many none shows what they have in common.
+        notes = [note for note in notes if not note.failed]
+    if not notes:
         return
-    whole = [line for note in shown for line in str(note).splitlines()]
-    if len(whole) <= _SCREEN and not any(note.failed for note in shown):
-        yield from whole
+    lines = [line for note in notes for line in str(note).splitlines()]
+    if len(lines) <= _SCREEN and not any(note.failed for note in notes):
+        yield from lines
     else:
-        yield from _group_lines(kind, shown, whole, config)
+        yield from _group_lines(kind, notes, lines, config)
     if kind == "recorded":
         return  # What mends a recording stands below it.
-    lines = [(note, line.strip()) for note in shown for line in note.next.splitlines()]
-    settings = [line for _, line in lines if line.startswith("ignore = ")]
-    commands = [(note.test, line) for note, line in lines if line and line not in settings]
+    from pytest_regen.cassettes.misses import IGNORING
+
+    before, behind = IGNORING.split("{}")
+    commands, paths = [], []
+    for note in notes:
+        for line in filter(None, map(str.strip, note.next.splitlines())):
+            if line.startswith("ignore = "):
+                paths += line.removeprefix(before).removesuffix(behind).split(", ")
+            else:
+                commands.append((note.test, line))
     if commands:
         yield f"next: {_command(kind, commands, config)}"
-    if settings:
-        from pytest_regen.cassettes.misses import IGNORING
-
-        before, behind = IGNORING.split("{}")
-        paths = ", ".join(line.removeprefix(before).removesuffix(behind) for line in settings)
-        yield f"next: {IGNORING.format(', '.join(dict.fromkeys(paths.split(', '))))}"
+    if paths:
+        yield f"next: {IGNORING.format(', '.join(dict.fromkeys(paths)))}"
 
 
 def _group_lines(
-    kind: str, notes: Sequence[CassetteNote], whole: Sequence[str], config: pytest.Config
+    kind: str, notes: Sequence[CassetteNote], lines: Sequence[str], config: pytest.Config
 ) -> Iterator[str]:
-    tests = dict.fromkeys(note.test for note in notes)
-    yield f"{kind}: {plural(len(tests), 'test')} {_HEADS[kind]}"
-    causes = by_cause(notes)
+    all_tests = list(dict.fromkeys(note.test for note in notes))
+    yield f"{kind}: {plural(len(all_tests), 'test')} {_HEADS[kind]}"
+    causes = list(by_cause(notes).items())
     if not causes:
-        yield f"    {_names(list(tests))}"
-    for (_, cause), named in list(causes.items())[:_CAUSES]:
-        yield f"    {cause}: {plural(len(named), 'test')}"
-        yield f"        {_names(named)}"
+        yield f"    {_names(all_tests)}"
+    for (_, cause), tests in causes[:_CAUSES]:
+        yield f"    {cause}: {plural(len(tests), 'test')}"
+        yield f"        {_names(tests)}"
     if len(causes) > _CAUSES:
         yield f"    and {plural(len(causes) - _CAUSES, 'other cause')}"
-    file = _write_lines(f"{kind}.txt", map(scrub_text, whole), config)
+    file = _write_lines(f"{kind}.txt", map(scrub_text, lines), config)
     if file:
         yield f"next: read what mends each: {file}" if kind == "recorded" else f"in full: {file}"
 
 
 def _names(tests: Sequence[str]) -> str:
-    shown, modules = [], ""
+    """Return the first tests; a module is named once for those that follow one another."""
+    names, last_module = [], ""
     for test in tests[:_NAMES]:
         module, _, name = test.partition("::")
-        shown.append(name if module == modules else test)
-        modules = module
-    more = len(tests) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+        names.append(name if module == last_module else test)
+        last_module = module
+    more = len(tests) - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more else "")
 
 
-def _command(kind: str, wanted: Sequence[tuple[str, str]], config: pytest.Config) -> str:
+def _command(kind: str, commands: Sequence[tuple[str, str]], config: pytest.Config) -> str:
     """Return the command that records anew what all of the tests ask for, each with its own."""
-    commands = list(dict.fromkeys(command for _, command in wanted))
-    if len(commands) == 1:
-        return commands[0]
-    ways = dict.fromkeys(tuple(_options(command)) for command in commands)
-    options = next(iter(ways)) if len(ways) == 1 else _common_options(commands)
-    tests = list(dict.fromkeys(test for test, _ in wanted))
+    texts = list(dict.fromkeys(command for _, command in commands))
+    if len(texts) == 1:
+        return texts[0]
+    ways = set()
+    for text in texts:
+        words = shlex.split(text)
+        start = next((n for n, word in enumerate(words) if word.startswith("--")), len(words))
+        ways.add(tuple(words[start:]))
+    options = ways.pop()
+    if ways:
+        # One way for tests that each would record in their own; both marks heed it.
+        every = " ".join(texts)
+        mode = "rewrite" if " rewrite" in every else "new_episodes"
+        drop = ("--regen-drop-unplayed",) if "--regen-drop-unplayed" in every else ()
+        options = ("--regen-record", mode, *drop)
+    tests = list(dict.fromkeys(test for test, _ in commands))
     # Before 8.2 pytest reads no arguments from a file.
-    if len(tests) <= _MANY or pytest.version_tuple[:2] < (8, 2):
-        return node_command(config, *tests, options=options)
-    named = shlex.split(node_command(config, *tests))[1:]
-    # As they are: pytest keeps them in its cache, too.
-    file = _write_lines(f"{kind}-tests.txt", named, config)
-    if not file:
-        return node_command(config, *tests, options=options)
-    return shlex.join(["pytest", f"@{file}", *options])
-
-
-def _common_options(commands: Sequence[str]) -> tuple[str, ...]:
-    """Return one way for tests that each would record in their own; both marks heed it."""
-    every = " ".join(commands)
-    mode = "rewrite" if " rewrite" in every else "new_episodes"
-    drop = ("--regen-drop-unplayed",) if "--regen-drop-unplayed" in every else ()
-    return ("--regen-record", mode, *drop)
-
-
-def _options(command: str) -> Iterator[str]:
-    words = shlex.split(command)
-    start = next((n for n, word in enumerate(words) if word.startswith("--")), len(words))
-    yield from words[start:]
+    if len(tests) > _MANY and pytest.version_tuple[:2] >= (8, 2):
+        names = shlex.split(node_command(config, *tests))[1:]
+        # As they are: pytest keeps them in its cache, too.
+        file = _write_lines(f"{kind}-tests.txt", names, config)
+        if file:
+            return shlex.join(["pytest", f"@{file}", *options])
+    return node_command(config, *tests, options=options)
 
 
 def _write_lines(name: str, lines: Iterable[str], config: pytest.Config) -> str:
