@@ -181,7 +181,8 @@ def parse_json(data: bytes, file: Path) -> Any:
 
 def conflict_line(data: bytes) -> int | None:
     """Return the line, from 1, of the first conflict marker of git; ``None`` without one."""
-    found = _CONFLICT.search(data)
+    # First a plain search, because the expression takes a hundred times as long on large stores.
+    found = _CONFLICT.search(data) if b"<<<<<<<" in data else None
     return data.count(b"\n", 0, found.start()) + 1 if found else None
 
 

@@ -30,6 +30,7 @@ from pytest_regen.strict_json import as_json, corrupt, parse_json
 
 _SHARED = (
     "ir",
+    "_ir_hash",
     "_types",
     "_spelt_ir",
     "_type_hashes",
@@ -326,8 +327,14 @@ class Snapshot:
     @cached_property
     def _has_moved_on(self) -> bool:
         """Whether ``ir.json`` is another than the one that the prompts were made from."""
-        hash_ = self.envelope.ir_hash
-        return hash_ is not None and hash_ not in (ir_hash(self.ir), ir_hash(self._spelt_ir))
+        recorded = self.envelope.ir_hash
+        if recorded is None or recorded == self._ir_hash:
+            return False
+        return recorded != ir_hash(self._spelt_ir)
+
+    @cached_property
+    def _ir_hash(self) -> str:
+        return ir_hash(self.ir)
 
     @cached_property
     def _type_hashes(self) -> dict[str, str]:
