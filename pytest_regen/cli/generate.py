@@ -334,24 +334,31 @@ def _check(
     """Say which stores are older than the document, and end the command."""
     outdated = []
     for done in results.done:
-        if not done.is_current:
-            why = "there is no store yet" if done.is_new else "the store is older than the document"
-            unit = done.path.as_posix()
+        if not done.plan.is_current:
+            why = (
+                "there is no store yet"
+                if done.plan.previous is None
+                else "the store is older than the document"
+            )
+            unit = done.plan.path.as_posix()
             outdated.append(Finding("error", unit, "out of date", why, document))
     for name, error in results.failed:
         why = f"{error.what}\n{error.why}".strip()
         outdated.append(Finding("error", name, "impossible", why, document))
-    current = sum(done.is_current for done in results.done)
+    current = sum(done.plan.is_current for done in results.done)
     tell_outdated(Project.here(), lambda: (outdated, current, again))
-    codes = [int(not result.is_current) for result in results.done]
+    codes = [int(not result.plan.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
         sums = {"estimate": results.estimate(turns).to_json()}
         emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
         raise typer.Exit(code)
     if many:
-        old = sum(not result.is_current and not result.is_new for result in results.done)
-        new = sum(result.is_new for result in results.done)
+        old = sum(
+            not result.plan.is_current and result.plan.previous is not None
+            for result in results.done
+        )
+        new = sum(result.plan.previous is None for result in results.done)
         parts = [f"{plural(len(results.done) - old - new, 'store')} up to date"]
         parts += [f"{old} older than the document"] if old else []
         parts += [f"{plural(new, 'operation')} without a store"] if new else []

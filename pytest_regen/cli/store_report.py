@@ -33,7 +33,9 @@ def exit_code_of(result: GenerateResult) -> int:
 
 def _others_json(result: GenerateResult) -> dict[str, Any]:
     shared = [{**key._asdict(), "from": folder} for key, folder in result.shared.items()]
-    skipped = [{"schema": name, "reason": f"it is {what}"} for name, what in result.skipped.items()]
+    skipped = [
+        {"schema": name, "reason": f"it is {what}"} for name, what in result.plan.skipped.items()
+    ]
     return {
         **({"shared": shared} if shared else {}),
         **({"skipped": skipped} if skipped else {}),
@@ -43,13 +45,13 @@ def _others_json(result: GenerateResult) -> dict[str, Any]:
 def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     """Return as JSON what would be asked for a store."""
     return {
-        "ir": result.ir.to_json(),
+        "ir": result.plan.ir.to_json(),
         "prompts": [
             {**entry.to_json(), "estimated_input_tokens": _estimate(entry, result, turns)}
-            for entry in result.prompts
+            for entry in result.plan.prompts
         ],
         **_others_json(result),
-        "defects": [defect.to_json() for defect in result.defects],
+        "defects": [defect.to_json() for defect in result.plan.defects],
         "estimate": turns.estimate_all(result.sizes).to_json(),
     }
 
@@ -57,7 +59,7 @@ def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
 def result_json(result: GenerateResult) -> dict[str, Any]:
     """Return as JSON what came of a store."""
     return {
-        "path": result.path.as_posix(),
+        "path": result.plan.path.as_posix(),
         "ok": exit_code_of(result) == 0,
         "added": list(result.added),
         "changed": list(result.changed),
@@ -71,7 +73,7 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
         "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
         "failures": [describe_failure(failure) for failure in result.failures],
         "errors": [i.to_json() for found in result.validation.values() for i in found.errors],
-        "defects": [defect.to_json() for defect in result.defects],
+        "defects": [defect.to_json() for defect in result.plan.defects],
     }
 
 
@@ -84,11 +86,11 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     _show_skipped(result)
     _show_shared(result)
     turns.show_cost(turns.estimate_all(result.sizes))
-    say(f"{result.path}: {_pages(result)}, {about}; nothing written")
+    say(f"{result.plan.path}: {_pages(result)}, {about}; nothing written")
 
 
 def _show_defects(result: GenerateResult) -> None:
-    for defect in result.defects:
+    for defect in result.plan.defects:
         is_error = defect.severity == "error"
         text = f"error: {defect}" if is_error else str(defect)
         fact("document", text, "red" if is_error else "yellow")
@@ -97,7 +99,7 @@ def _show_defects(result: GenerateResult) -> None:
 def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
     """List the pages to ask or write; return about how many tokens of input they take."""
     asked = set(result.asked)
-    waiting = [entry for entry in result.prompts if entry.key in asked]
+    waiting = [entry for entry in result.plan.prompts if entry.key in asked]
     width = max((len(entry.type_name) for entry in waiting), default=0)
     tokens = 0
     for entry in waiting:
@@ -132,7 +134,7 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
     _show_skipped(result)
     _show_shared(result)
-    source = result.path / result.source_file
+    source = result.plan.path / result.plan.source_file
     if namespace and source.is_file() and not _header_has(source, namespace):
         fact(
             "header",
@@ -145,17 +147,17 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
     say(f"{source}: {spent}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
-        say(stored if result.is_stored else f"nothing was written to {result.path}")
+        say(stored if result.is_stored else f"nothing was written to {result.plan.path}")
         show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
-        again = from_errors_command(RegenStore.open(result.path))
+        again = from_errors_command(RegenStore.open(result.plan.path))
         next_step(SPELLING_ADVICE if result.prompt_faults else again)
 
 
 def _show_skipped(result: GenerateResult) -> None:
     """Tell which schemas are read where they are used, and have no type by themselves."""
-    if result.skipped:
-        names = [f"{name} ({what})" for name, what in result.skipped.items()]
+    if result.plan.skipped:
+        names = [f"{name} ({what})" for name, what in result.plan.skipped.items()]
         fact("skipped", f"{plural(len(names), 'schema')} without a type: {shorten(names)}")
 
 
@@ -175,34 +177,34 @@ def show_check(result: GenerateResult, turns: TurnOptions) -> None:
     """Tell whether a store is as its document wants it."""
     if result.note:
         say(f"note: {result.note}")
-    if result.is_current:
-        say(f"{result.path}: up to date", "green")
+    if result.plan.is_current:
+        say(f"{result.plan.path}: up to date", "green")
         return
-    for name in () if result.is_new else ("added", "changed", "removed"):
+    for name in () if result.plan.previous is None else ("added", "changed", "removed"):
         types = getattr(result, name)
         if types:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
-    show_changes(result.changes, direction_of(result.ir))
+    show_changes(result.changes, direction_of(result.plan.ir))
     _show_pages(result, turns)
     turns.show_cost(turns.estimate_all(result.sizes))
-    why = "there is no store yet" if result.is_new else "older than the document"
-    say(f"{result.path}: {why}, {_pages(result)}; nothing written", "yellow")
+    why = "there is no store yet" if result.plan.previous is None else "older than the document"
+    say(f"{result.plan.path}: {why}, {_pages(result)}; nothing written", "yellow")
 
 
 def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     """Return as JSON whether a store is as its document wants it."""
     return {
-        "path": result.path.as_posix(),
-        "ok": result.is_current,
-        "is_new": result.is_new,
+        "path": result.plan.path.as_posix(),
+        "ok": result.plan.is_current,
+        "is_new": result.plan.previous is None,
         **(
             {"added": [], "changed": [], "removed": [], "changes": [], "asked": []}
-            if result.is_current
+            if result.plan.is_current
             else {
                 "added": list(result.added),
                 "changed": list(result.changed),
                 "removed": list(result.removed),
-                "changes": changes_json(result.changes, direction_of(result.ir)),
+                "changes": changes_json(result.changes, direction_of(result.plan.ir)),
                 "asked": [key._asdict() for key in result.asked],
             }
         ),

@@ -7,9 +7,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_regen.documents import Defect, Document, Part, read_document
+from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.changes import Change, compare_types
-from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RefusedError, RegenError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -64,21 +63,6 @@ class GenerateResult(verbs.Result):
     """Whether the folder follows the document now; not in a dry run, or without any answer."""
 
     @property
-    def path(self) -> Path:
-        """The folder of the store."""
-        return self.plan.path
-
-    @property
-    def ir(self) -> IR:
-        """What the types were read as."""
-        return self.plan.ir
-
-    @property
-    def prompts(self) -> tuple[PromptEntry, ...]:
-        """All prompts of the store."""
-        return self.plan.prompts
-
-    @property
     def asked(self) -> tuple[PageKey, ...]:
         """Pages asked, or to be asked in a dry run."""
         return tuple(entry.key for entry in self.plan.asked if entry.key not in self.known)
@@ -91,16 +75,6 @@ class GenerateResult(verbs.Result):
             for key, answer in self.known.items()
         }
         return {key: folder for key, folder in folders.items() if folder is not None}
-
-    @property
-    def source_file(self) -> str:
-        """The name of the source."""
-        return self.plan.source_file
-
-    @property
-    def defects(self) -> tuple[Defect, ...]:
-        """What the document does not say plainly."""
-        return self.plan.defects
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -133,21 +107,6 @@ class GenerateResult(verbs.Result):
         """What the document says otherwise than the store that was there."""
         previous = self.plan.previous
         return compare_types(previous.ir, self.plan.ir) if previous else ()
-
-    @property
-    def is_new(self) -> bool:
-        """Whether there was no store before."""
-        return self.plan.previous is None
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the store was what the document asks for, so that there was nothing to do."""
-        return self.plan.is_current
-
-    @property
-    def skipped(self) -> Mapping[str, str]:
-        """Schemas with names that are no types by themselves, and what they are."""
-        return self.plan.skipped
 
     @property
     def note(self) -> str:

@@ -1,6 +1,8 @@
 """What becomes of units without a model, while their file is locked: the verbs but for asking."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.regeneration.flow import source_diff
@@ -8,7 +10,7 @@ from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
 from pytest_regen.units.naming import command, rebuild_command
-from pytest_regen.units.texts import put_texts, same_text, sides, texts_or_none
+from pytest_regen.units.texts import call_region, put_texts, same_text, sides, texts_or_none
 from pytest_regen.units.view import FileUnits, refuse_unknown
 from pytest_regen.units.writing import UnitWrite, hand_entry, renewed_entry
 
@@ -146,6 +148,27 @@ def restore(units: FileUnits, write: UnitWrite, name: str, to: str | None) -> Ch
     write.commit()
     diff = source_diff(units.text, write.text_now, units.place)
     return Changes((name,), history, diff, (Written(name, 1, entry.model),))
+
+
+def enclose(units: FileUnits, write: UnitWrite, names: Sequence[str]) -> tuple[str, ...]:
+    """Put markers around texts that stand in a file without them; return whose they are.
+
+    A region without ``enclose`` or ``enclose_all`` leaves the file as it is.
+    """
+    refuse_unreadable(units)
+    kind, text = units.kind, units.text
+    bare = [name for name in dict.fromkeys(names) if name not in units.texts]
+    enclose_all: Any = getattr(kind.region, "enclose_all", None)
+    enclose_one: Any = getattr(kind.region, "enclose", None)
+    if enclose_all and bare:  # Because a file of hundreds of them is read once then.
+        text = call_region(kind, "enclose_all", partial(enclose_all, text, bare), units.place)
+    elif enclose_one:
+        for name in bare:
+            text = call_region(kind, "enclose", partial(enclose_one, text, name), units.place)
+    if text != units.text:
+        write.text = text
+        write.commit()
+    return tuple(bare)
 
 
 def _past_text(units: FileUnits, name: str, to: str | None) -> PastText:
