@@ -74,8 +74,8 @@ def work_steps(
         StoreError: the place cannot be read or written.
     """
     view = place.open() if view is None else view
-    held = HeldPlace(place, settings.pending, job.feedback) if settings.pending else None
-    work = Work(place, held.with_waiting(view) if held else view, job, settings, held)
+    pending = HeldPlace(place, settings.pending, job.feedback) if settings.pending else None
+    work = Work(place, pending.with_waiting(view) if pending else view, job, settings, pending)
     names, policy, rounds = list(dict.fromkeys(job.names)), job.policy, job.rounds
     if policy.is_draft:
         yield from work.ask(policy, names)
@@ -135,7 +135,7 @@ class Work(Generic[V]):
         view: V,
         job: Job,
         settings: TurnSettings,
-        held: HeldPlace[V] | None = None,
+        pending: HeldPlace[V] | None = None,
     ) -> None:
         self.before = self.view = view
         """What the place held, and what it holds now."""
@@ -143,8 +143,8 @@ class Work(Generic[V]):
         """The answers that were kept, in their order."""
         self.rejected: list[Answer] = []
         """Those that were not, until the work has ended."""
-        self._place = held or place
-        self._held = held
+        self._place = pending or place
+        self._held = pending
         self._job = job
         self._settings = settings
         self._drafted: V | None = None
@@ -205,8 +205,8 @@ class Work(Generic[V]):
             findings = () if policy.is_draft else self._findings(name, piece)
             if isinstance(policy, policies.Heal) and not piece.seen:
                 piece.seen.append(policies.signature(findings))
-            wanted = policy.pages_to_ask(self.view, name, findings)
-            asks = self._place.asks(self.view, name, wanted, self._settings) if wanted else []
+            pages = policy.pages_to_ask(self.view, name, findings)
+            asks = self._place.asks(self.view, name, pages, self._settings) if pages else []
             if policy.is_draft:
                 drafts += asks
             elif asks:
@@ -313,12 +313,12 @@ class Work(Generic[V]):
             for replies in groups:
                 decisions.append(_decide(policy, best, replies))
                 best = decisions[-1].view
-            kept = [answer for decision in decisions for answer in decision.kept]
+            chosen = [answer for decision in decisions for answer in decision.answers]
             rejected = [output for decision in decisions for output in decision.rejected]
-            ids = iter(update.write(best, kept, rejected))
+            ids = iter(update.write(best, chosen, rejected))
             self.view = update.view
         for decision in decisions:
-            for answer in decision.kept:
+            for answer in decision.answers:
                 self._note_kept([answer])
             for output in decision.rejected:
                 self._pieces[output.answer.ask.name].result.rejected += (next(ids),)
@@ -331,8 +331,8 @@ class Work(Generic[V]):
     def _note_decision(self, decision: "_Decision[V]") -> None:
         """Write down what came of the replies for one unit, and stop it if it gets no further."""
         refused = [output.answer for output in decision.rejected]
-        name = (*decision.kept, *refused)[0].ask.name
-        self._write_down(name, decision.kept, decision.view, is_kept=True)
+        name = (*decision.answers, *refused)[0].ask.name
+        self._write_down(name, decision.answers, decision.view, is_kept=True)
         self._write_down(name, refused, decision.tried)
         self._pieces[name].refused = refused
         findings = self._correctable(name, decision.tried)
@@ -508,7 +508,7 @@ class _Decision(Generic[V]):
     """With all of them."""
     view: V
     """With those that are kept."""
-    kept: Sequence[Answer]
+    answers: Sequence[Answer]
     rejected: Sequence[Rejected]
 
 
@@ -517,16 +517,16 @@ def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V
     name = replies[0].ask.name
     tried = best = before.with_answers(replies)
     # Whatever the policy: what cannot stand in its place cannot be kept.
-    kept = [answer for answer in replies if tried.is_placed(answer.ask.name)]
+    answers = [answer for answer in replies if tried.is_placed(answer.ask.name)]
     if not policy.may_replace(Change(name, before, tried)):
-        best, kept = before, []
+        best, answers = before, []
         for answer in replies if len(replies) > 1 else ():
-            candidate = before.with_answers([*kept, answer])
+            candidate = before.with_answers([*answers, answer])
             if policy.may_replace(Change(name, best, candidate)):
-                best, kept = candidate, [*kept, answer]
+                best, answers = candidate, [*answers, answer]
     rejected = [Rejected(answer, _issues_on(tried, answer)) for answer in replies]
     return _Decision(
-        tried, best, kept, [output for output in rejected if output.answer not in kept]
+        tried, best, answers, [output for output in rejected if output.answer not in answers]
     )
 
 

@@ -91,18 +91,18 @@ class HeldPlace(Generic[V]):
         stored = self._place.open()
         both = {**self._answers, **{_key(answer): answer for answer in answers}}
         with self._place.trial(stored, candidate, list(both.values())) as trial:
-            held = _HeldTrial()
+            waiting = _HeldTrial()
             try:
-                yield held
-                if held.is_accepted:
+                yield waiting
+                if waiting.is_accepted:
                     # It waits before it is taken out, because a kill in between loses nothing then.
                     self.add(stored, candidate, answers)
             finally:
                 trial.withdraw()
         with self._place.update() as update:
             rejected = [Rejected(a, candidate.issues(a.ask.name)) for a in answers]
-            ids = self.write(update, candidate, () if held.is_accepted else rejected)
-            held.history = ids
+            ids = self.write(update, candidate, () if waiting.is_accepted else rejected)
+            waiting.history = ids
 
     def add(self, stored: V, candidate: V, answers: Sequence[Answer]) -> None:
         """Let outputs wait.
@@ -210,18 +210,18 @@ def _scrubbed(issues: Sequence[Issue]) -> tuple[Issue, ...]:
 class _HeldUpdate(Generic[V]):
     """A place that is locked, and writes candidates only."""
 
-    def __init__(self, held: HeldPlace[V], update: PlaceUpdate[V]) -> None:
-        self._held = held
+    def __init__(self, place: HeldPlace[V], update: PlaceUpdate[V]) -> None:
+        self._held = place
         self._update = update
-        self.view = held.with_waiting(update.view)
+        self.view = place.with_waiting(update.view)
         """What the place would hold with all that waits."""
 
     def write(
-        self, candidate: V, kept: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: V, answers: Sequence[Answer], rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Let what is kept wait and put the rest in the history; return the ids of the rest."""
-        if kept:
-            self._held.add(self._update.view, candidate, kept)
+        if answers:
+            self._held.add(self._update.view, candidate, answers)
         ids = self._held.write(self._update, candidate, rejected)
         self.view = candidate
         return ids
@@ -252,15 +252,15 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     """
     outputs = {output.page: output for output in candidate.outputs}
     tests = [FailedTest("a test failed", source) for source in candidate.tests]
-    wanted: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, tests)
+    pages: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, tests)
     answers = []
-    for ask in place.asks(view, candidate.name, wanted, _NOBODY):
+    for ask in place.asks(view, candidate.name, pages, _NOBODY):
         output = outputs[ask.page]
         who, model, reason = output.provider, output.model, output.stop_reason
-        known = Known(output.new, model, who, reason, generated_at=candidate.made_at)
+        ready = Known(output.new, model, who, reason, generated_at=candidate.made_at)
         answers.append(
             Answer(
-                replace(ask, known=known),
+                replace(ask, known=ready),
                 output=output.new,
                 stop_reason=reason,
                 model=model,

@@ -391,8 +391,8 @@ class _Driver(Generic[R]):
             try:
                 answers.append(
                     tuple(
-                        found if isinstance(found, Answer) else read_answer(found, self._settings)
-                        for found in outcome
+                        page if isinstance(page, Answer) else read_answer(page, self._settings)
+                        for page in outcome
                     )
                 )
             except BaseException as error:  # noqa: BLE001 - thrown into the flow
@@ -445,15 +445,15 @@ class _Driver(Generic[R]):
         """
         asks: list[Ask] = []
         for ask in batch:
-            found = ask.claim() if ask.claim is not None and ask.known is None else "ask"
-            if found == "wait":
+            claimed = ask.claim() if ask.claim is not None and ask.known is None else "ask"
+            if claimed == "wait":
                 flow.parked[id_] = batch
                 return
-            if isinstance(found, RegenError):
+            if isinstance(claimed, RegenError):
                 self._report.pages_failed += 1
-                flow.arrive(id_, [Answer(ask, failure=found)])
+                flow.arrive(id_, [Answer(ask, failure=claimed)])
                 return
-            asks.append(replace(ask, known=found) if isinstance(found, Known) else ask)
+            asks.append(replace(ask, known=claimed) if isinstance(claimed, Known) else ask)
         outcome = [answer_at_once(ask, self._settings) or ask for ask in asks]
         unknown = [ask for ask in outcome if isinstance(ask, Ask)]
         self._report.pages_done += len(asks) - len(unknown)

@@ -158,8 +158,8 @@ def regenerate_steps(
     view = place.open()
     pages = {view.resolve(name): numbers for name, numbers in (page_numbers or {}).items()}
     names = view.names if type_names is None else map(view.resolve, type_names)
-    wanted = {name: pages.get(name) for name in names}
-    result = yield from verbs.regenerate_steps(place, wanted, corrections=corrections, **options)
+    targets = {name: pages.get(name) for name in names}
+    result = yield from verbs.regenerate_steps(place, targets, corrections=corrections, **options)
     return PartialRegenResult(**vars(result))
 
 

@@ -112,9 +112,9 @@ def generate_steps(
         KindError: a method of the kind raised.
     """
     before = view = place.open()
-    asked = [name for name in _named(view, names) if force or view.needs_answer(name)]
-    missing = [name for name in asked if view.missing(name) and not view.obstacle(name)]
-    again = [name for name in asked if name not in set(missing)]
+    chosen = [name for name in _named(view, names) if force or view.needs_answer(name)]
+    missing = [name for name in chosen if view.missing(name) and not view.obstacle(name)]
+    again = [name for name in chosen if name not in set(missing)]
     anew = {name: dict.fromkeys(range(1, view.page_count(name) + 1), ()) for name in again}
     results: list[HealResult] = []
     diff, work = "", None
@@ -134,7 +134,7 @@ def generate_steps(
 
 def regenerate_steps(
     place: Place[Any],
-    wanted: Pages | Iterable[str] | None = None,
+    units: Pages | Iterable[str] | None = None,
     *,
     settings: TurnSettings,
     corrections: Mapping[str, Sequence[Feedback]] | None = None,
@@ -146,7 +146,7 @@ def regenerate_steps(
 
     Args:
         place: the store or file.
-        wanted: the units, or their pages; by default all.
+        units: the units, or their pages; by default all.
         settings: with what, and within which limits, pages are asked.
         corrections: by unit, what was wrong; see ``targets``.
         attempts: replies per page at most; those after the first heal what is wrong.
@@ -159,7 +159,7 @@ def regenerate_steps(
         KindError: a method of the kind raised.
     """
     before = view = place.open()
-    pages = targets(view, wanted, corrections)
+    pages = targets(view, units, corrections)
     for name in pages:
         if error := view.hand_edit(name, discard_edits=discard_edits):
             raise error
@@ -219,7 +219,7 @@ def heal_steps(
 
 def targets(
     view: View,
-    wanted: Pages | Iterable[str] | None = None,
+    units: Pages | Iterable[str] | None = None,
     corrections: Mapping[str, Sequence[Feedback]] | None = None,
 ) -> dict[str, dict[int, list[Feedback]]]:
     """Return unit to page number to corrections, for all that is to be asked.
@@ -229,9 +229,9 @@ def targets(
     Raises:
         UsageError: the place has no such unit or page.
     """
-    pages = wanted if isinstance(wanted, Mapping) else dict.fromkeys(_named(view, wanted))
+    pages = units if isinstance(units, Mapping) else dict.fromkeys(_named(view, units))
     notes = {view.resolve(name): listed for name, listed in (corrections or {}).items()}
-    asked: dict[str, dict[int, list[Feedback]]] = {}
+    by_name: dict[str, dict[int, list[Feedback]]] = {}
     for word, numbers in pages.items():
         name = view.resolve(word)
         count = view.page_count(name)
@@ -251,8 +251,8 @@ def targets(
                     noted[page].append(note)
             else:
                 noted[note.page if note.page in noted else min(noted)].append(note)
-        asked[name] = noted
-    return asked
+        by_name[name] = noted
+    return by_name
 
 
 def adopt(

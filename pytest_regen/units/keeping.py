@@ -74,15 +74,15 @@ def rebuild(
                 why="a person wrote it, and only the file has a person's text",
                 hint=command("history", units.here, name),
             )
-    base, before, asked = units.text, units.texts, units.names
+    base, before, unit_names = units.text, units.texts, units.names
     history: list[str] = []
     if units.is_torn and not names:
         base, before = sides(units.text)[0], {}
         history.append(write.keep_file())
-        asked = tuple(dict.fromkeys((*asked, *texts_or_none(units.kind, base))))
+        unit_names = tuple(dict.fromkeys((*unit_names, *texts_or_none(units.kind, base))))
     else:
         refuse_unreadable(units)
-    recorded = [name for name in asked if name in entries]
+    recorded = [name for name in unit_names if name in entries]
     by_hand = [name for name in recorded if entries[name].is_by_hand]
     chosen = names or [name for name in recorded if not entries[name].is_by_hand]
     for name in sorted(conflicts.keys() & {*chosen, *([] if names else by_hand)}):
@@ -107,11 +107,11 @@ def rebuild(
 def forget(units: FileUnits, write: UnitWrite, names: Sequence[str] | None) -> Changes:
     """Drop what nothing asks for: entries of the ledger, and texts where the region can."""
     refuse_unreadable(units)
-    entries, asked = units.ledger.entries, set(units.names)
+    entries, unit_names = units.ledger.entries, set(units.names)
     every = dict.fromkeys((*units.names, *units.texts, *entries))
     for name in names or ():
         refuse_unknown(units, name, every)
-    chosen = names or [name for name in every if name not in asked]
+    chosen = names or [name for name in every if name not in unit_names]
     history = []
     for name in chosen:
         entry, stands = units.entry(name), units.texts.get(name)
@@ -120,9 +120,9 @@ def forget(units: FileUnits, write: UnitWrite, names: Sequence[str] | None) -> C
             if entry.output:
                 history.append(write.keep_entry(entry, "forgotten"))
         is_other = entry is None or (stands is not None and stands.text != entry.output)
-        if stands is not None and name not in asked and is_other:
+        if stands is not None and name not in unit_names and is_other:
             history.append(write.keep_text(name, stands.text, "forgotten"))
-    unasked = [name for name in chosen if name in units.texts and name not in asked]
+    unasked = [name for name in chosen if name in units.texts and name not in unit_names]
     notes = []
     if not write.remove(unasked):
         notes = [f"take {name!r} out of {units.place} by hand" for name in unasked]
