@@ -198,8 +198,14 @@ class Work(Generic[V]):
         drafts: list[Ask] = []
         for name in names:
             piece = self._pieces[name]
-            if not policy.is_draft:
-                self._begin(name, piece)
+            if not policy.is_draft and piece.is_open and not piece.is_begun:
+                # Now and not earlier, because those before it may have changed what is wrong.
+                piece.is_begun = True
+                piece.result.issues_before = self.view.issues(name)
+                obstacle = self.view.obstacle(name, discard_edits=self._job.discard_edits)
+                piece.result.skipped = obstacle
+                piece.is_open = not obstacle
+                piece.is_reached = bool(obstacle)
             if not piece.is_open:
                 continue
             findings = () if policy.is_draft else self._findings(name, piece)
@@ -215,16 +221,6 @@ class Work(Generic[V]):
                 piece.is_reached = True
         self._drafts += len(drafts)
         yield from ([ask] for ask in drafts)
-
-    def _begin(self, name: str, piece: _Piece) -> None:
-        """Note how a unit is before it is asked for, and whether it may be."""
-        if piece.is_open and not piece.is_begun:
-            piece.is_begun = True
-            result = piece.result
-            result.issues_before = self.view.issues(name)
-            result.skipped = self.view.obstacle(name, discard_edits=self._job.discard_edits)
-            piece.is_open = not result.skipped
-            piece.is_reached = bool(result.skipped)
 
     def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
         """Return what the next correction of a unit reports, each finding once."""
@@ -358,6 +354,7 @@ class Work(Generic[V]):
         """
         waiting = {name: piece for name, piece in self._pieces.items() if piece.refused}
         if waiting:
+            # Afresh, because a test of the user's may have run and written since.
             self.view = self._place.open()
         for name, piece in waiting.items():
             tried = self.view.with_answers(piece.refused)
@@ -456,6 +453,7 @@ class Work(Generic[V]):
         reason = stop_reason_of(failure)
         self._write_down(name, [answer], self.view)
         _close(self._pieces[name], reason, failure)
+        # All of them, because whatever is asked next would meet the same.
         if meets_all(failure):
             self._ended_by = reason
             for piece in self._pieces.values():

@@ -113,9 +113,9 @@ class GenerateResult(verbs.Result):
         """What is to be known of the store that was there."""
         plan = self.plan
         names = ", ".join(plan.joined)
-        notes = [f"our version of {names} was taken; history/ keeps theirs"] if names else []
-        notes += filter(None, [format_note(plan.previous) if plan.previous else ""])
-        return "; ".join(notes)
+        ours = f"our version of {names} was taken; history/ keeps theirs" if names else ""
+        older = format_note(plan.previous) if plan.previous else ""
+        return "; ".join(filter(None, [ours, older]))
 
     @property
     def stop_reasons(self) -> Mapping[str, StopReason]:
@@ -312,6 +312,7 @@ class _Generating:
             return GenerateResult(
                 place, None, plan=plan, known=ready, written=written, sizes=sizes, is_stored=False
             )
+        # Before anything is asked, because an answer that could not be stored is paid for.
         if not self.discard_edits:
             _refuse_edits(plan)
         place = _PlannedStore(plan, self, ready)
@@ -390,6 +391,7 @@ class _Generating:
             type_ = types[entry.type_name]
             if entry.key in written:
                 continue
+            # Not asked, because a model could only get it wrong.
             if len(type_.enum_values) == 1:
                 code = language.write_page(type_, entry.fields, "enum_only", profile=plan.profile)
                 ready[entry.key] = Known(code, template, template)
@@ -468,6 +470,7 @@ class _PlannedStore(StorePlace):
 
     def _follow(self, store: RegenStore) -> RegenStore:
         """Return a store as it is going to be when it follows its document, before any answer."""
+        # Worked out once per store, because each group of answers is put on top of it.
         if self._followed is not None and self._followed[0] is store:
             return self._followed[1]
         plan = self.plan
@@ -528,6 +531,7 @@ class _PlannedStore(StorePlace):
         may_answer = partial(generating.may_answer, self.plan)
         answer = generating.sharing.claim(self.path, entry, model, may_answer)
         if isinstance(answer, Known):
+            # Noted, because the result tells which pages are shared.
             self.known[entry.key] = answer
         return answer
 
@@ -561,6 +565,7 @@ class _PlannedStore(StorePlace):
             with creating as transaction:
                 yield LockedStore(self, transaction)
         else:
+            # First and by itself, because the history is to have the edit as it stood.
             if self._generating.discard_edits:
                 touched = {*plan.changed, *plan.removed}
                 names = [name for name in plan.previous.type_names if name in touched]

@@ -112,6 +112,7 @@ class HeldPlace(Generic[V]):
             candidate: the view with these, and all that waits.
             answers: the outputs.
         """
+        # Shared by all work of one item or command, because later work stands on these outputs.
         self._answers |= {_key(answer): answer for answer in answers}
         names = dict.fromkeys(answer.ask.name for answer in answers)
         candidates = [self._candidate(name, stored, candidate) for name in names]
@@ -125,6 +126,7 @@ class HeldPlace(Generic[V]):
         """Put outputs into the history, and with them candidates that newer ones stand in for."""
         older = self._folder.read((self._name, name) for name in self.ids).older
         entries = [rejected_of(self._place, candidate, past) for past in older]
+        # In one change with what is rejected, because a kill must not lose one of both.
         past = [entry for listed in entries for entry in listed or ()]
         ids: tuple[str, ...] = ()
         if rejected or past:
@@ -250,6 +252,7 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     Raises:
         KindError: a method of the kind raised.
     """
+    # What the place asks for decides, because a candidate's file may name any page.
     outputs = {output.page: output for output in candidate.outputs}
     tests = [FailedTest("a test failed", source) for source in candidate.tests]
     pages: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, tests)

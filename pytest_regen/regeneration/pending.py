@@ -33,8 +33,6 @@ _FORMAT: Final = 1
 _ID: Final = 8
 """Digits of an id: a project has a handful of candidates, and each is looked for in all."""
 _LARGEST: Final = 16 * 1024 * 1024
-_MOST: Final = 10_000
-"""Files that are read; more are somebody's joke."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +301,7 @@ class PendingFolder:
             for name in view.names(self._prefix, ".json")
             if "/" not in name.removeprefix(self._prefix)
         )
-        return sorted(names)[-_MOST:]
+        return sorted(names)
 
     @contextmanager
     def changing(self) -> Iterator["PendingChange"]:
@@ -379,6 +377,8 @@ def _id_in(name: str) -> str:
 
 def _read_candidate(view: View, name: str) -> Candidate:
     path = view.root / name
+    # A candidate may come from elsewhere, because CI hands it over as an artifact: what is no
+    # plain file could block the reader for ever, or lead out of the project.
     try:
         facts = path.lstat()
     except FileNotFoundError:

@@ -13,7 +13,7 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Feedback, Ignore, Issue, ValidationResult
+from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
 
 
 class PartialRegenResult(verbs.Result):
@@ -130,37 +130,21 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
             max_tokens=config.get("max_tokens"),
             keeps_template=provider is None and not config,
         )
-    steps = regenerate_steps(
-        output_dir,
-        type_names,
-        page_numbers,
-        correction_context,
-        ignore=ignore,
+    place = StorePlace(output_dir, ignore)
+    view = place.open()
+    # Both may name a type by its schema, so that they are compared by declared names.
+    pages = {view.resolve(name): numbers for name, numbers in (page_numbers or {}).items()}
+    names = view.names if type_names is None else map(view.resolve, type_names)
+    steps = verbs.regenerate_steps(
+        place,
+        {name: pages.get(name) for name in names},
         settings=settings,
+        corrections=correction_context,
         attempts=rounds,
         accept_any=accept_any,
         discard_edits=discard_edits,
     )
-    return drive_flow(steps, settings)
-
-
-def regenerate_steps(
-    path: Path | str,
-    type_names: Sequence[str] | None = None,
-    page_numbers: Mapping[str, Sequence[int]] | None = None,
-    corrections: Mapping[str, Sequence[Feedback]] | None = None,
-    *,
-    ignore: Ignore = (),
-    **options: Any,
-) -> Flow[PartialRegenResult]:
-    """Regenerate types as ``partial_regenerate`` does, in steps, to be driven beside others."""
-    place = StorePlace(path, ignore)
-    view = place.open()
-    pages = {view.resolve(name): numbers for name, numbers in (page_numbers or {}).items()}
-    names = view.names if type_names is None else map(view.resolve, type_names)
-    targets = {name: pages.get(name) for name in names}
-    result = yield from verbs.regenerate_steps(place, targets, corrections=corrections, **options)
-    return PartialRegenResult(**vars(result))
+    return PartialRegenResult(**vars(drive_flow(steps, settings)))
 
 
 def heal_store(
@@ -249,13 +233,15 @@ def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
     No totals, no time and no line of the file: what is found in one type changes nothing in what is
     said of another.
     """
-    return {name: [_finding(issue) for issue in result.issues] for name, result in results.items()}
-
-
-def _finding(issue: Issue) -> dict[str, Any]:
-    place = {"page": issue.page, "field": issue.field}
-    facts = {"code": issue.code, "severity": issue.severity, "message": issue.message}
-    return facts | {key: value for key, value in place.items() if value is not None}
+    # Without what is null, because that would be half of the lines of a review.
+    keys = ("code", "severity", "message", "page", "field")
+    return {
+        name: [
+            {key: getattr(issue, key) for key in keys if getattr(issue, key) is not None}
+            for issue in result.issues
+        ]
+        for name, result in results.items()
+    }
 
 
 def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) -> bool:

@@ -118,6 +118,8 @@ def generate_steps(
     anew = {name: dict.fromkeys(range(1, view.page_count(name) + 1), ()) for name in again}
     results: list[HealResult] = []
     diff, work = "", None
+    # Apart, because a missing unit has no findings to correct, and a stale one keeps its text
+    # unless the new one is as good.
     groups: tuple[tuple[Policy, list[str]], ...] = (
         (Generate(), missing),
         (Regenerate(anew), again),
@@ -128,6 +130,7 @@ def generate_steps(
             results += work.results
             view = work.view
             diff = source_diff(before.text, view.text, place.file_name)
+    # What waits for review is in the view of the work, and not in the files.
     stored = view if settings.pending is None else place.open()
     return Result(place, stored, tuple(results), diff, work)
 
@@ -163,6 +166,7 @@ def regenerate_steps(
     for name in pages:
         if error := view.hand_edit(name, discard_edits=discard_edits):
             raise error
+    # After all are looked at, because one refusal is to leave every edit as it was.
     if discard_edits:
         view = _without_edits(place, pages)
     policy = Regenerate(pages, accept_any=accept_any)
@@ -208,6 +212,7 @@ def heal_steps(
     is_asked = bool(feedback or check or is_stale)
     failing = [name for name in chosen if is_asked or view.score(name).errors]
     policy: Policy = Heal(accept_any=accept_any)
+    # By name, because a stale unit has no error that healing could take away.
     if is_stale:
         policy = Regenerate(
             {name: {1: (*fixable_issues(view.issues(name)), *feedback)} for name in failing}

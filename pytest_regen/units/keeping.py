@@ -126,6 +126,7 @@ def forget(units: FileUnits, write: UnitWrite, names: Sequence[str] | None) -> C
     notes = []
     if not write.remove(unasked):
         notes = [f"take {name!r} out of {units.place} by hand" for name in unasked]
+    # Not where units are named, because ``forget`` never drops what it was not told of.
     dropped = units.unasked_files if names is None else ()
     for file in dropped:
         write.settle_file(file)

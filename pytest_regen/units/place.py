@@ -348,7 +348,7 @@ class UnitFile:
     ) -> Iterator[Trial]:
         """Put a candidate in place for a test that reads the file."""
         name = answers[0].ask.name
-        del view  # The files are read again under the lock.
+        del view  # The files are read again under the lock, because others may have written.
         with self.files.trial(partial(self._trial_contents, answers), self.undo) as trial:
             tried = _Trial(self, trial, answers)
             yield tried
@@ -400,6 +400,7 @@ class UnitFile:
         contents: dict[str, bytes | None] = {}
         for name, (before, after) in record["files"].items():
             now = _decode(files.read(name))
+            # Whole, because then nobody but the trial has written it.
             if now == after:
                 contents[name] = _encode(before)
             elif name == record["place"] and now is not None:
@@ -464,6 +465,7 @@ class _Trial:
         self._trial.accept(self._accept_contents)
 
     def _accept_contents(self, files: FilesView) -> Contents:
+        # From before the trial, because the text that is replaced goes to the history.
         before = self._units_without(files)
         write = UnitWrite(before, self._file.files)
         for answer in self._answers:
