@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_regen.regeneration import verbs
 from pytest_regen.settings import read_settings
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import open_units
-from pytest_regen.units.work import adopt_units
 
 ROUNDS = 3
 FUNCTION = '''
@@ -60,7 +60,7 @@ def write_functions(root: Path, files: int, each: int) -> list[Path]:
         path.write_text(HEAD + "".join(FUNCTION.format(n=n) for n in range(each)), "utf-8")
     kinds = load_kinds(root, read_settings(root))
     for path in paths:
-        adopt_units(open_units(kinds, path))
+        verbs.adopt(open_units(kinds, path))
     forget(root)
     return paths
 

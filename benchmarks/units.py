@@ -14,10 +14,10 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "support")]
 
 from unit_project import KIND, SETTINGS  # noqa: E402 - the path has to be there first
 
+from pytest_regen.regeneration import verbs  # noqa: E402
 from pytest_regen.settings import read_settings  # noqa: E402
 from pytest_regen.units.loading import load_kinds  # noqa: E402
 from pytest_regen.units.place import open_units  # noqa: E402
-from pytest_regen.units.work import adopt_units  # noqa: E402
 
 ROUNDS = 3
 
@@ -33,7 +33,7 @@ def write_units(root: Path, count: int) -> None:
     (root / "regen_kinds.py").write_text(KIND, "utf-8")
     (root / "pyproject.toml").write_text(SETTINGS, "utf-8")
     kinds = load_kinds(root, read_settings(root))
-    adopt_units(open_units(kinds, root / "locales/de.json"))
+    verbs.adopt(open_units(kinds, root / "locales/de.json"))
 
 
 def write_empty(root: Path, count: int) -> None:

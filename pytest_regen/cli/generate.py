@@ -219,11 +219,15 @@ def _tell_check(
 ) -> int:
     """Say which stores are older than the document; return the exit code."""
     path = results.work.document.path
-    old = [result for result in results.done if not result.is_current]
+    old = [result for result in results.done if not result.plan.is_current]
     outdated = []
     for result in old:
-        why = "there is no store yet" if result.is_new else "the store is older than the document"
-        unit = result.path.as_posix()
+        why = (
+            "there is no store yet"
+            if result.plan.previous is None
+            else "the store is older than the document"
+        )
+        unit = result.plan.path.as_posix()
         outdated.append(Finding("error", unit, "out of date", why, path))
     for name, error in results.failed:
         why = f"{error.what}\n{error.why}".strip()
@@ -234,7 +238,7 @@ def _tell_check(
     if as_json:
         return code
     if many:
-        new = sum(result.is_new for result in old)
+        new = sum(result.plan.previous is None for result in old)
         parts = [f"{plural(current, 'store')} up to date"]
         parts += [f"{len(old) - new} older than the document"] if len(old) > new else []
         parts += [f"{plural(new, 'operation')} without a store"] if new else []

@@ -46,7 +46,7 @@ class StoreResults:
     @property
     def stored(self) -> list[Path]:
         """The stores that are there now."""
-        return [result.path for result in self.done if result.is_stored]
+        return [result.plan.path for result in self.done if result.is_stored]
 
     def estimate(self, turns: TurnOptions) -> Estimate:
         """Return what the pages of all stores take that are to be asked."""
@@ -223,7 +223,7 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> Non
         by_stores = f"; {plural(shared, 'page')} shared by stores" if shared else ""
         fact("pages", f"{pages:,} {'to ask' if dry_run else 'asked'}{about}{by_stores}")
         turns.show_cost(estimate)
-    counts = Counter(t.name for result in results.done for t in result.ir.types)
+    counts = Counter(t.name for result in results.done for t in result.plan.ir.types)
     # By name, because one that stands in two stores is edited, asked for and reviewed twice.
     repeated = [name for name, count in counts.items() if count > 1]
     if repeated and results.work.document.named_schemas:

@@ -46,10 +46,9 @@ from pytest_regen.regeneration.verbs import Result
 from pytest_regen.stores import is_store
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.models import tokens_for
-from pytest_regen.units import naming
+from pytest_regen.units import keeping, naming
 from pytest_regen.units import place as unit_place
 from pytest_regen.units.view import refuse_unknown
-from pytest_regen.units.work import enclose_units
 from pytest_regen.validation import stale_types
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.stores import behaviour_of_store, from_errors_command
@@ -930,6 +929,9 @@ def enclose_in_file(project: Project, path: Path, names: Sequence[str]) -> None:
             f"{short_path(project.root / 'pyproject.toml')}",
             hint=naming.command("init", f"{short_path(path).as_posix()}::{names[0]}"),
         )
-    new = kind and place and enclose_units(unit_place.UnitFile(kinds, place, kind), names)
+    if kind is None or place is None:
+        return
+    with unit_place.UnitFile(kinds, place, kind).writing() as (units, write):
+        new = keeping.enclose(units, write, names)
     if new:
         output.fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")

@@ -91,8 +91,8 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
     types = 0
     if not stores:
         work, results = _plan(work, options)
-        stores = [result.path for result in results.done]
-        types = sum(len(result.ir.types) for result in results.done)
+        stores = [result.plan.path for result in results.done]
+        types = sum(len(result.plan.ir.types) for result in results.done)
     parts = work.selection.chosen
 
     what = "is there already"
@@ -136,7 +136,9 @@ def _plan(work: StoreWork, options: StoreOptions) -> tuple[StoreWork, StoreResul
         chosen = replace(work, selection=PartSelection(parts))
         planning = {"dry_run": True, "settings": settings}
         results = chosen.generate(planning, goes_on=len(parts) > 1)
-        endpoints = [result.ir.endpoint for result in results.done if not result.is_current]
+        endpoints = [
+            result.plan.ir.endpoint for result in results.done if not result.plan.is_current
+        ]
         names = {f"{endpoint.method} {endpoint.path}" for endpoint in endpoints}
         # Of many, those that can be made; others were told of.
         able = [part for part in parts if len(parts) == 1 or str(part) in names]

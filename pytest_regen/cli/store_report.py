@@ -32,7 +32,9 @@ def exit_code_of(result: GenerateResult) -> int:
 
 def _others_json(result: GenerateResult) -> dict[str, Any]:
     shared = [{**key._asdict(), "from": folder} for key, folder in result.shared.items()]
-    skipped = [{"schema": name, "reason": f"it is {what}"} for name, what in result.skipped.items()]
+    skipped = [
+        {"schema": name, "reason": f"it is {what}"} for name, what in result.plan.skipped.items()
+    ]
     others = {"shared": shared, "skipped": skipped}
     return {name: value for name, value in others.items() if value}
 
@@ -40,13 +42,13 @@ def _others_json(result: GenerateResult) -> dict[str, Any]:
 def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     """Return as JSON what would be asked for a store."""
     return {
-        "ir": result.ir.to_json(),
+        "ir": result.plan.ir.to_json(),
         "prompts": [
             {**entry.to_json(), "estimated_input_tokens": _estimate(entry, result, turns)}
-            for entry in result.prompts
+            for entry in result.plan.prompts
         ],
         **_others_json(result),
-        "defects": [defect.to_json() for defect in result.defects],
+        "defects": [defect.to_json() for defect in result.plan.defects],
         "estimate": turns.estimate_all(result.sizes).to_json(),
     }
 
@@ -55,7 +57,7 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
     """Return as JSON what came of a store."""
     verdicts = result.validation.values()
     return {
-        "path": result.path.as_posix(),
+        "path": result.plan.path.as_posix(),
         "ok": exit_code_of(result) == 0,
         "added": list(result.added),
         "changed": list(result.changed),
@@ -69,14 +71,14 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
         "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
         "failures": [describe_failure(failure) for failure in result.failures],
         "errors": [i.to_json() for verdict in verdicts for i in verdict.errors],
-        "defects": [defect.to_json() for defect in result.defects],
+        "defects": [defect.to_json() for defect in result.plan.defects],
     }
 
 
 def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     """Tell what would be asked for a store."""
     tokens = _show_pages(result, turns)
-    for defect in result.defects:
+    for defect in result.plan.defects:
         is_error = defect.severity == "error"
         text = f"error: {defect}" if is_error else str(defect)
         fact("document", text, "red" if is_error else "yellow")
@@ -84,13 +86,13 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     about = "no model to ask" if is_free else f"about {tokens:,} tokens of input"
     _show_without_calls(result)
     turns.show_cost(turns.estimate_all(result.sizes))
-    say(f"{result.path}: {_pages(result)}, {about}; nothing written")
+    say(f"{result.plan.path}: {_pages(result)}, {about}; nothing written")
 
 
 def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
     """List the pages to ask or write; return about how many tokens of input they take."""
     asked = set(result.asked)
-    waiting = [entry for entry in result.prompts if entry.key in asked]
+    waiting = [entry for entry in result.plan.prompts if entry.key in asked]
     width = max((len(entry.type_name) for entry in waiting), default=0)
     tokens = 0
     for entry in waiting:
@@ -121,7 +123,7 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
     """Tell what came of a store."""
     _show_types(result, "added", "changed", "removed", "kept")
     _show_without_calls(result)
-    source = result.path / result.source_file
+    source = result.plan.path / result.plan.source_file
     # The header is what stands above the first boundary line.
     header = source.read_text("utf-8").partition(":BEGIN ")[0] if source.is_file() else None
     if namespace and header is not None and namespace not in header:
@@ -134,10 +136,10 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
     say(f"{source}: {spent}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
-        say(stored if result.is_stored else f"nothing was written to {result.path}")
+        say(stored if result.is_stored else f"nothing was written to {result.plan.path}")
         show_failures(result.failures)
     elif any(verdict.has_errors for verdict in result.validation.values()):
-        again = from_errors_command(RegenStore.open(result.path))
+        again = from_errors_command(RegenStore.open(result.plan.path))
         next_step(SPELLING_ADVICE if result.prompt_faults else again)
 
 
@@ -149,8 +151,8 @@ def _show_types(result: GenerateResult, *states: str) -> None:
 
 def _show_without_calls(result: GenerateResult) -> None:
     """Tell which schemas have no type by themselves, and which pages another store has."""
-    if result.skipped:
-        names = [f"{name} ({what})" for name, what in result.skipped.items()]
+    if result.plan.skipped:
+        names = [f"{name} ({what})" for name, what in result.plan.skipped.items()]
         fact("skipped", f"{plural(len(names), 'schema')} without a type: {shorten(names)}")
     if result.shared:
         folders = sorted(set(result.shared.values()))
@@ -161,29 +163,29 @@ def show_check(result: GenerateResult, turns: TurnOptions) -> None:
     """Tell whether a store is as its document wants it."""
     if result.note:
         say(f"note: {result.note}")
-    if result.is_current:
-        say(f"{result.path}: up to date", "green")
+    if result.plan.is_current:
+        say(f"{result.plan.path}: up to date", "green")
         return
-    if not result.is_new:
+    if result.plan.previous is not None:
         _show_types(result, "added", "changed", "removed")
-    show_changes(result.changes, direction_of(result.ir))
+    show_changes(result.changes, direction_of(result.plan.ir))
     _show_pages(result, turns)
     turns.show_cost(turns.estimate_all(result.sizes))
-    why = "there is no store yet" if result.is_new else "older than the document"
-    say(f"{result.path}: {why}, {_pages(result)}; nothing written", "yellow")
+    why = "there is no store yet" if result.plan.previous is None else "older than the document"
+    say(f"{result.plan.path}: {why}, {_pages(result)}; nothing written", "yellow")
 
 
 def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     """Return as JSON whether a store is as its document wants it."""
-    is_old = not result.is_current
+    is_old = not result.plan.is_current
     return {
-        "path": result.path.as_posix(),
-        "ok": result.is_current,
-        "is_new": result.is_new,
+        "path": result.plan.path.as_posix(),
+        "ok": result.plan.is_current,
+        "is_new": result.plan.previous is None,
         "added": list(result.added) if is_old else [],
         "changed": list(result.changed) if is_old else [],
         "removed": list(result.removed) if is_old else [],
-        "changes": changes_json(result.changes, direction_of(result.ir)) if is_old else [],
+        "changes": changes_json(result.changes, direction_of(result.plan.ir)) if is_old else [],
         "asked": [key._asdict() for key in result.asked] if is_old else [],
         "note": result.note,
         "estimate": turns.estimate_all(result.sizes).to_json(),

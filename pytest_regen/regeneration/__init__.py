@@ -12,18 +12,9 @@ if TYPE_CHECKING:
         PartialRegenResult,
         heal_store,
         heal_stores,
-        heal_type,
-        heal_type_steps,
-        merge_results,
         partial_regenerate,
         summary_of,
         write_summary,
-    )
-    from pytest_regen.regeneration.restore import (
-        adopt_edits,
-        edited_types,
-        rebuild_source,
-        restore_outputs,
     )
     from pytest_regen.regeneration.sharing import Sharing
     from pytest_regen.regeneration.values import (
@@ -46,21 +37,14 @@ __all__ = [
     "StopReason",
     "StorePlan",
     "TurnSettings",
-    "adopt_edits",
-    "edited_types",
     "fixable",
     "generate_store",
     "generate_stores",
     "heal_store",
     "heal_stores",
-    "heal_type",
-    "heal_type_steps",
-    "merge_results",
     "pages_at_fault",
     "partial_regenerate",
     "plan_store",
-    "rebuild_source",
-    "restore_outputs",
     "summary_of",
     "write_summary",
 ]

@@ -26,7 +26,7 @@ def why_lines(result: HealResult) -> Iterator[str]:
     # First drafts are kept as they come, so that the transcript does not have them.
     drafts = result.attempts - max(rounds.values(), default=0)
     seen: Counter[int] = Counter()
-    told: dict[int, list[str]] = {}
+    last_errors: dict[int, list[str]] = {}
     for attempt in replies:
         page = attempt.page
         seen[page] += 1
@@ -34,13 +34,13 @@ def why_lines(result: HealResult) -> Iterator[str]:
             errors = _errors(attempt)
             of_page = f" for page {page}" if len(rounds) > 1 else ""
             head = f"answer {drafts + seen[page]} of {result.allowed}{of_page} was not kept"
-            is_known = errors == told.get(page)
-            first, *others = ["it has the same errors"] if is_known else errors
+            is_known = errors == last_errors.get(page)
+            first, *more = ["it has the same errors"] if is_known else errors
             yield f"{head}: {first}"
-            yield from (f"  {line}" for line in others)
-            told[page] = errors
+            yield from (f"  {line}" for line in more)
+            last_errors[page] = errors
     reason = result.stop_reason
-    if reason == "attempts" and not told:
+    if reason == "attempts" and not last_errors:
         yield f"errors remain after {plural(result.attempts, 'answer')} of {result.allowed}"
     elif reason in _STOPPED:
         yield _STOPPED[reason]
@@ -49,16 +49,18 @@ def why_lines(result: HealResult) -> Iterator[str]:
 def _errors(attempt: Attempt) -> list[str]:
     """Return what is wrong with an answer; first what makes it worse, however right it looks."""
     errors = [
-        each for each in attempt.findings if isinstance(each, str) or each.severity == "error"
+        finding
+        for finding in attempt.findings
+        if isinstance(finding, str) or finding.severity == "error"
     ]
-    errors.sort(key=lambda each: isinstance(each, str) or each.code != WEAKENED)
+    errors.sort(key=lambda finding: isinstance(finding, str) or finding.code != WEAKENED)
     return issue_lines(errors) or ["it was no better than what it was to replace"]
 
 
 def issue_lines(findings: Sequence[Feedback]) -> list[str]:
     """Return errors in a line each: code, sentence, place; of many the first, and a count."""
     more = len(findings) - _SHOWN
-    lines = [_line(each) for each in findings[:_SHOWN]]
+    lines = [_line(finding) for finding in findings[:_SHOWN]]
     return [*lines, f"and {plural(more, 'more error')}"] if more > 0 else lines
 
 

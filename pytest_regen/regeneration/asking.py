@@ -212,15 +212,15 @@ def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
     Raises:
         NoTemplateError: the template was chosen, and only a model can write this.
     """
-    template, known = TemplateProvider.reference, ask.known
-    if known is not None:
+    template, ready = TemplateProvider.reference, ask.known
+    if ready is not None:
         return Answer(
             ask,
-            known.output,
-            stop_reason=known.stop_reason,
-            model=known.model,
-            provider=known.provider,
-            by_template=known.provider == template and known.shared_from is None,
+            ready.output,
+            stop_reason=ready.stop_reason,
+            model=ready.model,
+            provider=ready.provider,
+            by_template=ready.provider == template and ready.shared_from is None,
         )
     if not isinstance(ask.provider or settings.provider, TemplateProvider):
         return None

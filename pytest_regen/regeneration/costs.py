@@ -149,8 +149,8 @@ class Estimate:
         if cost.usd is None:
             return ""
         batch = f"{dollars(cost.usd * BATCH_SHARE)} as a batch"
-        each = batch if is_batch else f"{dollars(cost.usd)}, {batch}"
-        return f"about {each}{cost.missing}"
+        price = batch if is_batch else f"{dollars(cost.usd)}, {batch}"
+        return f"about {price}{cost.missing}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the estimate as JSON; money is text, as in pytest's report, or null."""

@@ -50,7 +50,7 @@ def command_for_all(folders: Sequence[Path]) -> str:
     documents = DocumentStores(is_whole=True)
     origins = [_origin(folder) for folder in folders]
     # Others beside them may have been made in another way.
-    beside = [_origin(each.parent) for each in sorted(folders[0].parent.glob("*/pages.json"))]
+    beside = [_origin(file.parent) for file in sorted(folders[0].parent.glob("*/pages.json"))]
     for origin in filter(None, (*origins, *beside)):
         documents.add(origin)
     return documents.command_for_all(origins[0]) if origins[0] else ""
@@ -118,19 +118,21 @@ class DocumentStores:
             document = read_document(group.document)
         except RegenError:
             return ()
-        chosen: Iterable[Part] = (each for each in document.operations if each.is_answered_in_json)
+        chosen: Iterable[Part] = (
+            operation for operation in document.operations if operation.is_answered_in_json
+        )
         if group.is_request:
             chosen = (
-                Request(each)
-                for each in document.operations
-                if each.request is not None or each.broken_request is not None
+                Request(operation)
+                for operation in document.operations
+                if operation.request is not None or operation.broken_request is not None
             )
-        found = [
+        lacking = [
             part for part in chosen if not is_store(group.out / endpoint_of(part, document).folder)
         ]
-        if len(found) <= _MOST_PLANNED:
-            found = [part for part in found if _has_types(document, part, group.out)]
-        return tuple(str(part.operation if isinstance(part, Request) else part) for part in found)
+        if len(lacking) <= _MOST_PLANNED:
+            lacking = [part for part in lacking if _has_types(document, part, group.out)]
+        return tuple(str(part.operation if isinstance(part, Request) else part) for part in lacking)
 
     def command_for_all(self, store: Origin) -> str:
         """Return the command for all stores that lie beside one and have its document.

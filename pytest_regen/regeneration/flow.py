@@ -74,8 +74,8 @@ def work_steps(
         StoreError: the place cannot be read or written.
     """
     view = place.open() if view is None else view
-    held = HeldPlace(place, settings.pending, job.feedback) if settings.pending else None
-    work = Work(place, held.with_waiting(view) if held else view, job, settings, held)
+    pending = HeldPlace(place, settings.pending, job.feedback) if settings.pending else None
+    work = Work(place, pending.with_waiting(view) if pending else view, job, settings, pending)
     names, policy, rounds = list(dict.fromkeys(job.names)), job.policy, job.rounds
     if policy.is_draft:
         yield from work.ask(policy, names)
@@ -135,7 +135,7 @@ class Work(Generic[V]):
         view: V,
         job: Job,
         settings: TurnSettings,
-        held: HeldPlace[V] | None = None,
+        pending: HeldPlace[V] | None = None,
     ) -> None:
         self.before = self.view = view
         """What the place held, and what it holds now."""
@@ -143,8 +143,8 @@ class Work(Generic[V]):
         """The answers that were kept, in their order."""
         self.rejected: list[Answer] = []
         """Those that were not, until the work has ended."""
-        self._place = held or place
-        self._held = held
+        self._place = pending or place
+        self._held = pending
         self._job = job
         self._settings = settings
         self._drafted: V | None = None
@@ -198,15 +198,21 @@ class Work(Generic[V]):
         drafts: list[Ask] = []
         for name in names:
             piece = self._pieces[name]
-            if not policy.is_draft:
-                self._begin(name, piece)
+            if not policy.is_draft and piece.is_open and not piece.is_begun:
+                # Now and not earlier, because those before it may have changed what is wrong.
+                piece.is_begun = True
+                piece.result.issues_before = self.view.issues(name)
+                obstacle = self.view.obstacle(name, discard_edits=self._job.discard_edits)
+                piece.result.skipped = obstacle
+                piece.is_open = not obstacle
+                piece.is_reached = bool(obstacle)
             if not piece.is_open:
                 continue
             findings = () if policy.is_draft else self._findings(name, piece)
             if isinstance(policy, policies.Heal) and not piece.seen:
                 piece.seen.append(policies.signature(findings))
-            wanted = policy.pages_to_ask(self.view, name, findings)
-            asks = self._place.asks(self.view, name, wanted, self._settings) if wanted else []
+            pages = policy.pages_to_ask(self.view, name, findings)
+            asks = self._place.asks(self.view, name, pages, self._settings) if pages else []
             if policy.is_draft:
                 drafts += asks
             elif asks:
@@ -215,16 +221,6 @@ class Work(Generic[V]):
                 piece.is_reached = True
         self._drafts += len(drafts)
         yield from ([ask] for ask in drafts)
-
-    def _begin(self, name: str, piece: _Piece) -> None:
-        """Note how a unit is before it is asked for, and whether it may be."""
-        if piece.is_open and not piece.is_begun:
-            piece.is_begun = True
-            result = piece.result
-            result.issues_before = self.view.issues(name)
-            result.skipped = self.view.obstacle(name, discard_edits=self._job.discard_edits)
-            piece.is_open = not result.skipped
-            piece.is_reached = bool(result.skipped)
 
     def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
         """Return what the next correction of a unit reports, each finding once."""
@@ -313,12 +309,12 @@ class Work(Generic[V]):
             for replies in groups:
                 decisions.append(_decide(policy, best, replies))
                 best = decisions[-1].view
-            kept = [answer for decision in decisions for answer in decision.kept]
+            chosen = [answer for decision in decisions for answer in decision.answers]
             rejected = [output for decision in decisions for output in decision.rejected]
-            ids = iter(update.write(best, kept, rejected))
+            ids = iter(update.write(best, chosen, rejected))
             self.view = update.view
         for decision in decisions:
-            for answer in decision.kept:
+            for answer in decision.answers:
                 self._note_kept([answer])
             for output in decision.rejected:
                 self._pieces[output.answer.ask.name].result.rejected += (next(ids),)
@@ -331,8 +327,8 @@ class Work(Generic[V]):
     def _note_decision(self, decision: "_Decision[V]") -> None:
         """Write down what came of the replies for one unit, and stop it if it gets no further."""
         refused = [output.answer for output in decision.rejected]
-        name = (*decision.kept, *refused)[0].ask.name
-        self._write_down(name, decision.kept, decision.view, is_kept=True)
+        name = (*decision.answers, *refused)[0].ask.name
+        self._write_down(name, decision.answers, decision.view, is_kept=True)
         self._write_down(name, refused, decision.tried)
         self._pieces[name].refused = refused
         findings = self._correctable(name, decision.tried)
@@ -358,6 +354,7 @@ class Work(Generic[V]):
         """
         waiting = {name: piece for name, piece in self._pieces.items() if piece.refused}
         if waiting:
+            # Afresh, because a test of the user's may have run and written since.
             self.view = self._place.open()
         for name, piece in waiting.items():
             tried = self.view.with_answers(piece.refused)
@@ -456,6 +453,7 @@ class Work(Generic[V]):
         reason = stop_reason_of(failure)
         self._write_down(name, [answer], self.view)
         _close(self._pieces[name], reason, failure)
+        # All of them, because whatever is asked next would meet the same.
         if meets_all(failure):
             self._ended_by = reason
             for piece in self._pieces.values():
@@ -508,7 +506,7 @@ class _Decision(Generic[V]):
     """With all of them."""
     view: V
     """With those that are kept."""
-    kept: Sequence[Answer]
+    answers: Sequence[Answer]
     rejected: Sequence[Rejected]
 
 
@@ -517,16 +515,16 @@ def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V
     name = replies[0].ask.name
     tried = best = before.with_answers(replies)
     # Whatever the policy: what cannot stand in its place cannot be kept.
-    kept = [answer for answer in replies if tried.is_placed(answer.ask.name)]
+    answers = [answer for answer in replies if tried.is_placed(answer.ask.name)]
     if not policy.may_replace(Change(name, before, tried)):
-        best, kept = before, []
+        best, answers = before, []
         for answer in replies if len(replies) > 1 else ():
-            candidate = before.with_answers([*kept, answer])
+            candidate = before.with_answers([*answers, answer])
             if policy.may_replace(Change(name, best, candidate)):
-                best, kept = candidate, [*kept, answer]
+                best, answers = candidate, [*answers, answer]
     rejected = [Rejected(answer, _issues_on(tried, answer)) for answer in replies]
     return _Decision(
-        tried, best, kept, [output for output in rejected if output.answer not in kept]
+        tried, best, answers, [output for output in rejected if output.answer not in answers]
     )
 
 

@@ -7,9 +7,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_regen.documents import Defect, Document, Part, read_document
+from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.changes import Change, compare_types
-from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RefusedError, RegenError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -64,21 +63,6 @@ class GenerateResult(verbs.Result):
     """Whether the folder follows the document now; not in a dry run, or without any answer."""
 
     @property
-    def path(self) -> Path:
-        """The folder of the store."""
-        return self.plan.path
-
-    @property
-    def ir(self) -> IR:
-        """What the types were read as."""
-        return self.plan.ir
-
-    @property
-    def prompts(self) -> tuple[PromptEntry, ...]:
-        """All prompts of the store."""
-        return self.plan.prompts
-
-    @property
     def asked(self) -> tuple[PageKey, ...]:
         """Pages asked, or to be asked in a dry run."""
         return tuple(entry.key for entry in self.plan.asked if entry.key not in self.known)
@@ -91,16 +75,6 @@ class GenerateResult(verbs.Result):
             for key, answer in self.known.items()
         }
         return {key: folder for key, folder in folders.items() if folder is not None}
-
-    @property
-    def source_file(self) -> str:
-        """The name of the source."""
-        return self.plan.source_file
-
-    @property
-    def defects(self) -> tuple[Defect, ...]:
-        """What the document does not say plainly."""
-        return self.plan.defects
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -135,28 +109,13 @@ class GenerateResult(verbs.Result):
         return compare_types(previous.ir, self.plan.ir) if previous else ()
 
     @property
-    def is_new(self) -> bool:
-        """Whether there was no store before."""
-        return self.plan.previous is None
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the store was what the document asks for, so that there was nothing to do."""
-        return self.plan.is_current
-
-    @property
-    def skipped(self) -> Mapping[str, str]:
-        """Schemas with names that are no types by themselves, and what they are."""
-        return self.plan.skipped
-
-    @property
     def note(self) -> str:
         """What is to be known of the store that was there."""
         plan = self.plan
         names = ", ".join(plan.joined)
-        notes = [f"our version of {names} was taken; history/ keeps theirs"] if names else []
-        notes += filter(None, [format_note(plan.previous) if plan.previous else ""])
-        return "; ".join(notes)
+        ours = f"our version of {names} was taken; history/ keeps theirs" if names else ""
+        older = format_note(plan.previous) if plan.previous else ""
+        return "; ".join(filter(None, [ours, older]))
 
     @property
     def stop_reasons(self) -> Mapping[str, StopReason]:
@@ -286,10 +245,10 @@ def generate_stores(
     is_dry = options.pop("dry_run", False)
     if sharing is None:
         sharing = Sharing(out, reads_stored=not options.get("force", False))
-    asked = _settings(provider, settings)
+    asking = _settings(provider, settings)
     generating = _Generating(
         out,
-        settings if is_dry else asked,
+        settings if is_dry else asking,
         sharing,
         ignore,
         options,
@@ -303,7 +262,7 @@ def generate_stores(
             begins(number, part)
             yield str(part), generating.steps(document, part)
 
-    yield from drive_flows(flows(), asked, total=len(parts))
+    yield from drive_flows(flows(), asking, total=len(parts))
 
 
 def _settings(provider: Provider | None, settings: TurnSettings | None) -> TurnSettings:
@@ -340,22 +299,23 @@ class _Generating:
         )
         settings = self.settings
         written = self._written(plan)
-        known = self._known(plan, written)
+        ready = self._known(plan, written)
         if self.dry_run or settings is None:
-            place = _PlannedStore(plan, self, known)
+            place = _PlannedStore(plan, self, ready)
             if sharing is not None:
-                sharing.plan(plan.path, (e for e in plan.asked if e.key not in known))
+                sharing.plan(plan.path, (e for e in plan.asked if e.key not in ready))
             sizes = tuple(
                 page_size(entry, model_for(plan.previous, entry, None), plan.ir, plan.profile)
                 for entry in plan.asked
-                if entry.key not in known and entry.key not in written
+                if entry.key not in ready and entry.key not in written
             )
             return GenerateResult(
-                place, None, plan=plan, known=known, written=written, sizes=sizes, is_stored=False
+                place, None, plan=plan, known=ready, written=written, sizes=sizes, is_stored=False
             )
+        # Before anything is asked, because an answer that could not be stored is paid for.
         if not self.discard_edits:
             _refuse_edits(plan)
-        place = _PlannedStore(plan, self, known)
+        place = _PlannedStore(plan, self, ready)
         place.check_ready(written)
         if not plan.asked:
             place.store_plan()
@@ -398,13 +358,13 @@ class _Generating:
         if sharing is None or settings is None:
             return
         for result in results:
-            asked = [entry for entry in plan.asked if entry.type_name == result.name]
+            entries = [entry for entry in plan.asked if entry.type_name == result.name]
             # Of several pages nobody knows here which one was refused; of a page that is there, it
             # was a correction.
-            is_one = len(asked) == 1 and bool(view.missing(result.name))
+            is_one = len(entries) == 1 and bool(view.missing(result.name))
             if isinstance(result.failure, RefusedError) and is_one:
-                model = model_for(plan.previous, asked[0], settings.model)
-                sharing.refuse(asked[0], model, result.failure)
+                model = model_for(plan.previous, entries[0], settings.model)
+                sharing.refuse(entries[0], model, result.failure)
 
     def _written(self, plan: StorePlan) -> tuple[PageKey, ...]:
         """Return the pages that the template writes: all, or those of the types that it wrote."""
@@ -425,20 +385,21 @@ class _Generating:
         """
         language, template = find_language(plan.ir.language), TemplateProvider.reference
         types = {type_.name: type_ for type_ in plan.ir.types}
-        known: dict[PageKey, Known | str] = {}
+        ready: dict[PageKey, Known | str] = {}
         unknown: list[PromptEntry] = []
         for entry in plan.asked:
             type_ = types[entry.type_name]
             if entry.key in written:
                 continue
+            # Not asked, because a model could only get it wrong.
             if len(type_.enum_values) == 1:
                 code = language.write_page(type_, entry.fields, "enum_only", profile=plan.profile)
-                known[entry.key] = Known(code, template, template)
+                ready[entry.key] = Known(code, template, template)
             else:
                 unknown.append(entry)
         if self.sharing is not None:
-            known |= self.sharing.find(plan.path, unknown, partial(self.may_answer, plan))
-        return known
+            ready |= self.sharing.find(plan.path, unknown, partial(self.may_answer, plan))
+        return ready
 
     def may_answer(self, plan: StorePlan, entry: PromptEntry, page: StoredPage) -> bool:
         """Return whether who wrote a page is who would be asked with a prompt."""
@@ -469,10 +430,10 @@ class _PlannedStore(StorePlace):
     answered.
     """
 
-    def __init__(self, plan: StorePlan, generating: _Generating, known: KnownPages) -> None:
+    def __init__(self, plan: StorePlan, generating: _Generating, ready: KnownPages) -> None:
         super().__init__(plan.path, generating.ignore(plan.path))
         self.plan = plan
-        self.known = dict(known)
+        self.known = dict(ready)
         """Answers that are there without asking."""
         self._generating = generating
         self._followed: tuple[RegenStore, RegenStore] | None = None
@@ -485,8 +446,8 @@ class _PlannedStore(StorePlace):
             plan.previous.refuse_links()
         # The first write comes after the first answer, which is paid for by then.
         refuse_unwritable(self._without_unwritten, schema_markdown(plan.ir))
-        asked = {entry.key for entry in plan.asked} - {*self.known, *written}
-        if settings and settings.ready and asked:
+        unanswered = {entry.key for entry in plan.asked} - {*self.known, *written}
+        if settings and settings.ready and unanswered:
             settings.ready()
 
     def open(self) -> StoreView:
@@ -509,6 +470,7 @@ class _PlannedStore(StorePlace):
 
     def _follow(self, store: RegenStore) -> RegenStore:
         """Return a store as it is going to be when it follows its document, before any answer."""
+        # Worked out once per store, because each group of answers is put on top of it.
         if self._followed is not None and self._followed[0] is store:
             return self._followed[1]
         plan = self.plan
@@ -543,19 +505,19 @@ class _PlannedStore(StorePlace):
         self,
         view: StoreView,
         name: str,
-        wanted: Mapping[int, Sequence[Feedback]],
+        findings: Mapping[int, Sequence[Feedback]],
         settings: TurnSettings,
     ) -> list[Ask]:
         """Return the requests for pages of a type; models are those of the store before."""
-        asks = super().asks(view, name, wanted, settings)
-        return [ask if wanted[ask.page] else self._as_draft(ask, settings) for ask in asks]
+        asks = super().asks(view, name, findings, settings)
+        return [ask if findings[ask.page] else self._as_draft(ask, settings) for ask in asks]
 
     def _as_draft(self, ask: Ask, settings: TurnSettings) -> Ask:
         """Return an ask without corrections: another store may have the answer, now or soon."""
         assert isinstance(ask.entry, PromptEntry)  # asks of a store hold one
-        known = self.known.get(ask.entry.key)
-        if isinstance(known, Known):
-            return replace(ask, known=known)
+        ready = self.known.get(ask.entry.key)
+        if isinstance(ready, Known):
+            return replace(ask, known=ready)
         is_template = isinstance(ask.provider or settings.provider, TemplateProvider)
         if self._generating.sharing is None or is_template:
             return ask
@@ -569,6 +531,7 @@ class _PlannedStore(StorePlace):
         may_answer = partial(generating.may_answer, self.plan)
         answer = generating.sharing.claim(self.path, entry, model, may_answer)
         if isinstance(answer, Known):
+            # Noted, because the result tells which pages are shared.
             self.known[entry.key] = answer
         return answer
 
@@ -602,6 +565,7 @@ class _PlannedStore(StorePlace):
             with creating as transaction:
                 yield LockedStore(self, transaction)
         else:
+            # First and by itself, because the history is to have the edit as it stood.
             if self._generating.discard_edits:
                 touched = {*plan.changed, *plan.removed}
                 names = [name for name in plan.previous.type_names if name in touched]

@@ -91,18 +91,18 @@ class HeldPlace(Generic[V]):
         stored = self._place.open()
         both = {**self._answers, **{_key(answer): answer for answer in answers}}
         with self._place.trial(stored, candidate, list(both.values())) as trial:
-            held = _HeldTrial()
+            waiting = _HeldTrial()
             try:
-                yield held
-                if held.is_accepted:
+                yield waiting
+                if waiting.is_accepted:
                     # It waits before it is taken out, because a kill in between loses nothing then.
                     self.add(stored, candidate, answers)
             finally:
                 trial.withdraw()
         with self._place.update() as update:
             rejected = [Rejected(a, candidate.issues(a.ask.name)) for a in answers]
-            ids = self.write(update, candidate, () if held.is_accepted else rejected)
-            held.history = ids
+            ids = self.write(update, candidate, () if waiting.is_accepted else rejected)
+            waiting.history = ids
 
     def add(self, stored: V, candidate: V, answers: Sequence[Answer]) -> None:
         """Let outputs wait.
@@ -112,6 +112,7 @@ class HeldPlace(Generic[V]):
             candidate: the view with these, and all that waits.
             answers: the outputs.
         """
+        # Shared by all work of one item or command, because later work stands on these outputs.
         self._answers |= {_key(answer): answer for answer in answers}
         names = dict.fromkeys(answer.ask.name for answer in answers)
         candidates = [self._candidate(name, stored, candidate) for name in names]
@@ -125,6 +126,7 @@ class HeldPlace(Generic[V]):
         """Put outputs into the history, and with them candidates that newer ones stand in for."""
         older = self._folder.read((self._name, name) for name in self.ids).older
         entries = [rejected_of(self._place, candidate, past) for past in older]
+        # In one change with what is rejected, because a kill must not lose one of both.
         past = [entry for listed in entries for entry in listed or ()]
         ids: tuple[str, ...] = ()
         if rejected or past:
@@ -210,18 +212,18 @@ def _scrubbed(issues: Sequence[Issue]) -> tuple[Issue, ...]:
 class _HeldUpdate(Generic[V]):
     """A place that is locked, and writes candidates only."""
 
-    def __init__(self, held: HeldPlace[V], update: PlaceUpdate[V]) -> None:
-        self._held = held
+    def __init__(self, place: HeldPlace[V], update: PlaceUpdate[V]) -> None:
+        self._held = place
         self._update = update
-        self.view = held.with_waiting(update.view)
+        self.view = place.with_waiting(update.view)
         """What the place would hold with all that waits."""
 
     def write(
-        self, candidate: V, kept: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: V, answers: Sequence[Answer], rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Let what is kept wait and put the rest in the history; return the ids of the rest."""
-        if kept:
-            self._held.add(self._update.view, candidate, kept)
+        if answers:
+            self._held.add(self._update.view, candidate, answers)
         ids = self._held.write(self._update, candidate, rejected)
         self.view = candidate
         return ids
@@ -250,17 +252,18 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     Raises:
         KindError: a method of the kind raised.
     """
+    # What the place asks for decides, because a candidate's file may name any page.
     outputs = {output.page: output for output in candidate.outputs}
     tests = [FailedTest("a test failed", source) for source in candidate.tests]
-    wanted: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, tests)
+    pages: dict[int, Sequence[Feedback]] = dict.fromkeys(outputs, tests)
     answers = []
-    for ask in place.asks(view, candidate.name, wanted, _NOBODY):
+    for ask in place.asks(view, candidate.name, pages, _NOBODY):
         output = outputs[ask.page]
         who, model, reason = output.provider, output.model, output.stop_reason
-        known = Known(output.new, model, who, reason, generated_at=candidate.made_at)
+        ready = Known(output.new, model, who, reason, generated_at=candidate.made_at)
         answers.append(
             Answer(
-                replace(ask, known=known),
+                replace(ask, known=ready),
                 output=output.new,
                 stop_reason=reason,
                 model=model,

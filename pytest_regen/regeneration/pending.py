@@ -33,8 +33,6 @@ _FORMAT: Final = 1
 _ID: Final = 8
 """Digits of an id: a project has a handful of candidates, and each is looked for in all."""
 _LARGEST: Final = 16 * 1024 * 1024
-_MOST: Final = 10_000
-"""Files that are read; more are somebody's joke."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ class Candidate:
             Output.from_node(Node(entry, file, f"$.outputs[{number}]"))
             for number, entry in enumerate(node.list("outputs"))
         )
-        made = cls(
+        candidate = cls(
             node.text("place"),
             node.text("name"),
             node.text("basis"),
@@ -173,28 +171,28 @@ class Candidate:
         )
         if not outputs or len({output.page for output in outputs}) < len(outputs):
             raise node.error("outputs", "a candidate has each of its pages once")
-        if why := _place_fault(made.place):
+        if why := _place_fault(candidate.place):
             raise node.error("place", why)
-        if made.id != node.text("id"):
+        if candidate.id != node.text("id"):
             raise node.error(
-                "id", f"what it says makes the id {made.id}: it was edited, or is torn"
+                "id", f"what it says makes the id {candidate.id}: it was edited, or is torn"
             )
-        return made
+        return candidate
 
 
 def _issues(node: Node, key: str) -> tuple[Issue, ...]:
     try:
-        found = tuple(Issue.from_json(issue) for issue in node.list(key))
+        issues = tuple(Issue.from_json(issue) for issue in node.list(key))
     except (AttributeError, KeyError, TypeError):
         raise node.error(key, "no list of issues") from None
-    for issue in found:
+    for issue in issues:
         texts = (issue.type_name, issue.detail, issue.field, issue.file, issue.severity)
         numbers = (issue.page, issue.line)
         if not all(isinstance(text, str | None) for text in texts) or not all(
             type(number) in {int, type(None)} for number in numbers
         ):
             raise node.error(key, "no list of issues")
-    return found
+    return issues
 
 
 def _place_fault(place: str) -> str:
@@ -291,19 +289,19 @@ class PendingFolder:
             if before is not None and before.id != candidate.id:
                 older.append(before)
             newest[candidate.piece] = candidate
-        by_piece = sorted(newest.values(), key=lambda each: each.piece)
+        by_piece = sorted(newest.values(), key=lambda candidate: candidate.piece)
         return Waiting(tuple(by_piece), tuple(older), faults)
 
     def _names(self, view: View) -> list[str]:
         """Return the names of candidates' files, oldest first."""
         if not self.path.is_dir():
             return []
-        found = (
+        names = (
             name
             for name in view.names(self._prefix, ".json")
             if "/" not in name.removeprefix(self._prefix)
         )
-        return sorted(found)[-_MOST:]
+        return sorted(names)
 
     @contextmanager
     def changing(self) -> Iterator["PendingChange"]:
@@ -354,13 +352,13 @@ class PendingChange:
         contents: dict[str, bytes | None] = {}
         for candidate in candidates:
             for name in self._ids.pop(candidate.id, ()):
-                kept = f"{self._files.aside}/{name.removeprefix(self._prefix)}"
-                contents |= {name: None, kept: as_json(candidate.to_json())}
+                target = f"{self._files.aside}/{name.removeprefix(self._prefix)}"
+                contents |= {name: None, target: as_json(candidate.to_json())}
         self._files.commit(contents)
 
     def drop(self, candidates: Iterable[Candidate]) -> None:
         """Remove candidates; one that is gone already is fine."""
-        names = [name for each in candidates for name in self._ids.get(each.id, ())]
+        names = [name for candidate in candidates for name in self._ids.get(candidate.id, ())]
         self._files.commit(dict.fromkeys(names, None))
 
 
@@ -379,6 +377,8 @@ def _id_in(name: str) -> str:
 
 def _read_candidate(view: View, name: str) -> Candidate:
     path = view.root / name
+    # A candidate may come from elsewhere, because CI hands it over as an artifact: what is no
+    # plain file could block the reader for ever, or lead out of the project.
     try:
         facts = path.lstat()
     except FileNotFoundError:

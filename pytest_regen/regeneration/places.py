@@ -181,13 +181,13 @@ class PlaceUpdate(Protocol[V]):
     """What it holds, read under the lock and again after ``write``."""
 
     def write(
-        self, candidate: V, kept: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: V, answers: Sequence[Answer], rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history, all in one change.
 
         Args:
             candidate: the view with the kept outputs in place.
-            kept: these outputs; none where nothing is kept.
+            answers: these outputs; none where nothing is kept.
             rejected: the others.
 
         Returns:
@@ -312,7 +312,7 @@ class Place(Protocol[V]):
         ...
 
     def asks(
-        self, view: V, name: str, wanted: Mapping[int, Sequence[Feedback]], settings: TurnSettings
+        self, view: V, name: str, findings: Mapping[int, Sequence[Feedback]], settings: TurnSettings
     ) -> list[Ask]:
         """Return the requests for pages of a unit, each with its corrections."""
         ...

@@ -33,7 +33,8 @@ from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.render import is_shared as prompts_are_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.regeneration.restore import rebuild_source
+from pytest_regen.regeneration import verbs
+from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.stores import (
     RegenStore,
     StoredPage,
@@ -255,7 +256,7 @@ def _resolve(path: Path) -> tuple[str, ...]:
     except StoreMissingError:
         return ()
     except StoreCorruptError:
-        return rebuild_source(path).joined
+        return verbs.rebuild(StorePlace(path)).joined
     return ()
 
 

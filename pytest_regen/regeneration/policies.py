@@ -67,8 +67,8 @@ class Change:
     def _is_no_worse_but_for(self, name: str) -> bool:
         before, after = self.before, self.after
         # Those that use the piece are looked at after it, and asked for where they are wrong.
-        others = {self.name, *before.names, *after.names} - {name, *before.users(self.name)}
-        return all(after.score(other).is_no_worse_than(before.score(other)) for other in others)
+        neighbours = {self.name, *before.names, *after.names} - {name, *before.users(self.name)}
+        return all(after.score(unit).is_no_worse_than(before.score(unit)) for unit in neighbours)
 
 
 def _weakened(view: View, name: str) -> int:
@@ -191,8 +191,8 @@ def without_marks(findings: Iterable[Issue], marks: frozenset[Mark]) -> tuple[Is
 
 def merge_findings(findings: Sequence[Feedback], more: Iterable[Feedback]) -> tuple[Feedback, ...]:
     """Return both, without repeating what only stands on another line."""
-    known = signature(findings)
-    return (*findings, *(item for item in more if not signature([item]) <= known))
+    marks = signature(findings)
+    return (*findings, *(item for item in more if not signature([item]) <= marks))
 
 
 def pages_at_fault(findings: Sequence[Feedback], total: int) -> dict[int, tuple[Feedback, ...]]:

@@ -59,7 +59,7 @@ class Pace:
 
         Places that were not begun are taken to have as many pages as the finished ones had.
         """
-        done = state.pages_done + state.pages_failed
+        ended = state.pages_done + state.pages_failed
         total: float = state.pages_known
         if state.places_total is None or not state.calls:
             return None
@@ -67,18 +67,18 @@ class Pace:
             if not state.places_done:
                 return None
             if state.places_done < state.places_total:
-                total = max(total, done * state.places_total / state.places_done)
+                total = max(total, ended * state.places_total / state.places_done)
         first, last = self._samples[0], self._last
         time, pages = last.elapsed - first.elapsed, last.pages - first.pages
         if pages <= 0:  # Nothing in the last minute: the whole run says more.
             time, pages = last.elapsed, last.pages
         if pages <= 0 or time < _LEAST_TIME:
             return None
-        rest = max(total - done, 0)
-        left = rest * time / pages
+        remaining = max(total - ended, 0)
+        left = remaining * time / pages
         if state.waiting and state.limit:
             # What the last minute began with is used up: from now on it goes as the limit does.
-            left = max(left, rest * 60 / state.limit)
+            left = max(left, remaining * 60 / state.limit)
         return left
 
 
@@ -132,10 +132,10 @@ def final_line(state: RunState, *, places: str = "store") -> str:
 
 def _fit(parts: Sequence[tuple[int, str]], width: int | None) -> str:
     """Join parts in their order; those with the highest numbers go first where room lacks."""
-    kept = list(parts)
-    while width is not None and len(kept) > 1 and len(_join(kept)) > width:
-        kept.remove(max(kept, key=lambda part: part[0]))
-    line = _join(kept)
+    fitting = list(parts)
+    while width is not None and len(fitting) > 1 and len(_join(fitting)) > width:
+        fitting.remove(max(fitting, key=lambda part: part[0]))
+    line = _join(fitting)
     return line if width is None or len(line) <= width else line[: max(width, 0)]
 
 
@@ -163,10 +163,10 @@ def _rate(state: RunState, pace: Pace) -> str:
     rate = pace.calls_per_minute
     if rate is None or not state.calls:
         return ""
-    shown = f"{rate:,.1f}" if 0 < rate < 10 else f"{rate:,.0f}"
+    number = f"{rate:,.1f}" if 0 < rate < 10 else f"{rate:,.0f}"
     if state.limit:
-        return f"{shown} of {state.limit:,} requests a minute"
-    return f"{shown} requests a minute"
+        return f"{number} of {state.limit:,} requests a minute"
+    return f"{number} requests a minute"
 
 
 def _waiting(number: int) -> str:

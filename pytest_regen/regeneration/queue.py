@@ -170,7 +170,8 @@ class AskQueue:
     def _begin(self, batch: Asked) -> None:
         self._batches[batch.id] = batch
         if self.failure is not None:
-            self._stop(batch)
+            batch.is_stopped = True
+            self._end(batch)
             return
         for number in range(len(batch.asks)):
             heappush(self._ready, (batch.rank, batch.id, number))
@@ -180,6 +181,7 @@ class AskQueue:
         """Send what is next, as far as there are slots."""
         while self._ready and len(self._tasks) < self._jobs:
             place = heappop(self._ready)
+            # It stays in the heap when its batch ends, because to find it there takes longer.
             batch = self._batches.get(place[1])
             if batch is None or batch.is_stopped:
                 continue
@@ -191,6 +193,7 @@ class AskQueue:
                     continue
                 self._held[prompt] = []
             batch.sent[place[2]] = None
+            # A context of its own, because hooks may set variables for one page.
             asking = self._ask(batch, place[2], prompt)
             self._tasks.add(self._loop.create_task(asking, context=self._context.copy()))
 
@@ -205,16 +208,16 @@ class AskQueue:
         self._warm.add(prompt)
         for place in self._held.pop(prompt, ()):
             heappush(self._ready, place)
-        if turns.error is not None or turns.failure is not None:
-            batch.is_stopped = True
-        if batch.is_over:
-            self._end(batch)
+        # The other pages of a unit are not paid for, because half of a correction is of no use.
+        batch.is_stopped |= turns.error is not None or turns.failure is not None
+        self._end(batch)
         if self.failure is None and turns.ends_all:
             self.failure = turns.failure
             self._ready.clear()
             self._held.clear()
             for waiting in list(self._batches.values()):
-                self._stop(waiting)
+                waiting.is_stopped = True
+                self._end(waiting)
         self._send()
 
     def _tell_apart(self, turns: Turns) -> None:
@@ -232,15 +235,11 @@ class AskQueue:
             self._rejections += 1
             failure.is_alone = self._rejections < _REJECTIONS
 
-    def _stop(self, batch: Asked) -> None:
-        """Send nothing more of a batch."""
-        batch.is_stopped = True
-        if batch.is_over:
-            self._end(batch)
-
     def _end(self, batch: Asked) -> None:
-        del self._batches[batch.id]
-        self._arrived.put(batch)
+        """Hand a batch back once nothing of it is under way or to be sent."""
+        if batch.is_over:
+            del self._batches[batch.id]
+            self._arrived.put(batch)
 
     def _cancel(self) -> None:
         self._ready.clear()
@@ -327,7 +326,10 @@ class _Driver(Generic[R]):
                 # First that there is something to ask: what has arrived can wait, and is safe.
                 if self._may_begin():
                     yield from self._begin()
-                elif ripe := self._ripe():
+                    continue
+                now = time.monotonic()
+                ripe = next((flow for flow in self._open.values() if flow.is_ripe(now)), None)
+                if ripe is not None:
                     yield from self._advance(ripe)
                 elif self._open:
                     self._collect(self._seconds())
@@ -361,10 +363,6 @@ class _Driver(Generic[R]):
         flow = self._open[self._last_rank] = _OpenFlow(name, self._last_rank, steps)
         yield from self._resume(flow, ())
 
-    def _ripe(self) -> _OpenFlow[R] | None:
-        now = time.monotonic()
-        return next((flow for flow in self._open.values() if flow.is_ripe(now)), None)
-
     def _seconds(self) -> float:
         """Return how long it may take until a flow is ripe, if nothing arrives."""
         began = [flow.since for flow in self._open.values() if flow.arrived]
@@ -391,8 +389,8 @@ class _Driver(Generic[R]):
             try:
                 answers.append(
                     tuple(
-                        found if isinstance(found, Answer) else read_answer(found, self._settings)
-                        for found in outcome
+                        page if isinstance(page, Answer) else read_answer(page, self._settings)
+                        for page in outcome
                     )
                 )
             except BaseException as error:  # noqa: BLE001 - thrown into the flow
@@ -415,8 +413,12 @@ class _Driver(Generic[R]):
             batches = flow.steps.send(answers) if flow.is_started else next(flow.steps)
             flow.is_started = True
             try:
-                self._put(flow, batches)
+                for batch in batches:
+                    self._last_batch += 1
+                    self._report.pages_known += len(batch)
+                    self._place(flow, self._last_batch, batch)
             except RegenError as refused:
+                # Into the flow and not past it, because it may hold what has to be let go.
                 flow.steps.throw(refused)
         except StopIteration as end:
             result = cast("R", end.value)
@@ -431,12 +433,6 @@ class _Driver(Generic[R]):
         self._unpark()
         yield flow.name, result
 
-    def _put(self, flow: _OpenFlow[R], batches: Sequence[Batch]) -> None:
-        for batch in batches:
-            self._last_batch += 1
-            self._report.pages_known += len(batch)
-            self._place(flow, self._last_batch, batch)
-
     def _place(self, flow: _OpenFlow[R], id_: int, batch: Batch) -> None:
         """Answer a batch at once, ask it of the queue, or let it wait for another flow.
 
@@ -445,21 +441,22 @@ class _Driver(Generic[R]):
         """
         asks: list[Ask] = []
         for ask in batch:
-            found = ask.claim() if ask.claim is not None and ask.known is None else "ask"
-            if found == "wait":
+            claimed = ask.claim() if ask.claim is not None and ask.known is None else "ask"
+            if claimed == "wait":
                 flow.parked[id_] = batch
                 return
-            if isinstance(found, RegenError):
+            if isinstance(claimed, RegenError):
                 self._report.pages_failed += 1
-                flow.arrive(id_, [Answer(ask, failure=found)])
+                flow.arrive(id_, [Answer(ask, failure=claimed)])
                 return
-            asks.append(replace(ask, known=found) if isinstance(found, Known) else ask)
+            asks.append(replace(ask, known=claimed) if isinstance(claimed, Known) else ask)
         outcome = [answer_at_once(ask, self._settings) or ask for ask in asks]
         unknown = [ask for ask in outcome if isinstance(ask, Ask)]
         self._report.pages_done += len(asks) - len(unknown)
         if not unknown:
             flow.arrive(id_, [answer for answer in outcome if isinstance(answer, Answer)])
             return
+        # Late, because a run of the template alone needs neither thread nor event loop.
         if self._queue is None:
             self._queue = AskQueue(self._settings)
         flow.owed[id_] = outcome
@@ -469,6 +466,7 @@ class _Driver(Generic[R]):
 
     def _unpark(self) -> None:
         """Look again at what waits for another flow, for one has ended."""
+        # Copies, because what is placed may be parked again meanwhile.
         for flow in list(self._open.values()):
             for id_, batch in list(flow.parked.items()):
                 del flow.parked[id_]

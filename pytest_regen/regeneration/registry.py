@@ -59,11 +59,11 @@ def places_in(project: Project, paths: Iterable[Path] | None = None) -> list[Pla
         UsageError: as by ``open_place``.
     """
     folders = [None] if paths is None else list(paths)
-    found = {
+    by_path = {
         path.absolute(): path
         for kind in PLACES
         for folder in folders
         for path in import_module(kind).below(project, folder)
     }
-    places = (open_place(project, path) for path in found.values())
+    places = (open_place(project, path) for path in by_path.values())
     return [place for place in places if place is not None]

@@ -53,9 +53,9 @@ class Sharing:
         self._refused: dict[tuple[str, str], RefusedError] = {}
         """By hash of a prompt and model: what the model said in this run."""
 
-    def add(self, path: Path, asked: Iterable[PageKey]) -> None:
+    def add(self, path: Path, keys: Iterable[PageKey]) -> None:
         """Take in a store that this run wrote; ``asked`` are its pages that were answered now."""
-        self._take(path, frozenset(asked))
+        self._take(path, frozenset(keys))
 
     def refuse(self, entry: PromptEntry, model: str, why: RefusedError) -> None:
         """Note that a model refused a prompt in this run: asked for another store, it would again.
@@ -92,21 +92,21 @@ class Sharing:
         waiting = list(filter(is_shared, prompts))
         if waiting:
             self._read()
-        found: dict[PageKey, Known | str] = {}
+        answers: dict[PageKey, Known | str] = {}
         for entry in waiting:
             for source in self._sources.get(entry.prompt_hash, ()):
                 page = source.page
                 if source.folder == path.name:
                     continue
                 if page is None:
-                    found[entry.key] = source.folder
+                    answers[entry.key] = source.folder
                     break
                 if source.is_fresh or may_answer(entry, page):
                     asked_for = page.shared_from or source.folder
                     is_own = asked_for == path.name  # It was asked for this store, and lost here.
-                    found[entry.key] = _known(source.folder if is_own else asked_for, page)
+                    answers[entry.key] = _known(source.folder if is_own else asked_for, page)
                     break
-        return found
+        return answers
 
     def claim(
         self,
@@ -128,9 +128,9 @@ class Sharing:
         """
         if not is_shared(entry):
             return "ask"
-        found = self.find(path, [entry], may_answer).get(entry.key)
-        if isinstance(found, Known):
-            return found
+        answer = self.find(path, [entry], may_answer).get(entry.key)
+        if isinstance(answer, Known):
+            return answer
         if (refused := self._refused.get((entry.prompt_hash, model))) is not None:
             return refused
         owner = self._asking.setdefault(entry.prompt_hash, path.name)
@@ -149,9 +149,9 @@ class Sharing:
     def _take(self, path: Path, fresh: frozenset[PageKey]) -> None:
         for entry, page in _answers(path):
             source = _Source(path.name, page, page.key in fresh)
-            known = self._sources.setdefault(entry.prompt_hash, [])
+            sources = self._sources.setdefault(entry.prompt_hash, [])
             # The store that asked for a page comes before those that have a copy of it.
-            known.insert(0 if page.shared_from is None else len(known), source)
+            sources.insert(0 if page.shared_from is None else len(sources), source)
 
 
 def _answers(path: Path) -> Iterator[tuple[PromptEntry, StoredPage]]:

@@ -99,16 +99,16 @@ def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
     type is no longer stale.
     """
     store = tx.store
-    named = None if words is None else {store.resolve_type(word) for word in words}
+    names = None if words is None else {store.resolve_type(word) for word in words}
     pieces = split(store.source, store.envelope.language)
     broken = broken_file(store, pieces)
-    if broken and store.type_names and (named is None or named):
+    if broken and store.type_names and (names is None or names):
         raise StoreMissingError(
             f"nothing can be adopted from {store.source_path}: {broken}",
             why="a block is found by its boundary lines",
             hint=f"write it from its pages: pytest-regen rebuild {store.path}",
         )
-    edited = [edit for edit in edits(store, pieces) if named is None or edit.type_name in named]
+    edited = [edit for edit in edits(store, pieces) if names is None or edit.type_name in names]
     blocks = {piece.name: piece.text for piece in pieces.pieces}
     pages: list[StoredPage] = []
     replaced: list[HistoryEntry] = []

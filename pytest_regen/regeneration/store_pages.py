@@ -37,7 +37,7 @@ def page_of(store: RegenStore, answer: Answer) -> StoredPage:
     """Return an answer as the page of ``store`` that it would become."""
     entry = entry_of(answer)
     before = store.pages.get(entry.key)
-    known = answer.ask.known
+    ready = answer.ask.known
     return StoredPage.of(
         entry,
         answer.output,
@@ -47,8 +47,8 @@ def page_of(store: RegenStore, answer: Answer) -> StoredPage:
         stop_reason=answer.stop_reason or None,
         provider=answer.provider,
         attempt=(before.attempt if before else 0) + 1,
-        generated_at=known.generated_at if known else None,
-        shared_from=known.shared_from if known else None,
+        generated_at=ready.generated_at if ready else None,
+        shared_from=ready.shared_from if ready else None,
     )
 
 

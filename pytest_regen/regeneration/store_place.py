@@ -106,15 +106,15 @@ class StorePlace:
         self,
         view: StoreView,
         name: str,
-        wanted: Mapping[int, Sequence[Feedback]],
+        findings: Mapping[int, Sequence[Feedback]],
         settings: TurnSettings,
     ) -> list[Ask]:
         """Return the requests for pages of a type, each with its corrections."""
         store, before = view.store, self.written(view)
         return [
-            ask_for_page(entry, wanted[entry.page], settings, store=store, before=before)
+            ask_for_page(entry, findings[entry.page], settings, store=store, before=before)
             for entry in store.prompts_of(name)
-            if entry.page in wanted
+            if entry.page in findings
         ]
 
     def written(self, view: StoreView) -> RegenStore | None:
@@ -127,8 +127,8 @@ class StorePlace:
         """Yield about how large the request for each page of types is, and its reply."""
         store = view.store
         for entry in (entry for name in names for entry in store.prompts_of(name)):
-            asked = model_for(store, entry, model)
-            size = page_size(entry, asked, store.ir, store.envelope.profile)
+            recipient = model_for(store, entry, model)
+            size = page_size(entry, recipient, store.ir, store.envelope.profile)
             yield entry.type_name, entry.page, size
 
     def past(self) -> list[Past]:
@@ -223,7 +223,7 @@ class LockedStore:
         self.rebuild = partial(store_edits.rebuild, transaction)
 
     def write(
-        self, candidate: StoreView, kept: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: StoreView, answers: Sequence[Answer], rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
         entries = [
@@ -232,12 +232,12 @@ class LockedStore:
         ]
         # What the plan changes is written once, with the first output that is kept or rejected.
         plan, self._plan = self._plan, {}
-        if kept:
-            pages = [candidate.store.pages[entry_of(answer).key] for answer in kept]
+        if answers:
+            pages = [candidate.store.pages[entry_of(answer).key] for answer in answers]
             plan["pages"] = (*plan.get("pages", ()), *pages)
             plan["source"] = candidate.store.source or None
         ids = self._transaction.write(**plan, replaced=entries)
-        if kept:
+        if answers:
             # What is stored now was validated as a candidate.
             self._transaction.store.memo.update(candidate.store.memo)
         self.view = self._place.view_of(self._transaction.store)
@@ -246,11 +246,11 @@ class LockedStore:
     def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Changes:
         """Make what was edited by hand the stored outputs."""
         if with_stale:
-            here = self._place.here
+            place = self._place.here
             raise UsageError(
-                f"--stale is about files with units, and {here} is a store",
+                f"--stale is about files with units, and {place} is a store",
                 why="a type that is stale has new prompts",
-                hint=f"pytest-regen generate, as pytest-regen validate {here} says",
+                hint=f"pytest-regen generate, as pytest-regen validate {place} says",
             )
         return store_edits.adopt(self._transaction, names)
 

@@ -298,9 +298,9 @@ class StoreView:
             block = extract_type_block(store.source, name)
         except SourceError:
             block = None
-        asked = [[entry.page, entry.prompt_hash] for entry in store.prompts_of(name)]
+        prompts = [[entry.page, entry.prompt_hash] for entry in store.prompts_of(name)]
         pages = [[page.page, page.output] for page in store.pages_of(name)]
-        return canonical_hash([block, asked, pages, store.is_stale(name)])
+        return canonical_hash([block, prompts, pages, store.is_stale(name)])
 
     def with_answers(self, answers: Sequence[Answer]) -> "StoreView":
         """Return the view with new outputs in place of the stored ones; nothing is written."""

@@ -31,9 +31,9 @@ class FailedTest(str):
 
     def __new__(cls, words: str, source: str = "") -> Self:
         """Return the words, with the source."""
-        made = super().__new__(cls, words)
-        made.source = source
-        return made
+        test = super().__new__(cls, words)
+        test.source = source
+        return test
 
 
 StopReason = Literal[

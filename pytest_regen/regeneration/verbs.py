@@ -112,12 +112,14 @@ def generate_steps(
         KindError: a method of the kind raised.
     """
     before = view = place.open()
-    asked = [name for name in _named(view, names) if force or view.needs_answer(name)]
-    missing = [name for name in asked if view.missing(name) and not view.obstacle(name)]
-    again = [name for name in asked if name not in set(missing)]
+    chosen = [name for name in _named(view, names) if force or view.needs_answer(name)]
+    missing = [name for name in chosen if view.missing(name) and not view.obstacle(name)]
+    again = [name for name in chosen if name not in set(missing)]
     anew = {name: dict.fromkeys(range(1, view.page_count(name) + 1), ()) for name in again}
     results: list[HealResult] = []
     diff, work = "", None
+    # Apart, because a missing unit has no findings to correct, and a stale one keeps its text
+    # unless the new one is as good.
     groups: tuple[tuple[Policy, list[str]], ...] = (
         (Generate(), missing),
         (Regenerate(anew), again),
@@ -128,13 +130,14 @@ def generate_steps(
             results += work.results
             view = work.view
             diff = source_diff(before.text, view.text, place.file_name)
+    # What waits for review is in the view of the work, and not in the files.
     stored = view if settings.pending is None else place.open()
     return Result(place, stored, tuple(results), diff, work)
 
 
 def regenerate_steps(
     place: Place[Any],
-    wanted: Pages | Iterable[str] | None = None,
+    units: Pages | Iterable[str] | None = None,
     *,
     settings: TurnSettings,
     corrections: Mapping[str, Sequence[Feedback]] | None = None,
@@ -146,7 +149,7 @@ def regenerate_steps(
 
     Args:
         place: the store or file.
-        wanted: the units, or their pages; by default all.
+        units: the units, or their pages; by default all.
         settings: with what, and within which limits, pages are asked.
         corrections: by unit, what was wrong; see ``targets``.
         attempts: replies per page at most; those after the first heal what is wrong.
@@ -159,10 +162,11 @@ def regenerate_steps(
         KindError: a method of the kind raised.
     """
     before = view = place.open()
-    pages = targets(view, wanted, corrections)
+    pages = targets(view, units, corrections)
     for name in pages:
         if error := view.hand_edit(name, discard_edits=discard_edits):
             raise error
+    # After all are looked at, because one refusal is to leave every edit as it was.
     if discard_edits:
         view = _without_edits(place, pages)
     policy = Regenerate(pages, accept_any=accept_any)
@@ -208,6 +212,7 @@ def heal_steps(
     is_asked = bool(feedback or check or is_stale)
     failing = [name for name in chosen if is_asked or view.score(name).errors]
     policy: Policy = Heal(accept_any=accept_any)
+    # By name, because a stale unit has no error that healing could take away.
     if is_stale:
         policy = Regenerate(
             {name: {1: (*fixable_issues(view.issues(name)), *feedback)} for name in failing}
@@ -219,7 +224,7 @@ def heal_steps(
 
 def targets(
     view: View,
-    wanted: Pages | Iterable[str] | None = None,
+    units: Pages | Iterable[str] | None = None,
     corrections: Mapping[str, Sequence[Feedback]] | None = None,
 ) -> dict[str, dict[int, list[Feedback]]]:
     """Return unit to page number to corrections, for all that is to be asked.
@@ -229,9 +234,9 @@ def targets(
     Raises:
         UsageError: the place has no such unit or page.
     """
-    pages = wanted if isinstance(wanted, Mapping) else dict.fromkeys(_named(view, wanted))
+    pages = units if isinstance(units, Mapping) else dict.fromkeys(_named(view, units))
     notes = {view.resolve(name): listed for name, listed in (corrections or {}).items()}
-    asked: dict[str, dict[int, list[Feedback]]] = {}
+    by_name: dict[str, dict[int, list[Feedback]]] = {}
     for word, numbers in pages.items():
         name = view.resolve(word)
         count = view.page_count(name)
@@ -251,8 +256,8 @@ def targets(
                     noted[page].append(note)
             else:
                 noted[note.page if note.page in noted else min(noted)].append(note)
-        asked[name] = noted
-    return asked
+        by_name[name] = noted
+    return by_name
 
 
 def adopt(

@@ -28,6 +28,7 @@ import pytest
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import TransportError
 from pytest_regen.files import observe_effects
+from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.flow import Job, Work, work_steps
 from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate
 from pytest_regen.regeneration.queue import drive_flow
@@ -41,13 +42,6 @@ from pytest_regen.units.naming import unit_id
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.texts import find_texts, put_text, same_text
 from pytest_regen.units.view import FileUnits
-from pytest_regen.units.work import (
-    adopt_units,
-    forget_units,
-    rebuild_units,
-    restore_unit,
-    unit_history,
-)
 from pytest_regen.validation.issues import WEAKENED
 
 _REPLIES: Final = "replies.json"
@@ -379,7 +373,7 @@ class KindConformance:
         assert lab.codes()[0] == "DRIFT"
         assert done.results[0].calls == 0
         assert same_text(lab.file().kind, lab.text() or "", bad)
-        adopt_units(lab.file(), [lab.name])
+        verbs.adopt(lab.file(), [lab.name])
         entry = lab.file().open().entry(lab.name)
         assert entry is not None
         assert entry.model == HAND
@@ -390,7 +384,7 @@ class KindConformance:
         before = lab.files()
         lab.put(lab.texts[1])
 
-        rebuild_units(lab.file())
+        verbs.rebuild(lab.file())
 
         assert lab.files() == before
         assert lab.codes() == []
@@ -426,7 +420,7 @@ class KindConformance:
         has_names = lab.file().open().has_named_units
         assert lab.codes() == ([] if has_names else ["UNRECORDED"])
 
-        adopt_units(lab.file())
+        verbs.adopt(lab.file())
 
         entry = lab.file().open().entry(lab.name)
         assert entry is not None
@@ -441,7 +435,7 @@ class KindConformance:
         path.write_bytes(as_bytes(replace(entry, name="renamed since").to_json()))
         assert [issue.code for issue in lab.file().open().orphans] == ["ORPHAN"]
 
-        forget_units(lab.file())
+        verbs.forget(lab.file())
 
         assert not lab.file().open().orphans
         assert lab.codes() == []
@@ -454,7 +448,7 @@ class KindConformance:
 
         assert lab.files() == before
         (rejected,) = done.results[0].rejected
-        past = {text.id: text for text in unit_history(lab.file(), lab.name)}[rejected]
+        past = {past.id: past.entry for past in lab.file().past()}[rejected]
         assert past.reason == "rejected"
         assert same_text(lab.file().kind, past.entry.output, lab.texts[1])
 
@@ -474,7 +468,7 @@ class KindConformance:
         lab.ask(Heal(), lab.learn(1))
         assert lab.codes() == []
 
-        restore_unit(lab.file(), lab.name)
+        verbs.restore(lab.file(), lab.name)
 
         assert same_text(lab.file().kind, lab.text() or "", lab.texts[1])
         assert "DRIFT" not in lab.codes()
@@ -594,8 +588,8 @@ def _make_template(root: Path, examples: Sequence[Example] | None) -> _Project:
     for name, good, _ in project.examples:
         project.put(good, name)
     names = [name for name, *_ in project.examples]
-    adopt_units(project.file())
-    forget_units(project.file(), names)
+    verbs.adopt(project.file())
+    verbs.forget(project.file(), names)
     for name in names:
         project.take_out(name)
     model = project.learn(1)
@@ -625,7 +619,7 @@ def _change_entry(project: _Project, **changes: Any) -> None:
 def _let_be_wrong(project: _Project, name: str = "", text: str = "") -> None:
     """Let a unit be wrong as it was written: the file and the ledger have the bad text."""
     project.put(text or project.texts[1], name)
-    adopt_units(project.file(), [name or project.name])
+    verbs.adopt(project.file(), [name or project.name])
 
 
 def _prepare(project: _Project, effort: str) -> set[str]:
@@ -644,7 +638,7 @@ def _prepare(project: _Project, effort: str) -> set[str]:
 _EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
     "heal": lambda project: project.ask(Heal(), ProjectReplies(project.root)),
     "generate": lambda project: project.generate(ProjectReplies(project.root)),
-    "adopt": lambda project: adopt_units(project.file(), [project.name]),
+    "adopt": lambda project: verbs.adopt(project.file(), [project.name]),
 }
 """What is killed; each may be done again."""
 

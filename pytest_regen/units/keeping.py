@@ -1,6 +1,8 @@
 """What becomes of units without a model, while their file is locked: the verbs but for asking."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.regeneration.flow import source_diff
@@ -8,7 +10,7 @@ from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
 from pytest_regen.units.naming import command, rebuild_command
-from pytest_regen.units.texts import put_texts, same_text, sides, texts_or_none
+from pytest_regen.units.texts import call_region, put_texts, same_text, sides, texts_or_none
 from pytest_regen.units.view import FileUnits, refuse_unknown
 from pytest_regen.units.writing import UnitWrite, hand_entry, renewed_entry
 
@@ -72,15 +74,15 @@ def rebuild(
                 why="a person wrote it, and only the file has a person's text",
                 hint=command("history", units.here, name),
             )
-    base, before, asked = units.text, units.texts, units.names
+    base, before, unit_names = units.text, units.texts, units.names
     history: list[str] = []
     if units.is_torn and not names:
         base, before = sides(units.text)[0], {}
         history.append(write.keep_file())
-        asked = tuple(dict.fromkeys((*asked, *texts_or_none(units.kind, base))))
+        unit_names = tuple(dict.fromkeys((*unit_names, *texts_or_none(units.kind, base))))
     else:
         refuse_unreadable(units)
-    recorded = [name for name in asked if name in entries]
+    recorded = [name for name in unit_names if name in entries]
     by_hand = [name for name in recorded if entries[name].is_by_hand]
     chosen = names or [name for name in recorded if not entries[name].is_by_hand]
     for name in sorted(conflicts.keys() & {*chosen, *([] if names else by_hand)}):
@@ -105,11 +107,11 @@ def rebuild(
 def forget(units: FileUnits, write: UnitWrite, names: Sequence[str] | None) -> Changes:
     """Drop what nothing asks for: entries of the ledger, and texts where the region can."""
     refuse_unreadable(units)
-    entries, asked = units.ledger.entries, set(units.names)
+    entries, unit_names = units.ledger.entries, set(units.names)
     every = dict.fromkeys((*units.names, *units.texts, *entries))
     for name in names or ():
         refuse_unknown(units, name, every)
-    chosen = names or [name for name in every if name not in asked]
+    chosen = names or [name for name in every if name not in unit_names]
     history = []
     for name in chosen:
         entry, stands = units.entry(name), units.texts.get(name)
@@ -118,12 +120,13 @@ def forget(units: FileUnits, write: UnitWrite, names: Sequence[str] | None) -> C
             if entry.output:
                 history.append(write.keep_entry(entry, "forgotten"))
         is_other = entry is None or (stands is not None and stands.text != entry.output)
-        if stands is not None and name not in asked and is_other:
+        if stands is not None and name not in unit_names and is_other:
             history.append(write.keep_text(name, stands.text, "forgotten"))
-    unasked = [name for name in chosen if name in units.texts and name not in asked]
+    unasked = [name for name in chosen if name in units.texts and name not in unit_names]
     notes = []
     if not write.remove(unasked):
         notes = [f"take {name!r} out of {units.place} by hand" for name in unasked]
+    # Not where units are named, because ``forget`` never drops what it was not told of.
     dropped = units.unasked_files if names is None else ()
     for file in dropped:
         write.settle_file(file)
@@ -146,6 +149,27 @@ def restore(units: FileUnits, write: UnitWrite, name: str, to: str | None) -> Ch
     write.commit()
     diff = source_diff(units.text, write.text_now, units.place)
     return Changes((name,), history, diff, (Written(name, 1, entry.model),))
+
+
+def enclose(units: FileUnits, write: UnitWrite, names: Sequence[str]) -> tuple[str, ...]:
+    """Put markers around texts that stand in a file without them; return whose they are.
+
+    A region without ``enclose`` or ``enclose_all`` leaves the file as it is.
+    """
+    refuse_unreadable(units)
+    kind, text = units.kind, units.text
+    bare = [name for name in dict.fromkeys(names) if name not in units.texts]
+    enclose_all: Any = getattr(kind.region, "enclose_all", None)
+    enclose_one: Any = getattr(kind.region, "enclose", None)
+    if enclose_all and bare:  # Because a file of hundreds of them is read once then.
+        text = call_region(kind, "enclose_all", partial(enclose_all, text, bare), units.place)
+    elif enclose_one:
+        for name in bare:
+            text = call_region(kind, "enclose", partial(enclose_one, text, name), units.place)
+    if text != units.text:
+        write.text = text
+        write.commit()
+    return tuple(bare)
 
 
 def _past_text(units: FileUnits, name: str, to: str | None) -> PastText:

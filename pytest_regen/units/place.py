@@ -235,15 +235,15 @@ class UnitFile:
         Entries are replaced by renames, as git does it too, so that their folder changes.
         """
         folder = (self.root / entry_name(self.place, "-")).parent
-        found: list[object] = []
+        stamps: list[object] = []
         for path in (self.path, folder, self.root / hand_name(self.place)):
             try:
                 facts = path.stat()
             except OSError:
-                found.append(None)
+                stamps.append(None)
             else:
-                found.append((facts.st_ino, facts.st_mtime_ns, facts.st_size))
-        return tuple(found)
+                stamps.append((facts.st_ino, facts.st_mtime_ns, facts.st_size))
+        return tuple(stamps)
 
     # The main flow
 
@@ -251,18 +251,18 @@ class UnitFile:
         self,
         view: FileUnits,
         name: str,
-        wanted: Mapping[int, Sequence[Feedback]],
+        findings: Mapping[int, Sequence[Feedback]],
         settings: TurnSettings,
     ) -> list[Ask]:
         """Return the request for a unit, with its corrections."""
         prompt, inputs = view.prompt(name), view.inputs(name)
-        findings = [finding for page in wanted.values() for finding in page]
-        correction = _correction(view, name, findings)
-        tests = tuple(one.source for one in findings if isinstance(one, FailedTest))
+        notes = [note for page in findings.values() for note in page]
+        correction = _correction(view, name, notes)
+        tests = tuple(note.source for note in notes if isinstance(note, FailedTest))
         failures = tuple(
-            one if isinstance(one, str) else f"{one.message}\n{one.detail or ''}"
-            for one in findings
-            if isinstance(one, str) or one.code != WEAKENED
+            note if isinstance(note, str) else f"{note.message}\n{note.detail or ''}"
+            for note in notes
+            if isinstance(note, str) or note.code != WEAKENED
         )
         user = with_correction(prompt, correction)
         recorded = None if correction else view.entry(name)
@@ -312,8 +312,8 @@ class UnitFile:
             model: asked in place of the one that wrote each.
         """
         entries = view.ledger.entries.values()
-        known = [estimate_tokens(entry.output) for entry in entries if entry.output]
-        usual = sum(known) // len(known) if known else 0
+        lengths = [estimate_tokens(entry.output) for entry in entries if entry.output]
+        usual = sum(lengths) // len(lengths) if lengths else 0
         other = model or _model_of(view, "")
         for name in names:
             prompt, entry = view.prompt(name), view.entry(name)
@@ -348,7 +348,7 @@ class UnitFile:
     ) -> Iterator[Trial]:
         """Put a candidate in place for a test that reads the file."""
         name = answers[0].ask.name
-        del view  # The files are read again under the lock.
+        del view  # The files are read again under the lock, because others may have written.
         with self.files.trial(partial(self._trial_contents, answers), self.undo) as trial:
             tried = _Trial(self, trial, answers)
             yield tried
@@ -400,6 +400,7 @@ class UnitFile:
         contents: dict[str, bytes | None] = {}
         for name, (before, after) in record["files"].items():
             now = _decode(files.read(name))
+            # Whole, because then nobody but the trial has written it.
             if now == after:
                 contents[name] = _encode(before)
             elif name == record["place"] and now is not None:
@@ -424,7 +425,7 @@ class _Update:
         self.forget = partial(keeping.forget, units, write)
 
     def write(
-        self, candidate: FileUnits, kept: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: FileUnits, answers: Sequence[Answer], rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
         write, units = self._write, self.view
@@ -432,10 +433,10 @@ class _Update:
             write.keep_entry(units.entry_of(item.answer), "rejected", item.issues)
             for item in rejected
         ]
-        for answer in kept:
+        for answer in answers:
             _keep_old(units, write, answer.ask.name, answer.output)
             write.record(candidate.new_entries[answer.ask.name])
-        if kept and candidate.new_entries:
+        if answers and candidate.new_entries:
             write.text = candidate.text
         write.commit()
         if write.text is not None:
@@ -464,6 +465,7 @@ class _Trial:
         self._trial.accept(self._accept_contents)
 
     def _accept_contents(self, files: FilesView) -> Contents:
+        # From before the trial, because the text that is replaced goes to the history.
         before = self._units_without(files)
         write = UnitWrite(before, self._file.files)
         for answer in self._answers:
@@ -521,15 +523,15 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
     The model sees neither the file nor its last answer.
     """
     # That there was no answer yet is nothing to correct.
-    told = [
+    errors = [
         finding
         for finding in findings
         if isinstance(finding, str) or finding.code != "MISSING_UNIT"
     ]
-    if not told:
+    if not errors:
         return ""
-    block = list_corrections(told)
-    for source in dict.fromkeys(one.source for one in told if isinstance(one, FailedTest)):
+    block = list_corrections(errors)
+    for source in dict.fromkeys(error.source for error in errors if isinstance(error, FailedTest)):
         if source and len(source) <= _LONGEST_TEST:
             block += f"\n\nThe test that fails, as JSON: {quoted(source)}"
     text = units.output(name, 1)

@@ -54,7 +54,7 @@ def store_with(folder: Path, mistakes: Sequence[BehaviourMistake], language: str
         profile=mistakes[0].profile,
         fields_per_page=FIELDS_PER_PAGE,
     )
-    store = RegenStore.open(made.path)
+    store = RegenStore.open(made.plan.path)
     wrong = [page for mistake in mistakes for page in pages_with(store, mistake)]
     with RegenStore.update(store.path) as tx:
         pages = [*({**store.pages, **{page.key: page for page in wrong}}).values()]

@@ -14,13 +14,11 @@ from unit_asking import generate_units, heal_units, regenerate_units
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.source import read_module
-from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.settings import read_settings
 from pytest_regen.turns.values import Reply, TurnRequest
-from pytest_regen.units.asking import UnitsResult
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import UnitFile, open_units
-from pytest_regen.units.work import adopt_units
 
 pytestmark = pytest.mark.skipif(sandbox.missing() is not None, reason="no sandbox here")
 
@@ -61,7 +59,7 @@ def write(root: Path, wrong: dict[str, str]) -> UnitFile:
     settings = '[tool.pytest.ini_options]\n[tool.pytest-regen]\nfunctions = ["*_of.py"]\n'
     (root / "pyproject.toml").write_text(settings, "utf-8")
     file = open_units(load_kinds(root, read_settings(root)), FILE)
-    adopt_units(file, [name for name, body in (RIGHT | wrong).items() if body != "..."])
+    verbs.adopt(file, [name for name, body in (RIGHT | wrong).items() if body != "..."])
     return file
 
 
@@ -86,7 +84,7 @@ def asked_for(prompt: str) -> str:
 
 WRONG = {"mean_by": "return 0.0", "sum_by": "return 1", "variance": "return mean(numbers)"}
 STUBS = dict.fromkeys(RIGHT, "...")
-ASK: dict[str, Callable[..., UnitsResult]] = {
+ASK: dict[str, Callable[..., verbs.Result]] = {
     "generate": generate_units,
     "regenerate --from-errors": heal_units,
     "regenerate": regenerate_units,

@@ -65,7 +65,7 @@ def put_in(
         profile=profile,
         ignore=BEHAVIOUR_CODES,
     )
-    store = RegenStore.open(made.path)
+    store = RegenStore.open(made.plan.path)
     by_prompt = {
         prompt.user: reply
         for (name, page), reply in pages.items()
@@ -76,14 +76,14 @@ def put_in(
     for name, page in pages:
         asked.setdefault(name, []).append(page)
     partial_regenerate(
-        made.path,
+        made.plan.path,
         list(asked),
         asked,
         provider=CallableProvider(lambda messages: by_prompt[messages[-1]["content"]]),
         accept_any=True,
         ignore=BEHAVIOUR_CODES,
     )
-    return RegenStore.open(made.path)
+    return RegenStore.open(made.plan.path)
 
 
 SAMPLE = {("python", "default"), ("typescript", "zod")}

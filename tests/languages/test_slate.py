@@ -94,7 +94,7 @@ def generated(document: Path, model: Model, attempts: int = 1, per_page: int = 2
         namespace="acme.kites",
         attempts=attempts,
         fields_per_page=per_page,
-    ).path
+    ).plan.path
 
 
 def issues(path: Path) -> list[tuple[str, str | None, str | None]]:

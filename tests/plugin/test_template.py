@@ -7,7 +7,8 @@ from plugin_project import Project
 from unit_project import KIND, SETTINGS
 from unit_work import ENGLISH, write_json
 
-from pytest_regen.regeneration import adopt_edits, partial_regenerate
+from pytest_regen.regeneration import partial_regenerate, verbs
+from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import TemplateProvider
 
@@ -61,7 +62,7 @@ def test_what_the_template_wrote_is_healed_by_it(project: Project) -> None:
     partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
     source = path / "ProjectDataObject.cs"
     source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
-    adopt_edits(path)
+    verbs.adopt(StorePlace(path))
 
     gate = project.run()
     healed = project.run("--regen")
@@ -78,7 +79,7 @@ def test_a_model_named_in_the_run_is_asked_instead(project: Project) -> None:
     partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
     source = path / "ProjectDataObject.cs"
     source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
-    adopt_edits(path)
+    verbs.adopt(StorePlace(path))
 
     result = project.run("--regen", "--regen-model", "claude-opus-5")
 

@@ -9,6 +9,7 @@ from command_line import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_documents import document_of
+from store_asking import heal_type
 from store_factory import GOOD, make_store
 from tables import each
 
@@ -16,13 +17,7 @@ from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
 from pytest_regen.languages.csharp.reader import diagnose
 from pytest_regen.languages.csharp.tree import parse
-from pytest_regen.regeneration import (
-    TurnSettings,
-    generate_store,
-    heal_store,
-    heal_type,
-    partial_regenerate,
-)
+from pytest_regen.regeneration import TurnSettings, generate_store, heal_store, partial_regenerate
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import AnthropicProvider, Budget, CallableProvider, Reply, ScriptedProvider
 from pytest_regen.validation import validate_store
@@ -83,7 +78,9 @@ def generated(folder: Path, text: str) -> Path:
     }
     api = folder / "api.json"
     api.write_text(json.dumps(document_of(schema)), "utf-8")
-    return generate_store(api, "GET /things", folder, settings=a_model_of(text), attempts=2).path
+    return generate_store(
+        api, "GET /things", folder, settings=a_model_of(text), attempts=2
+    ).plan.path
 
 
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)

@@ -11,9 +11,10 @@ from types import FrameType
 
 import pytest
 from harbour_store import HARBOUR, harbour_store
+from store_asking import heal_type
 
 from pytest_regen.errors import TransportError
-from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
+from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
 from pytest_regen.turns.values import Reply, TurnRequest

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from store_asking import heal_type
 from store_factory import GOOD, make_store
 
-from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
+from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate
 from pytest_regen.regeneration.policies import merge_findings
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider

@@ -11,14 +11,9 @@ from pytest_regen.documents.ir import IR
 from pytest_regen.errors import HandEditError, UnknownPageError
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
-from pytest_regen.regeneration import (
-    TurnSettings,
-    adopt_edits,
-    edited_types,
-    heal_store,
-    partial_regenerate,
-    restore_outputs,
-)
+from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate, verbs
+from pytest_regen.regeneration.store_place import StorePlace
+from pytest_regen.regeneration.store_view import is_edited
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import CallableProvider
 from pytest_regen.validation import validate_store
@@ -62,7 +57,7 @@ def test_what_was_replaced_can_be_restored(store: RegenStore) -> None:
     partial_regenerate(store.path, ["Wind"], provider=writer(style=2))
     assert RegenStore.open(store.path).source != before
 
-    taken = restore_outputs(store.path, "Wind")
+    taken = verbs.restore(StorePlace(store.path), "Wind")
 
     after = RegenStore.open(store.path)
     assert after.source == before
@@ -75,7 +70,13 @@ def test_what_was_replaced_can_be_restored(store: RegenStore) -> None:
 def test_a_type_that_was_never_replaced_cannot_be_restored(store: RegenStore) -> None:
     """The error names the type and the command that lists what there is."""
     with pytest.raises(UnknownPageError, match="was ever replaced"):
-        restore_outputs(store.path, "Wind")
+        verbs.restore(StorePlace(store.path), "Wind")
+
+
+def edited_types(store: RegenStore) -> tuple[str, ...]:
+    """Return the types whose block is not what their pages make."""
+    results = validate_store(store, behaviour=False)
+    return tuple(name for name, result in results.items() if is_edited(result))
 
 
 def test_an_edit_of_one_page_is_adopted_as_that_page(store: RegenStore) -> None:
@@ -86,7 +87,7 @@ def test_an_edit_of_one_page_is_adopted_as_that_page(store: RegenStore) -> None:
     edit(store, line, f"    // checked by hand\n{line}")
     assert edited_types(RegenStore.open(store.path)) == ("KiteDataObject",)
 
-    taken = adopt_edits(store.path)
+    taken = verbs.adopt(StorePlace(store.path))
 
     after = RegenStore.open(store.path)
     assert [(page.page, page.model) for page in taken.pages] == [(3, "hand")]

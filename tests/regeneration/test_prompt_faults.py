@@ -77,7 +77,7 @@ def make(model: Model, attempts: int = 1) -> Path:
         settings=TurnSettings(CallableProvider(model)),
         language="slate",
         attempts=attempts,
-    ).path
+    ).plan.path
 
 
 def heal(path: Path, model: Model) -> Any:

@@ -13,13 +13,8 @@ from store_factory import GOOD, MISSPELT, make_store
 from pytest_regen.documents.ir import type_hash
 from pytest_regen.emulator import EmulatedReply
 from pytest_regen.errors import EditedPromptError, HandEditError, StoreWriteError
-from pytest_regen.regeneration import (
-    TurnSettings,
-    adopt_edits,
-    heal_store,
-    partial_regenerate,
-    restore_outputs,
-)
+from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate, verbs
+from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import CallableProvider
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -88,7 +83,7 @@ def test_a_restored_output_is_as_old_as_it_was(tmp_path: Path) -> None:
     partial_regenerate(store.path, ["Owner"], provider=Good())
     assert not stale_types(RegenStore.open(store.path))
 
-    restore_outputs(store.path, "Owner")
+    verbs.restore(StorePlace(store.path), "Owner")
 
     assert list(stale_types(RegenStore.open(store.path))) == ["Owner"]
 
@@ -103,7 +98,7 @@ def test_adopting_an_edit_is_an_answer(tmp_path: Path) -> None:
     )
     assert "ProjectDataObject" in stale_types(RegenStore.open(store.path))
 
-    taken = adopt_edits(store.path)
+    taken = verbs.adopt(StorePlace(store.path))
 
     after = RegenStore.open(store.path)
     assert [(page.page, page.model) for page in taken.pages] == [(1, "hand")]

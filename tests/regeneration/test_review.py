@@ -15,7 +15,7 @@ from review_work import (
     make_project,
     unit_file,
 )
-from unit_asking import ask_for_unit
+from unit_asking import ask_for_unit, unit_history
 from unit_work import GERMAN
 
 from pytest_regen.errors import ReviewError, StoreWriteError
@@ -24,7 +24,6 @@ from pytest_regen.regeneration.pending import PendingFolder, Waiting
 from pytest_regen.regeneration.review import accept_candidate, look_at
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.stores import RegenStore, history
-from pytest_regen.units.work import unit_history
 from pytest_regen.validation import validate_store
 
 STEPS = [pytest.param(150, id="sample"), pytest.param(3, marks=pytest.mark.sweep, id="many")]

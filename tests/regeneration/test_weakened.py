@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from store_asking import heal_type
 from store_factory import GOOD, make_store
 
 from pytest_regen import CallableProvider
-from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
+from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation.stores import validate_store
 

@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> RegenStore:
         provider=TemplateProvider(),
         language="python",
     )
-    return RegenStore.open(made.path)
+    return RegenStore.open(made.plan.path)
 
 
 def change(store: RegenStore, old: str, new: str) -> None:

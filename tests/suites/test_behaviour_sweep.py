@@ -45,7 +45,7 @@ def faults(
         )
     except DocumentDefectError:
         return []  # Plain values, or broken in the document; other tests count them.
-    store = RegenStore.open(made.path)
+    store = RegenStore.open(made.plan.path)
     found = behaviour_of_store(store, count)
     assert found.asked == set(store.type_names), found.why_not
     return [

@@ -356,7 +356,7 @@ def test_faults_in_real_stores(
             made = generate_store(document, operation, tmp_path / "out", provider=server.provider)
         except DocumentDefectError:
             continue
-        written = Written(RegenStore.open(made.path), style)
+        written = Written(RegenStore.open(made.plan.path), style)
         cases = []
         for turn in range(6):
             mistake = mistakes[(number * 6 + turn) % len(mistakes)]

@@ -217,7 +217,7 @@ def check_written(work: list[tuple[Path, Operation]], out: Path) -> Counter[str]
             server.answers(ReferenceWriter(style))
             document: Document = document_at(spec)
             made = generate_store(document, operation, out / spec.stem, provider=server.provider)
-            store = RegenStore.open(made.path)
+            store = RegenStore.open(made.plan.path)
             assert issues_of(store) == [], f"{spec.name} {operation} in style {style.name}"
             warnings = [each for found in validate_store(store).values() for each in found.warnings]
             assert len(warnings) == len(store.ir.reviews), f"{spec.name} {operation}"

@@ -142,7 +142,7 @@ def check_case(case: Case, server: Served, out: Path) -> None:
     made = generate_store(
         EXAMPLE, SMALL_OPERATION, out, provider=server.provider, fields_per_page=25
     )
-    store = RegenStore.open(made.path)
+    store = RegenStore.open(made.plan.path)
     assert issues_of(store) == []
     assert made.calls == len(store.prompts)
     marks = [line.strip() for line in decorator.text.split("\n")]
@@ -206,8 +206,8 @@ def test_the_same_texts_outside_of_comments_are_found(server: Served, tmp_path: 
     server.answers(Bare())
     made = generate_store(EXAMPLE, SMALL_OPERATION, tmp_path, provider=server.provider, attempts=1)
 
-    faulty = {issue.type_name for issue in errors_of(RegenStore.open(made.path))}
-    assert faulty == set(RegenStore.open(made.path).type_names)
+    faulty = {issue.type_name for issue in errors_of(RegenStore.open(made.plan.path))}
+    assert faulty == set(RegenStore.open(made.plan.path).type_names)
 
 
 def check_kites(style: Style, fields_per_page: int | None, server: Served, folder: Path) -> None:

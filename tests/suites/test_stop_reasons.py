@@ -26,6 +26,7 @@ from served_stores import (
     issues_of,
     served,
 )
+from store_asking import heal_type
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.documents.ir import FieldIR, Scalar
@@ -42,7 +43,6 @@ from pytest_regen.regeneration import (
     TurnSettings,
     generate_store,
     heal_store,
-    heal_type,
     partial_regenerate,
 )
 from pytest_regen.regeneration.queue import Flow, drive_flow

@@ -92,7 +92,7 @@ def test_what_goes_wrong_while_generating(run: Run, good: RegenStore, tmp_path: 
     assert made.stop_reasons == {third.type_name: run.reason}
     assert made.calls == (run.calls or total)
     assert len(made.failures) == 1
-    store = RegenStore.open(made.path)
+    store = RegenStore.open(made.plan.path)
     lost = [entry.key for entry in good.prompts][THIRD : None if run.stops else THIRD + 1]
     assert list(store.missing_pages) == lost
     assert all(asked[key.type_name, key.page] == 0 for key in lost[1:])
@@ -119,7 +119,7 @@ def test_a_budget_stops_a_generation_before_the_call_it_does_not_cover(
         )
         requests = len(server.bodies)
 
-    store = RegenStore.open(made.path)
+    store = RegenStore.open(made.plan.path)
     assert set(made.stop_reasons.values()) == {"budget"}
     assert 0 < requests == made.calls == len(store.pages) < len(store.prompts)
     assert budget.spent <= limit
@@ -136,7 +136,7 @@ def test_a_truncated_page_of_a_generation_is_completed(good: RegenStore, tmp_pat
 
     assert made.calls == len(good.prompts) + 2
     assert made.stop_reasons == {}
-    assert RegenStore.open(made.path).source == good.source
+    assert RegenStore.open(made.plan.path).source == good.source
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_a_generation_that_makes_no_progress(
 
     assert made.stop_reasons == {root: reason}
     assert made.calls == len(good.prompts) + calls
-    assert [issue.code for issue in errors_of(RegenStore.open(made.path))] == ["MISSING_FIELD"]
+    assert [issue.code for issue in errors_of(RegenStore.open(made.plan.path))] == ["MISSING_FIELD"]

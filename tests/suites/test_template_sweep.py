@@ -48,7 +48,7 @@ def faults(
     except DocumentDefectError:
         return []  # Plain values, or broken in the document; other tests count them.
     assert made.calls == 0
-    results = validate_store(RegenStore.open(made.path), ignore=BEHAVIOUR_CODES)
+    results = validate_store(RegenStore.open(made.plan.path), ignore=BEHAVIOUR_CODES)
     return [
         f"{document.path.name} {operation}: {issue.code} {name}: {issue.message}"
         for name, result in results.items()

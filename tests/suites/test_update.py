@@ -110,7 +110,7 @@ def test_an_unchanged_document_asks_for_nothing(work: Work) -> None:
     made = work.generate()
 
     assert (made.calls, work.asked, made.changed) == (0, [], ())
-    assert len(made.kept) == len(made.ir.types)
+    assert len(made.kept) == len(made.plan.ir.types)
     assert tree(work.out) == before
 
 

@@ -95,7 +95,7 @@ def example_store(
     """Return a store of the example's document, written without a mistake in one style."""
     server.answers(ReferenceWriter(style))
     made = generate_store(EXAMPLE, operation, out, provider=server.provider, **options)
-    store = RegenStore.open(made.path)
+    store = RegenStore.open(made.plan.path)
     assert issues_of(store) == []
     return store
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from unit_asking import ask_for_unit, generate_units, heal_units, regenerate_units
+from unit_asking import ask_for_unit, generate_units, heal_units, regenerate_units, unit_history
 from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import Kind, Unit
@@ -16,7 +16,6 @@ from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.units import ledger
 from pytest_regen.units.place import open_units
-from pytest_regen.units.work import unit_history
 
 
 class Model:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from unit_asking import unit_history
 from unit_work import GERMAN, PLACE, German, codes, entry_of, kinds_with, project
 
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
+from pytest_regen.regeneration import verbs
 from pytest_regen.units.ledger import HAND, Entry, as_bytes, entry_name
 from pytest_regen.units.place import open_units
-from pytest_regen.units.work import adopt_units, forget_units, rebuild_units, unit_history
 
 
 def entry_file(root: Path, name: str) -> Path:
@@ -86,7 +87,7 @@ def test_an_entry_that_cannot_be_read_fails_its_unit_alone(tmp_path: Path, conte
 
     assert codes(units) == {"berth": ["LEDGER"]}
     assert "adopt" in units.obstacle("berth")
-    adopt_units(file)
+    verbs.adopt(file)
     assert codes(file.open()) == {}
 
 
@@ -111,7 +112,7 @@ def test_a_stray_file_in_the_ledger_is_an_error_of_the_file(tmp_path: Path) -> N
     (issue,) = units.file_issues
     assert (issue.code, issue.type_name) == ("LEDGER", None)
     assert issue.message.startswith(".regen/units/locales/de.json/stray.json, ")
-    assert forget_units(file).dropped == (".regen/units/locales/de.json/stray.json",)
+    assert verbs.forget(file).dropped == (".regen/units/locales/de.json/stray.json",)
     assert not stray.exists()
 
 
@@ -128,7 +129,7 @@ def test_a_moved_file_keeps_its_ledger(tmp_path: Path) -> None:
     (tmp_path / PLACE).write_text(
         json.dumps({**GERMAN, "berth": "Platz {number}"}, ensure_ascii=False), "utf-8"
     )
-    adopt_units(file)
+    verbs.adopt(file)
     (tmp_path / "i18n").mkdir()
     for name in ("de.json", "en.json"):
         (tmp_path / "locales" / name).rename(tmp_path / "i18n" / name)
@@ -141,7 +142,7 @@ def test_a_moved_file_keeps_its_ledger(tmp_path: Path) -> None:
     moved = open_units(kinds_with(tmp_path, Moved()), "i18n/de.json")
 
     assert codes(moved.open()) == {}
-    forget_units(moved, ["leave"])
+    verbs.forget(moved, ["leave"])
     units = moved.open()
     assert {name: one.model for name, one in units.ledger.entries.items()} == {
         "berth": HAND,
@@ -188,7 +189,7 @@ def test_a_link_in_the_place_of_the_file_is_not_written(tmp_path: Path) -> None:
 
     assert "symbolic link" in file.open().obstacle("berth")
     with pytest.raises(StoreWriteError, match="symbolic link"):
-        rebuild_units(file)
+        verbs.rebuild(file)
     assert outside.read_text("utf-8") == '{"berth": "x"}'
 
 
@@ -203,7 +204,7 @@ def test_two_files_about_one_unit_do_not_hide_each_other(tmp_path: Path) -> None
 
     assert codes(units) == {}
     assert [issue.code for issue in units.file_issues] == ["LEDGER"]
-    forget_units(file)
+    verbs.forget(file)
     assert not other.exists()
     assert entry.exists()
 
@@ -240,7 +241,7 @@ def test_a_trial_that_nobody_wrote_is_named(tmp_path: Path, record: str) -> None
     with pytest.raises(StoreCorruptError, match="not a trial that pytest-regen wrote"):
         file.open()
     with pytest.raises(StoreCorruptError, match="not a trial that pytest-regen wrote"):
-        adopt_units(file)
+        verbs.adopt(file)
 
 
 @pytest.mark.parametrize("content", [b"*\n", b"*\r\n"])
@@ -251,7 +252,7 @@ def test_a_write_shows_the_ledger_to_git(tmp_path: Path, content: bytes) -> None
     ignore.write_bytes(content)
     (tmp_path / PLACE).write_text(json.dumps({**GERMAN, "berth": "Platz {number}"}), "utf-8")
 
-    adopt_units(file)
+    verbs.adopt(file)
 
     assert not ignore.exists()
     assert (tmp_path / ".regen" / "locks" / ".gitignore").exists()
@@ -264,6 +265,6 @@ def test_rules_for_git_of_the_user_stay(tmp_path: Path) -> None:
     ignore.write_bytes(b"*.log\n")
     (tmp_path / PLACE).write_text(json.dumps({**GERMAN, "berth": "Platz {number}"}), "utf-8")
 
-    adopt_units(file)
+    verbs.adopt(file)
 
     assert ignore.read_bytes() == b"*.log\n"

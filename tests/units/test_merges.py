@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from unit_asking import generate_units, regenerate_units
+from unit_asking import generate_units, regenerate_units, unit_history
 from unit_work import GERMAN, PLACE, German, codes, kinds_with, project, write_json
 
-from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.units.ledger import entry_name
 from pytest_regen.units.place import UnitFile, open_units
-from pytest_regen.units.work import forget_units, rebuild_units, unit_history
 
 NAMES = [f"text{n}" for n in range(12)]
 IDENTITY = {
@@ -79,7 +78,7 @@ def change(root: Path, branch: str, names: list[str], added: list[str], dropped:
     kept = {k: v for k, v in strings(root, "en").items() if k not in dropped}
     write_json(root / "locales/en.json", {**kept, **english(added)})
     if dropped:
-        forget_units(file)
+        verbs.forget(file)
     if added:
         generate_units(file, settings=settings)
 
@@ -127,8 +126,8 @@ def test_two_branches_merge(repository: Path, seed: int) -> None:
     if PLACE in unmerged:
         units = opened(repository).open()
         assert {code for found in codes(units).values() for code in found} == {"CONFLICT"}
-    rebuild_units(opened(repository))
-    forget_units(opened(repository))
+    verbs.rebuild(opened(repository))
+    verbs.forget(opened(repository))
     units = opened(repository).open()
     assert codes(units) == {}
     assert units.orphans == ()
@@ -168,7 +167,7 @@ def test_rebuild_ends_a_conflict_about_one_unit(tmp_path: Path) -> None:
     other = text.replace("Liegeplatz", "Box")
     file.path.write_text(f"<<<<<<< HEAD\n{text}=======\n{other}>>>>>>> other\n", "utf-8")
 
-    rebuild_units(file)
+    verbs.rebuild(file)
 
     assert codes(file.open()) == {}
     assert json.loads(file.path.read_text("utf-8")) == GERMAN

@@ -19,8 +19,8 @@ from unit_work import (
 
 from pytest_regen import Issue, Kind, Unit, regions
 from pytest_regen.errors import KindError, SourceError
+from pytest_regen.regeneration import verbs
 from pytest_regen.units.place import UnitFile, open_units
-from pytest_regen.units.work import adopt_units, forget_units, rebuild_units
 
 
 def all_with(code: str) -> dict[str, list[str]]:
@@ -179,7 +179,7 @@ def test_what_was_deleted_is_an_error_in_ci_until_it_is_forgotten(
     severities = {issue.type_name: issue.severity for issue in file.open().orphans}
 
     assert severities == {"mooring": "error", "leave": "error", "extra": "warning"}
-    forget_units(file)
+    verbs.forget(file)
     assert file.open().orphans == ()
 
 
@@ -378,7 +378,7 @@ def test_a_lost_place_is_told_before_the_recorded_text(tmp_path: Path) -> None:
 
 def test_a_conflict_around_blocks_fails_the_units_it_is_about(tmp_path: Path) -> None:
     """The file can be read, with both blocks in it, and is no file to commit."""
-    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
+    verbs.adopt(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
     ours, theirs = block("1.0", "- first\n"), block("1.1", "- second\n")
 
     file = notes(tmp_path, f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> other\n")
@@ -386,7 +386,7 @@ def test_a_conflict_around_blocks_fails_the_units_it_is_about(tmp_path: Path) ->
     assert codes(file.open()) == {"1.0": ["CONFLICT"], "1.1": ["CONFLICT"]}
     assert file.open().obstacle("1.1")
     with pytest.raises(SourceError, match=r"conflict markers of git, about 1\.0, 1\.1"):
-        adopt_units(file, ["1.0"])
+        verbs.adopt(file, ["1.0"])
     assert codes(notes(tmp_path, ours + theirs).open()) == {}
 
 
@@ -398,7 +398,7 @@ def test_a_conflict_within_a_block_is_no_edit_to_adopt(tmp_path: Path) -> None:
     file = notes(tmp_path, block("1.0", torn) + block("1.1", "- second\n"))
 
     assert codes(file.open()) == {"1.0": ["CONFLICT"]}
-    rebuild_units(file, ["1.0"])
+    verbs.rebuild(file, ["1.0"])
     assert codes(file.open()) == {}
 
 
@@ -459,7 +459,7 @@ def test_a_file_that_is_not_utf8_is_at_fault_itself(tmp_path: Path) -> None:
     assert (issue.code, issue.line) == ("SYNTAX", 3)
     assert issue.message == f"{PLACE} {NOT_UTF8}"
     with pytest.raises(SourceError, match=re.escape(NOT_UTF8)):
-        adopt_units(file)
+        verbs.adopt(file)
 
 
 @pytest.mark.parametrize("reader", ["of the kind", "ours"])

@@ -4,15 +4,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from unit_asking import ask_for_unit, generate_units, heal_units, regenerate_units
+from unit_asking import ask_for_unit, generate_units, heal_units, regenerate_units, unit_history
 from unit_work import GERMAN, German, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import CallableProvider, Unit
 from pytest_regen.kinds.functions import Function, function_kinds
-from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.units.place import UnitFile, open_units
-from pytest_regen.units.work import adopt_units, unit_history
 from pytest_regen.validation import Issue
 
 SILENT = "Liegeplatz {number} <!-- vale off -->"
@@ -205,10 +204,10 @@ def test_a_function_that_knows_its_example_fails_the_gate(tmp_path: Path) -> Non
     (issue,) = file.open().issues("tide")
     assert (issue.code, issue.severity, issue.line) == ("WEAKENED", "error", 8)
     assert done.results[0].issues_after == (issue,)
-    adopt_units(file, ["tide"])
+    verbs.adopt(file, ["tide"])
     assert [one.severity for one in file.open().issues("tide")] == ["error"]
     file.path.write_text(file.path.read_text("utf-8").replace("return 0", "return 1"), "utf-8")
-    adopt_units(file, ["tide"])
+    verbs.adopt(file, ["tide"])
     assert entry_of(file, "tide").model == "hand"
     (issue,) = file.open().issues("tide")
     assert (issue.code, issue.severity) == ("WEAKENED", "warning")

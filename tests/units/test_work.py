@@ -7,20 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from unit_asking import unit_history
 from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import Kind, Unit
 from pytest_regen.errors import SourceError, UsageError
-from pytest_regen.units.asking import needs_answer
+from pytest_regen.regeneration import verbs
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.place import open_units
-from pytest_regen.units.work import (
-    adopt_units,
-    forget_units,
-    rebuild_units,
-    restore_unit,
-    unit_history,
-)
 
 
 def german(root: Path) -> dict[str, str]:
@@ -39,7 +33,7 @@ def test_adopt_writes_a_line_for_each_text_by_hand(tmp_path: Path) -> None:
     """In one file, sorted, with a hash of the source text and nothing of the text."""
     file = project(tmp_path, is_recorded=False)
 
-    done = adopt_units(file)
+    done = verbs.adopt(file)
 
     assert done.names == ("berth", "mooring", "leave")
     assert codes(file.open()) == {}
@@ -51,7 +45,7 @@ def test_adopt_writes_a_line_for_each_text_by_hand(tmp_path: Path) -> None:
 def test_a_person_edits_their_own_text_without_a_command(tmp_path: Path) -> None:
     """It is neither DRIFT nor UNRECORDED; checks apply."""
     file = project(tmp_path, is_recorded=False)
-    adopt_units(file)
+    verbs.adopt(file)
 
     write_json(file.path, {**GERMAN, "berth": "Platz"})
 
@@ -60,7 +54,7 @@ def test_a_person_edits_their_own_text_without_a_command(tmp_path: Path) -> None
 
 def test_another_source_text_makes_a_persons_text_stale(tmp_path: Path) -> None:
     """And nothing else does: not the system prompt, not a setting. No model is asked for it."""
-    adopt_units(project(tmp_path, is_recorded=False))
+    verbs.adopt(project(tmp_path, is_recorded=False))
     english = {**ENGLISH, "mooring": "Moor alongside"}
 
     class Formal(German):
@@ -74,8 +68,8 @@ def test_another_source_text_makes_a_persons_text_stale(tmp_path: Path) -> None:
     (issue,) = file.open().issues("mooring")
     assert issue.message == "input 1 has changed since a person wrote it"
     assert (issue.severity, issue.is_by_hand) == ("warning", True)
-    assert not needs_answer(file.open(), "mooring")
-    assert adopt_units(file, with_stale=True).names == ("mooring",)
+    assert not file.open().needs_answer("mooring")
+    assert verbs.adopt(file, with_stale=True).names == ("mooring",)
     assert codes(file.open()) == {}
 
 
@@ -85,8 +79,8 @@ def test_adopt_of_a_models_text_keeps_its_author(tmp_path: Path) -> None:
     before = entry_of(file, "mooring")
     write_json(tmp_path / "locales/en.json", {**ENGLISH, "mooring": "Moor alongside"})
 
-    assert adopt_units(file).names == ()
-    assert adopt_units(file, with_stale=True).names == ("mooring",)
+    assert verbs.adopt(file).names == ()
+    assert verbs.adopt(file, with_stale=True).names == ("mooring",)
 
     assert codes(file.open()) == {}
     after = entry_of(file, "mooring")
@@ -104,7 +98,7 @@ def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     asked = entry_of(file, "berth").prompt_sha256
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
 
-    done = adopt_units(file)
+    done = verbs.adopt(file)
 
     assert done.names == ("berth",)
     after = {"model": "claude-opus-5", "prompt_sha256": asked}
@@ -114,7 +108,7 @@ def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     assert not (tmp_path / ".regen/hand").exists()
     write_json(file.path, {**GERMAN, "berth": "Stelle {number}"})
     assert codes(file.open()) == {}
-    adopt_units(file, ["berth"])
+    verbs.adopt(file, ["berth"])
     assert entry_of(file, "berth").after == after
     (past,) = unit_history(file)
     assert (past.reason, past.entry.output) == ("adopted", GERMAN["berth"])
@@ -125,8 +119,8 @@ def test_adopt_by_name_takes_a_stale_text_for_right(tmp_path: Path) -> None:
     file = project(tmp_path)
     write_json(tmp_path / "locales/en.json", {**ENGLISH, "mooring": "Moor right here"})
 
-    assert adopt_units(file).names == ()
-    adopt_units(file, ["mooring"])
+    assert verbs.adopt(file).names == ()
+    verbs.adopt(file, ["mooring"])
 
     assert codes(file.open()) == {}
 
@@ -136,16 +130,16 @@ def test_adopt_has_nothing_to_record_of_a_stub(tmp_path: Path) -> None:
     file = project(tmp_path, {**GERMAN, "berth": ""}, is_recorded=False)
 
     with pytest.raises(UsageError, match="no text of 'berth' to record") as raised:
-        adopt_units(file, ["berth"])
+        verbs.adopt(file, ["berth"])
 
     assert raised.value.hint == "pytest-regen generate locales/de.json --unit berth"
-    assert "berth" not in adopt_units(file).names
+    assert "berth" not in verbs.adopt(file).names
 
 
 def test_an_unknown_unit_is_named_with_its_neighbours(tmp_path: Path) -> None:
     """A typing error is a usage error."""
     with pytest.raises(UsageError, match="has no unit 'bert'") as raised:
-        adopt_units(project(tmp_path), ["bert"])
+        verbs.adopt(project(tmp_path), ["bert"])
 
     assert raised.value.why == "near are berth"
 
@@ -155,7 +149,7 @@ def test_rebuild_puts_recorded_texts_back(tmp_path: Path) -> None:
     file = project(tmp_path)
     write_json(file.path, {"berth": "Platz", "leave": GERMAN["leave"]})
 
-    done = rebuild_units(file)
+    done = verbs.rebuild(file)
 
     assert done.names == ("berth", "mooring")
     assert list(german(tmp_path).items()) == list(GERMAN.items())
@@ -170,7 +164,7 @@ def test_rebuild_makes_a_file_that_is_gone(tmp_path: Path) -> None:
     file = project(tmp_path)
     file.path.unlink()
 
-    rebuild_units(file)
+    verbs.rebuild(file)
 
     assert german(tmp_path) == GERMAN
 
@@ -180,7 +174,7 @@ def test_rebuild_of_one_unit_leaves_the_others(tmp_path: Path) -> None:
     file = project(tmp_path)
     write_json(file.path, {**GERMAN, "berth": "Platz", "leave": "Weg"})
 
-    rebuild_units(file, ["berth"])
+    verbs.rebuild(file, ["berth"])
 
     assert german(tmp_path) == {**GERMAN, "leave": "Weg"}
 
@@ -192,8 +186,8 @@ def test_rebuild_resolves_a_conflict_of_git(tmp_path: Path) -> None:
     file.path.write_text(conflict, "utf-8")
 
     with pytest.raises(SourceError, match="conflict markers of git, about berth"):
-        adopt_units(file)
-    (kept,) = rebuild_units(file).history
+        verbs.adopt(file)
+    (kept,) = verbs.rebuild(file).history
 
     assert german(tmp_path) == GERMAN
     assert (tmp_path / ".regen/history/locales/de.json" / kept).read_text("utf-8") == conflict
@@ -206,7 +200,7 @@ def test_forget_drops_what_nothing_asks_for(tmp_path: Path) -> None:
     write_json(tmp_path / "locales/en.json", {"berth": ENGLISH["berth"]})
     write_json(file.path, {"berth": GERMAN["berth"], "leave": "Weg", "extra": "Mehr"})
 
-    done = forget_units(file)
+    done = verbs.forget(file)
 
     assert set(done.names) == {"leave", "mooring", "extra"}
     assert german(tmp_path) == {"berth": GERMAN["berth"]}
@@ -224,7 +218,7 @@ def test_forget_of_a_unit_in_use_drops_its_entry_alone(tmp_path: Path) -> None:
     """The text is somebody's now."""
     file = project(tmp_path)
 
-    forget_units(file, ["berth"])
+    verbs.forget(file, ["berth"])
 
     assert file.open().entry("berth") is None
     assert german(tmp_path) == GERMAN
@@ -250,7 +244,7 @@ def test_forget_says_what_is_left_to_do_by_hand(tmp_path: Path) -> None:
     (tmp_path / "queries.sql").write_text(block.format("ships") + block.format("old"), "utf-8")
     file = open_units(kinds_with(tmp_path, Query()), "queries.sql")
 
-    done = forget_units(file)
+    done = verbs.forget(file)
 
     assert done.notes == ("take 'old' out of queries.sql by hand",)
 
@@ -259,15 +253,15 @@ def test_rebuild_leaves_texts_by_hand_alone(tmp_path: Path) -> None:
     """It says how many; one that is named has nothing to be rebuilt from."""
     file = project(tmp_path)
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
-    adopt_units(file)
+    verbs.adopt(file)
     write_json(file.path, {**GERMAN, "berth": "Stelle {number}", "leave": "Weg um {time}"})
 
-    done = rebuild_units(file)
+    done = verbs.rebuild(file)
 
     assert (done.names, done.by_hand) == (("leave",), 1)
     assert german(tmp_path) == {**GERMAN, "berth": "Stelle {number}"}
     with pytest.raises(UsageError, match="nothing is recorded that 'berth' could be rebuilt from"):
-        rebuild_units(file, ["berth"])
+        verbs.rebuild(file, ["berth"])
 
 
 def test_old_entries_by_hand_are_read_and_become_lines(tmp_path: Path) -> None:
@@ -278,7 +272,7 @@ def test_old_entries_by_hand_are_read_and_become_lines(tmp_path: Path) -> None:
         (tmp_path / entry_name(file.place, name)).write_bytes(as_bytes(old.to_json()))
 
     assert codes(file.open()) == {}
-    adopt_units(file, ["berth"])
+    verbs.adopt(file, ["berth"])
 
     assert [name for name, _ in hand_lines(tmp_path)] == ["berth"]
     assert not (tmp_path / entry_name(file.place, "berth")).exists()
@@ -288,12 +282,12 @@ def test_old_entries_by_hand_are_read_and_become_lines(tmp_path: Path) -> None:
 def test_a_name_with_two_lines_is_fresh_if_one_fits(tmp_path: Path) -> None:
     """As git leaves it where both branches recorded the text, and the next write settles it."""
     file = project(tmp_path, is_recorded=False)
-    adopt_units(file)
+    verbs.adopt(file)
     lines = tmp_path / ".regen/hand/locales/de.json"
     lines.write_text(lines.read_text("utf-8") + "berth\t0123456789abcdef\n", "utf-8")
 
     assert codes(file.open()) == {}
-    adopt_units(file, ["berth"])
+    verbs.adopt(file, ["berth"])
 
     assert len(hand_lines(tmp_path)) == 3
 
@@ -301,7 +295,7 @@ def test_a_name_with_two_lines_is_fresh_if_one_fits(tmp_path: Path) -> None:
 def test_a_line_that_says_nothing_is_an_error_of_the_file(tmp_path: Path) -> None:
     """As a conflict marker; ``adopt`` writes the lines anew, and no name is lost."""
     file = project(tmp_path, is_recorded=False)
-    adopt_units(file)
+    verbs.adopt(file)
     lines = tmp_path / ".regen/hand/locales/de.json"
     before = lines.read_bytes()
     lines.write_bytes(b"<<<<<<< HEAD\n" + before)
@@ -309,7 +303,7 @@ def test_a_line_that_says_nothing_is_an_error_of_the_file(tmp_path: Path) -> Non
     (issue,) = file.open().file_issues
     assert (issue.code, issue.type_name) == ("LEDGER", None)
     assert "line 1" in issue.message
-    adopt_units(file)
+    verbs.adopt(file)
 
     assert file.open().file_issues == ()
     assert lines.read_bytes() == before
@@ -324,7 +318,7 @@ def test_any_name_stands_on_one_line(tmp_path: Path, name: str) -> None:
     for path in (root_file, file.path):
         path.write_text(json.dumps(english), "utf-8")
 
-    adopt_units(file)
+    verbs.adopt(file)
 
     assert len(hand_lines(tmp_path)) == 2
     entry = entry_of(file, name)
@@ -340,7 +334,7 @@ def test_a_text_that_git_could_not_join_keeps_its_author(tmp_path: Path) -> None
     other = entry.replace("claude-opus-5", "claude-haiku-4-5").replace("Liegeplatz", "Box")
     path.write_text(f"<<<<<<< HEAD\n{other}=======\n{entry}>>>>>>> other\n", "utf-8")
 
-    adopt_units(file)
+    verbs.adopt(file)
 
     assert entry_of(file, "berth").model == "claude-opus-5"
     assert codes(file.open()) == {}
@@ -385,14 +379,14 @@ def test_what_is_plural_have_changed(tmp_path: Path) -> None:
 def test_restore_without_a_past_text(tmp_path: Path) -> None:
     """It is a usage error that names the history."""
     with pytest.raises(UsageError, match="no text of 'berth'"):
-        restore_unit(project(tmp_path), "berth")
+        verbs.restore(project(tmp_path), "berth")
 
 
 def test_the_history_is_ignored_by_git_and_the_ledger_is_not(tmp_path: Path) -> None:
     """Each folder ignores itself, so that ``git add .regen`` adds what is to be committed."""
     file = project(tmp_path)
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
-    adopt_units(file)
+    verbs.adopt(file)
 
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     listed = subprocess.run(
@@ -414,6 +408,6 @@ def test_an_adopted_text_is_written_with_nothing_else(tmp_path: Path) -> None:
     text = '{ "berth":"Liegeplatz {number}",\r\n\t"mooring": "Hier anlegen", "leave": "Ab {time}"}'
     file.path.write_bytes(text.encode())
 
-    adopt_units(file)
+    verbs.adopt(file)
 
     assert file.path.read_bytes() == text.encode()

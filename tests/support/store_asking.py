@@ -1,0 +1,23 @@
+"""A type of a store that is asked for as a test that fails does, driven to its end."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.regeneration import HealResult, TurnSettings, verbs
+from pytest_regen.regeneration.queue import drive_flow
+from pytest_regen.regeneration.store_place import StorePlace
+
+__all__ = ["heal_type"]
+
+
+def heal_type(
+    path: Path, name: str, *, settings: TurnSettings, rounds: int = 1, **options: Any
+) -> HealResult:
+    """Ask the pages at fault of a type again until nothing is wrong, or a reason to stop."""
+    steps = verbs.heal_steps(
+        StorePlace(path), [name], settings=settings, attempts=rounds, **options
+    )
+    ended = drive_flow(steps, settings)
+    (result,) = ended.results
+    return replace(result, diff=ended.diff)
