@@ -163,7 +163,10 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
             code = app(words, prog_name="pytest-regen", standalone_mode=False)
         sys.stdout.flush()
         if not code and "--json" not in words and not output.said_next():
-            output.next_step(_following(words))
+            following = "pytest-regen review" if "--pending" in words else "pytest"
+            if "--dry-run" in words:
+                following = shlex.join(["pytest-regen", *filter("--dry-run".__ne__, words)])
+            output.next_step(following)
     except RegenError as error:
         code = _tell_error(error, words)
     except _CommandLineError as error:
@@ -187,13 +190,6 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     if code == _STOPPED:
         output.fail("stopped", hint="the same command again; what was finished is stored")
     raise SystemExit(code if isinstance(code, int) else 0)
-
-
-def _following(words: Sequence[str]) -> str:
-    """Return what comes after a command that went well, and does not say so itself."""
-    if "--dry-run" in words:
-        return shlex.join(["pytest-regen", *(word for word in words if word != "--dry-run")])
-    return "pytest-regen review" if "--pending" in words else "pytest"
 
 
 def _tell_error(error: RegenError, words: Sequence[str]) -> int:

@@ -86,22 +86,13 @@ class Outcome:
 
 def ask(places: Sequence[PlaceHere], request: Request) -> int:
     """Ask places for units, and tell what came of it; return the exit code."""
-    if request.of_several:
-        return _ask_several(_with_types(places, request), request)
-    with _run(places, request) as (_, settings):
-        result = drive_flow(places[0].steps(request, settings), settings)
-    return _finish(places[0], result, request, emit_json)
-
-
-def _run(places: Sequence[PlaceHere], request: Request) -> Any:
-    is_of_types = places[0].group == "stores"
-    title = request.verb.removesuffix("e") + "ing"
-    return request.turns.run(title, of_types=is_of_types, as_json=request.as_json)
-
-
-def _ask_several(places: Sequence[PlaceHere], request: Request) -> int:
-    """Ask stores, then files: what answers may be another; the budget is one for all."""
+    if not request.of_several:
+        with _run(places, request) as (_, settings):
+            result = drive_flow(places[0].steps(request, settings), settings)
+        return _finish(places[0], result, request, emit_json)
+    # Stores, then files: what answers may be another; the budget is one for all.
     budget, usage, outcomes = Budget(request.turns.budget), Usage(), dict[str, Outcome]()
+    places = _with_types(places, request)
     for group in dict.fromkeys(place.group for place in places):
         if any(outcome.not_started for outcome in outcomes.values()):
             continue
@@ -118,6 +109,12 @@ def _ask_several(places: Sequence[PlaceHere], request: Request) -> int:
         sums = {"failures": failures, **output.money_json(usage)}
         emit_json({**_by_group(request), **groups, **sums})
     return max(outcome.exit_code for outcome in outcomes.values())
+
+
+def _run(places: Sequence[PlaceHere], request: Request) -> Any:
+    is_of_types = places[0].group == "stores"
+    title = request.verb.removesuffix("e") + "ing"
+    return request.turns.run(title, of_types=is_of_types, as_json=request.as_json)
 
 
 def _by_group(request: Request) -> dict[str, list[Any]]:
@@ -283,12 +280,12 @@ def confirm_everything(places: Sequence[PlaceHere], request: Request) -> None:
     """
     option = "type" if request.of_several else places[0].option
     if request.of_several:
-        groups = {g: [p for p in places if p.group == g] for g in ("stores", "files")}
-        pages = sum(len(RegenStore.open(place.at.path).prompts) for place in groups["stores"])
-        stores = f"{plural(pages, 'page')} of {plural(len(groups['stores']), 'store')}"
-        files = f"all units of {plural(len(groups['files']), 'file')}"
-        parts = [f"all {stores}"] if groups["stores"] else []
-        parts += [files] if groups["files"] else []
+        stores = [place for place in places if place.group == "stores"]
+        files = len(places) - len(stores)
+        pages = sum(len(RegenStore.open(place.at.path).prompts) for place in stores)
+        of_stores = f"all {plural(pages, 'page')} of {plural(len(stores), 'store')}"
+        parts = [of_stores] if stores else []
+        parts += [f"all units of {plural(files, 'file')}"] if files else []
         what = " and ".join(parts)
     else:
         what = f"all {places[0].everything(request)}"

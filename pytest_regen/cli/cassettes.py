@@ -1,6 +1,5 @@
 """``cassettes check``, ``show`` and ``convert``: recordings looked at without running a test."""
 
-import json
 import os
 import shlex
 from collections import Counter
@@ -23,6 +22,7 @@ from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, UsageError
 from pytest_regen.github import Finding, tell
 from pytest_regen.regeneration.values import RunState
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import plural
 
 cassettes = typer.Typer(
@@ -97,15 +97,8 @@ def check(
         project,
         f"pytest-regen cassettes check: {plural(len(files), 'cassette')}, {counts}",
         (
-            Finding(
-                finding.severity,
-                finding.path.as_posix(),
-                finding.code,
-                finding.message,
-                finding.path,
-                finding.line,
-            )
-            for finding in findings
+            Finding(f.severity, f.path.as_posix(), f.code, f.message, f.path, f.line)
+            for f in findings
         ),
         following[0] if following else "",
     )
@@ -147,10 +140,8 @@ def _last_drifted() -> frozenset[str]:
     # Looked for above, because pytest keeps its cache in the root, which -c or an argument may set.
     parents = (folder, *folder.parents)
     root = next((f for f in parents if (f / _DRIFTED).is_file()), folder)
-    try:
-        data = json.loads((root / _DRIFTED).read_text("utf-8"))
-    except (OSError, ValueError):
-        return frozenset()
+    path = root / _DRIFTED
+    data = json_or_none(path.read_bytes()) if path.is_file() else None
     names = data if isinstance(data, list) else []
     return frozenset(os.path.relpath(root / str(name)) for name in names)
 
@@ -238,7 +229,19 @@ def convert(
                 if plan.target == path and not no_backup:
                     backup = _backup_path(path, backup_dir)
                 conversions.convert(plan, backup)
-            rows.append(_row(plan, backup, is_written=is_written))
+            row: dict[str, Any] = {
+                "path": str(path),
+                "status": "converted" if is_written else plan.status,
+                "written": str(plan.target) if is_written else None,
+                "backup": str(backup) if backup else None,
+                "interactions": plan.interactions,
+            }
+            summary = str(plan.changes) if plan.status == "convertible" else "nothing"
+            row["changes"] = {**asdict(plan.changes), "summary": summary}
+            if plan.status == "refused":
+                del row["changes"]
+                row |= {"why": plan.why, "next": plan.hint}
+            rows.append(row)
         except (CassetteError, UsageError) as error:
             # Of many files the others are converted all the same, because each stands alone.
             if len(files) == 1:
@@ -266,21 +269,6 @@ def _backup_path(path: Path, folder: Path | None) -> Path:
     while backup.exists():
         backup = place.with_name(f"{place.name}.orig.{next(numbers)}")
     return backup
-
-
-def _row(plan: conversions.Conversion, backup: Path | None, *, is_written: bool) -> dict[str, Any]:
-    """Return what came of a cassette, as JSON."""
-    row: dict[str, Any] = {
-        "path": str(plan.path),
-        "status": "converted" if is_written else plan.status,
-        "written": str(plan.target) if is_written else None,
-        "backup": str(backup) if backup else None,
-        "interactions": plan.interactions,
-    }
-    if plan.status == "refused":
-        return {**row, "why": plan.why, "next": plan.hint}
-    summary = str(plan.changes) if plan.status == "convertible" else "nothing"
-    return {**row, "changes": {**asdict(plan.changes), "summary": summary}}
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:

@@ -15,7 +15,6 @@ from pytest_regen.documents import IR, Document, build_ir, read_document, rebuil
 from pytest_regen.documents.changes import Change, Direction, compare_types, direction_of
 from pytest_regen.documents.ir import REQUEST, SCHEMAS
 from pytest_regen.documents.parts import Components, Part, Request
-from pytest_regen.languages.base import Language
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import in_quotes, plural
 
@@ -175,16 +174,13 @@ def _types(part: Part | IR, document: Document | None, stored: IR | None) -> IR 
         if stored is not None:
             language = languages.find_language(stored.language)
             return rebuild_ir(stored, document, language=language).ir
-        return build_ir(document, part, language=_language_of_documents()).ir
+        # A language that loses nothing: one with unions, where there is one.
+        installed = map(languages.find_language, languages.language_names())
+        default = languages.find_language(languages.DEFAULT_LANGUAGE)
+        language = next((lang for lang in installed if lang.has_unions), default)
+        return build_ir(document, part, language=language).ir
     except errors.NothingToGenerateError:
         return None
-
-
-def _language_of_documents() -> Language:
-    """Return a language that loses nothing: one with unions, where there is one."""
-    installed = map(languages.find_language, languages.language_names())
-    default = languages.find_language(languages.DEFAULT_LANGUAGE)
-    return next((language for language in installed if language.has_unions), default)
 
 
 def _compare_types(name: str, old: IR | None, new: IR | None) -> _Compared:

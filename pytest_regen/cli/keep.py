@@ -175,12 +175,12 @@ def history(
     if as_json:
         emit_json({"entries": [{"id": text.id, **text.entry.to_json()} for text in past]})
         return
-    rows = [place.past_cells(text) for text in past]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for text, row in zip(past, rows, strict=True):
+    rows = []
+    for text in past:
         errors = sum(issue.severity == "error" for issue in text.issues)
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        say("  ".join([*cells, plural(errors, "error") if errors else ""]).rstrip())
+        rows.append([*place.past_cells(text), plural(errors, "error") if errors else ""])
+    for text, line in zip(past, output.aligned(rows), strict=True):
+        say(line)
         output.show_errors(text.issues)
     if not past:
         say(f"{place.here}: nothing was replaced or rejected yet")

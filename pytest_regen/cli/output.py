@@ -13,6 +13,7 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO
 
@@ -287,6 +288,13 @@ def show_issue(issue: "Issue", text: str, indent: str = "    ") -> None:
     say(text, _STYLES[issue.severity])
     for line in (issue.detail or "").splitlines():
         say(f"{indent}{line}")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines with columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+    lines = ("  ".join(map(str.ljust, row, widths)) for row in rows)
+    return [line.rstrip() for line in lines]
 
 
 def show_diff(diff: str, lines: int | None = _DIFF_LINES) -> None:

@@ -212,9 +212,29 @@ class _Here:
         options["discard_edits"] = request.discard_edits
         if request.from_errors:
             return (yield from verbs.heal_steps(self.at, names, **options))
-        wanted = dict.fromkeys(names, request.pages)
+        targets = dict.fromkeys(names, request.pages)
         notes = {name: [request.correction] for name in names} if request.correction else None
-        return (yield from verbs.regenerate_steps(self.at, wanted, corrections=notes, **options))
+        return (yield from verbs.regenerate_steps(self.at, targets, corrections=notes, **options))
+
+    def tell_outputs(
+        self, verb: str, result: Result, issues: Sequence[Issue], rejected: Sequence[str]
+    ) -> None:
+        """Tell which outputs are new, which units could not be asked for, and what is wrong."""
+        for label, text, *_ in self.facts(verb, result.regenerated):
+            output.fact(label, text, "green")
+        for text in rejected:
+            output.fact("rejected", text)
+        for name, why in result.skipped.items():
+            output.fact("skipped", f"{name}: {why}", "yellow")
+        output.show_prompt_faults(result.prompt_faults)
+        # A fault of the prompts says it once for all the types that have it.
+        explained = {name for fault in result.prompt_faults for name in fault.types}
+        output.show_stopped(
+            item
+            for item in result.results
+            if item.stop_reason != "unfixable" or item.name not in explained
+        )
+        tell_issues(issues, self.source(result.view))
 
     def past(self, names: Sequence[str] | None) -> Sequence[Past]:
         """Return what was replaced or rejected, oldest first."""
@@ -425,12 +445,9 @@ class StoreHere(_Here):
     def tell(self, result: Result, issues: Sequence[Issue], turns: TurnOptions) -> str:
         """Tell what was asked of a store; return what that took."""
         source = self.source(result.view)
-        for page in result.regenerated:
-            output.fact("regenerated", self.label(*page), "green")
-        for entry in result.rejected:
-            output.fact("rejected", f"it was no better, and is kept in history/{entry}.json")
-        tell_ended(result)
-        tell_issues(issues, source)
+        entries = (f"history/{entry}.json" for entry in result.rejected)
+        rejected = [f"it was no better, and is kept in {entry}" for entry in entries]
+        self.tell_outputs("regenerated", result, issues, rejected)
         if result.calls or result.stop_reasons or result.skipped or result.failures:
             spent = turns.spent(result.calls, result.usage, by_template=result.by_template)
             return f"{source}: {spent}"
@@ -511,7 +528,9 @@ class StoreHere(_Here):
             "not_run": view.not_run or None,
             "types": types_json,
         }
-        advice = view.advice(_stale_as_errors(issues) if is_failing_old else issues)
+        if is_failing_old:  # Then the store is updated first.
+            old_first = [replace(i, severity="error") if i.code == "STALE" else i for i in issues]
+        advice = view.advice(old_first if is_failing_old else issues)
         by_type = {name: _without_stale(result, stale) for name, result in results.items()}
         return Verdict(report, source, issues, lines, advice, int(not is_ok), by_type)
 
@@ -625,14 +644,8 @@ class FileHere(_Here):
 
     def tell(self, result: Result, issues: Sequence[Issue], turns: TurnOptions) -> str:
         """Tell what was asked of a file; return what that took."""
-        for label, text, *_ in self.facts("written", result.regenerated):
-            output.fact(label, text, "green")
-        if result.rejected:
-            output.fact(
-                "rejected", f"{plural(len(result.rejected), 'text')}, kept in .regen/history"
-            )
-        tell_ended(result)
-        tell_issues(issues, self.here)
+        texts = f"{plural(len(result.rejected), 'text')}, kept in .regen/history"
+        self.tell_outputs("written", result, issues, [texts] if result.rejected else [])
         if result.calls or result.results:
             return f"{self.here}: {output.usage_line(result.calls, result.usage)}"
         return "" if result.view.file_issues else f"{self.here}: nothing to ask"
@@ -668,7 +681,7 @@ class FileHere(_Here):
             "path": self.here,
             "ok": is_ok,
             "errors": [issue.to_json() for issue in view.file_issues],
-            "units": [{"name": name, **_issues_json(found)} for name, found in results.items()],
+            "units": [{"name": name, **_issues_json(result)} for name, result in results.items()],
             "orphans": [issue.to_json() for issue in view.orphans],
         }
         is_broken = any(i.code == "KIND_ERROR" for name in failing for i in results[name].issues)
@@ -866,29 +879,10 @@ def _without_stale(result: ValidationResult, stale: StalePolicy) -> ValidationRe
     return ValidationResult(tuple(issue for issue in result.issues if issue.code != "STALE"))
 
 
-def _stale_as_errors(issues: Iterable[Issue]) -> list[Issue]:
-    """Return issues as they stand where STALE fails: then the store is updated first."""
-    return [replace(i, severity="error") if i.code == "STALE" else i for i in issues]
-
-
 def _fails(result: ValidationResult, stale: StalePolicy) -> bool:
     # A person's text that is stale is only told of: no model wrote it from something else.
     is_stale = any(issue.code == "STALE" and not issue.is_by_hand for issue in result.issues)
     return result.has_errors or (is_stale and stale_outcome(stale) == "fail")
-
-
-def tell_ended(result: Result) -> None:
-    """Tell which units could not be asked for, and why answers were not kept."""
-    for name, why in result.skipped.items():
-        output.fact("skipped", f"{name}: {why}", "yellow")
-    faults = result.prompt_faults
-    output.show_prompt_faults(faults)
-    explained = {name for fault in faults for name in fault.types}
-    output.show_stopped(
-        item
-        for item in result.results
-        if item.stop_reason != "unfixable" or item.name not in explained
-    )
 
 
 def tell_issues(issues: Iterable[Issue], place: str) -> None:

@@ -129,7 +129,10 @@ def progress_line_of(
         as_json: whether a program reads the output: then lines are plain.
         is_free: whether no model is asked: then nobody waits for a single page.
     """
-    if as_json or not _draws():
+    # A line that is drawn over and over must be seen, and be wanted.
+    environment = os.environ
+    is_plain = environment.get("NO_COLOR") or environment.get("CI") or not sys.stderr.isatty()
+    if as_json or is_plain or environment.get("TERM", "") == "dumb":
         plain = RunProgress(places, words, 0 if is_free else _FIRST_PAGES)
         is_over = threading.Event()
         clock = threading.Thread(target=plain.tell_lines, args=[is_over], daemon=True)
@@ -172,10 +175,3 @@ def progress_line_of(
         redirect_stdout=sys.stdout.isatty(),
     ):
         yield run
-
-
-def _draws() -> bool:
-    """Return whether a line that is drawn over and over can be seen, and is wanted."""
-    if not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("CI"):
-        return False
-    return os.environ.get("TERM", "") != "dumb"

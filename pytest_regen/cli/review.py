@@ -171,8 +171,16 @@ class Desk:
             UsageError: a word names none, or several.
         """
         waiting, chosen = self.waiting.candidates, dict[str, Candidate]()
+        names = {
+            item.id: [
+                spell(place, item.name)
+                for place in (item.place, self.path_of(item).as_posix())
+                for spell in (unit_id, "{}::{}".format)
+            ]
+            for item in waiting
+        }
         for word in words:
-            fitting = [item for item in waiting if word in self._names(item)]
+            fitting = [item for item in waiting if word in {item.id, *names[item.id]}]
             if not fitting and word:
                 fitting = [item for item in waiting if item.id.startswith(word.lower())]
             if len(fitting) != 1:
@@ -186,12 +194,6 @@ class Desk:
                 )
             chosen[fitting[0].id] = fitting[0]
         return list(chosen.values())
-
-    def _names(self, candidate: Candidate) -> set[str]:
-        places = (candidate.place, self.path_of(candidate).as_posix())
-        spelled = (f"{place}::{candidate.name}" for place in places)
-        encoded = (unit_id(place, candidate.name) for place in places)
-        return {candidate.id, *spelled, *encoded}
 
     def below(self, paths: Sequence[Path]) -> list[Candidate]:
         """Return the candidates at or below paths, or that are named; all without any.
@@ -377,9 +379,8 @@ def accept(
     as_json: AsJson = False,
 ) -> None:
     """Store candidates as regenerated outputs; what they replace goes to the history."""
-    desk = Desk(folder)
-    chosen = _chosen(desk, ids, every=every, verb="accept")
-    raise typer.Exit(_settle_all(desk, "accept", chosen, accept_any=accept_any, as_json=as_json))
+    code = _settle_all("accept", folder, ids, every=every, accept_any=accept_any, as_json=as_json)
+    raise typer.Exit(code)
 
 
 @review.command()
@@ -387,9 +388,7 @@ def reject(
     ids: Ids = None, every: All = False, folder: From = None, as_json: AsJson = False
 ) -> None:
     """Put candidates into the history."""
-    desk = Desk(folder)
-    chosen = _chosen(desk, ids, every=every, verb="reject")
-    raise typer.Exit(_settle_all(desk, "reject", chosen, as_json=as_json))
+    raise typer.Exit(_settle_all("reject", folder, ids, every=every, as_json=as_json))
 
 
 def _settle(
@@ -406,18 +405,22 @@ def _settle(
 
 
 def _settle_all(
-    desk: Desk,
     verb: str,
-    chosen: Sequence[Candidate],
+    folder: Path | None,
+    ids: list[str] | None,
     *,
+    every: bool,
     accept_any: bool = False,
     as_json: bool,
 ) -> int:
     """Accept or reject candidates; one that cannot be leaves the others. Return the exit code."""
+    desk = Desk(folder)
+    chosen = _chosen(desk, ids, every=every, verb=verb)
     with hold_back() as lines:
         errors = [_settle(desk, verb, item, accept_any=accept_any) for item in chosen]
-    settled = [item for item, error in zip(chosen, errors, strict=True) if error is None]
-    failed = [(item, error) for item, error in zip(chosen, errors, strict=True) if error]
+    results = list(zip(chosen, errors, strict=True))
+    settled = [item for item, error in results if error is None]
+    failed = [(item, error) for item, error in results if error]
     if as_json:
         failures = [{"id": item.id, **describe_failure(error)} for item, error in failed]
         emit_json({f"{verb}ed": list(map(desk.to_json, settled)), "failures": failures})

@@ -48,42 +48,38 @@ def at_revision(text: str) -> Iterator[Path]:
             )
         yield path
         return
-    commit = _commit(text, revision)
-    found = _find(commit, inner)
-    if found is None:
-        raise UsageError(
-            f"{text}: there is no {inner} in {revision}",
-            hint=f"git ls-tree -r --name-only {revision} lists what is there",
-        )
-    folder = found.path if found.kind == "tree" else posixpath.dirname(found.path)
-    wanted = [
-        entry
-        for entry in _entries(commit, folder, recursive=True)
-        if found.kind == "tree"
-        or entry.path == found.path
-        or entry.path.lower().endswith(_DESCRIPTIONS)
-    ]
-    with TemporaryDirectory(prefix="pytest-regen-") as copy:
-        _write(wanted, Path(copy))
-        yield Path(copy, found.path)
-
-
-def _commit(text: str, revision: str) -> str:
     name = f"{revision}^{{commit}}"
-    found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", name)
-    if found is None:
+    answer = _git("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+    if answer is None:
         raise UsageError(
             f"{text}: git knows no revision {revision!r} here",
             why="it is no path either",
             hint="name a branch, a tag or a commit of the repository you are in, HEAD~1 for one",
         )
-    return found.decode().strip()
+    commit = answer.decode().strip()
+    top = _find(commit, inner)
+    if top is None:
+        raise UsageError(
+            f"{text}: there is no {inner} in {revision}",
+            hint=f"git ls-tree -r --name-only {revision} lists what is there",
+        )
+    folder = top.path if top.kind == "tree" else posixpath.dirname(top.path)
+    entries = [
+        entry
+        for entry in _entries(commit, folder, recursive=True)
+        if top.kind == "tree"
+        or entry.path == top.path
+        or entry.path.lower().endswith(_DESCRIPTIONS)
+    ]
+    with TemporaryDirectory(prefix="pytest-regen-") as copy:
+        _write(entries, Path(copy))
+        yield Path(copy, top.path)
 
 
 def _find(commit: str, inner: str) -> _Entry | None:
     """Return the file or folder that is meant: seen from here, else from the top."""
-    here = (_git("rev-parse", "--show-prefix") or b"").decode().strip()
-    for start in dict.fromkeys((here, "")):
+    prefix = (_git("rev-parse", "--show-prefix") or b"").decode().strip()
+    for start in dict.fromkeys((prefix, "")):
         place = posixpath.normpath(posixpath.join(start, inner))
         if place == ".":
             return _Entry("040000", "tree", commit, "")
@@ -97,13 +93,13 @@ def _entries(commit: str, place: str, *, recursive: bool) -> list[_Entry]:
     options = ("-r",) if recursive else ()
     below = ("--", place) if place else ()
     listed = _git("--literal-pathspecs", "ls-tree", "-z", "--full-tree", *options, commit, *below)
-    found = []
+    entries = []
     for line in (listed or b"").decode("utf-8", "surrogateescape").split("\0"):
         head, tab, path = line.partition("\t")
         if tab:
             mode, kind, blob = head.split()
-            found.append(_Entry(mode, kind, blob, path))
-    return found
+            entries.append(_Entry(mode, kind, blob, path))
+    return entries
 
 
 def _write(entries: Iterable[_Entry], folder: Path) -> None:
@@ -132,10 +128,10 @@ def _git(*words: str, stdin: bytes = b"") -> bytes | None:
     """
     command: Sequence[str] = ("git", *words)
     try:
-        done = subprocess.run(command, input=stdin, capture_output=True, check=False)  # noqa: S603 - git
+        process = subprocess.run(command, input=stdin, capture_output=True, check=False)  # noqa: S603 - git
     except FileNotFoundError:
         raise UsageError(
             "a revision is read by git, which is not installed",
             hint="install git, or name files that are there",
         ) from None
-    return None if done.returncode else done.stdout
+    return None if process.returncode else process.stdout

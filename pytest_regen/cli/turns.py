@@ -1,9 +1,10 @@
 """How a command's turns with a model are made, from its options and the project's settings."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from pytest_regen import modes
@@ -140,6 +141,11 @@ class TurnOptions:
         is_free = isinstance(provider, providers.TemplateProvider)
         takes_journal = self.cassette is None and not is_free
         places = "store" if of_types else "file"
+        needs_key = partial(_require_key, of_types=of_types)
+        ready = getattr(provider, "require_key", None) if provider else needs_key
+        # A recording was paid for when it was made.
+        is_once = self.record is RecordChoice.ONCE and self.cassette and self.cassette.is_file()
+        is_paid = self.cassette is not None and (is_once or self.record is RecordChoice.NONE)
         with (
             progress_line_of(title, places=places, as_json=as_json, is_free=is_free) as progress,
             self._cassette(),
@@ -157,11 +163,11 @@ class TurnOptions:
                     jobs=self.jobs,
                     progress=progress.page,
                     watch=progress.watch,
-                    ready=_ready(provider, of_types=of_types),
+                    ready=ready,
                     journal=journal,
                     pending=Pending(self.project.root, self.pending) if self.pending else None,
                     keeps_template=self.keeps_template,
-                    prices=None if self._replays else self.project.settings.price.get,
+                    prices=None if is_paid else self.project.settings.price.get,
                 ),
             )
 
@@ -192,12 +198,11 @@ class TurnOptions:
         """Return the provider that is named, in the command or in the table; ``None``: the API."""
         name = self._who
         is_template = of_types and self.by_template
-        if (
-            name is None
-            or name.startswith("anthropic:")
-            or (name == modes.TEMPLATE and not is_template)
-        ):
-            return None  # Of an API's name, only the model is taken.
+        # Of an API's name only the model is taken; units of a kind have no template.
+        if name is None or name.startswith("anthropic:"):
+            return None
+        if name == modes.TEMPLATE and not is_template:
+            return None
         if self.provider:
             return providers.load_provider(name)
         return providers.load_provider(name, folder=self.project.root, option=modes.TABLE_PROVIDER)
@@ -230,12 +235,9 @@ class TurnOptions:
         pairs = []
         if self.provider == modes.TEMPLATE:
             why = "the template asks no model, so there is nothing to record or replay"
-            options = {"--model": self.model, "--cassette": self.cassette}
-            pairs += [
-                ("--provider template", f"{option} {value}", why)
-                for option, value in options.items()
-                if value is not None
-            ]
+            others = {"--model": self.model, "--cassette": self.cassette}
+            words = [f"{name} {value}" for name, value in others.items() if value is not None]
+            pairs += [("--provider template", word, why) for word in words]
         if self.is_batch:
             table = self.project.settings.provider
             is_api = (self._who or "anthropic:").startswith("anthropic:")
@@ -255,14 +257,6 @@ class TurnOptions:
                 why=why,
                 hint="leave one of them out",
             )
-
-    @property
-    def _replays(self) -> bool:
-        """Whether all answers come from a recording, which was paid for when it was made."""
-        if self.cassette is None:
-            return False
-        is_once = self.record is RecordChoice.ONCE and self.cassette.is_file()
-        return is_once or self.record is RecordChoice.NONE
 
     @property
     def _model(self) -> str | None:
@@ -286,16 +280,8 @@ class TurnOptions:
         )
 
 
-def _ready(provider: Provider | None, *, of_types: bool) -> Callable[[], None] | None:
-    """Return what checks, before anything is begun, that turns can be taken."""
-    if provider is None:
-        return _require_key_for_types if of_types else providers.require_api_key
-    check: Callable[[], None] | None = getattr(provider, "require_key", None)
-    return check
-
-
-def _require_key_for_types() -> None:
-    """Check as ``require_api_key`` does, and name what needs no key.
+def _require_key(*, of_types: bool) -> None:
+    """Check that the API can be asked; of types, name what needs no key.
 
     Raises:
         MissingKeyError: no key is set, and no cassette in use replays without one.
@@ -303,6 +289,8 @@ def _require_key_for_types() -> None:
     try:
         providers.require_api_key()
     except MissingKeyError as error:
+        if not of_types:
+            raise
         free = "add --provider template, which writes types without a model, free of charge"
         hint = f"{free}; or to ask a model, {error.hint}"
         raise MissingKeyError(error.what, why=error.why, hint=hint) from None

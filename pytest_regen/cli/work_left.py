@@ -2,10 +2,10 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_regen.cli.places import PlaceHere
 from pytest_regen.cli.turns import TurnOptions
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROMPT", "UNFIXABLE"})
 """Codes of what asking does not mend; ``validate`` says of each what does."""
 
-_COMMANDS: Final = {
-    "by_hand": ("adopt", "--stale"),
-    "with_errors": ("regenerate", "--from-errors"),
-    "edited": ("adopt",),
-    "not_mended": ("validate",),
-    "unrecorded": ("adopt",),
-    "orphans": ("forget",),
-}
-"""The command for each sort of work that is not asked for by ``generate``."""
 
-_SORTS: Final = (
-    "missing",
-    "stale",
-    "with_errors",
-    "edited",
-    "by_hand",
-    "not_mended",
-    "unrecorded",
-    "orphans",
-)
+class _Sort(NamedTuple):
+    """How work of a sort is counted, and which command does it."""
+
+    noun: str
+    words: str
+    command: Sequence[str] = ()
+    """``generate`` where there is none."""
+
+
+_SORTS: Final = {
+    "missing": _Sort("page", "missing"),
+    "stale": _Sort("page", "stale"),
+    "with_errors": _Sort("page", "with errors", ("regenerate", "--from-errors")),
+    "edited": _Sort("type", "edited by hand", ("adopt",)),
+    "not_mended": _Sort("type", "that asking does not mend", ("validate",)),
+    "unrecorded": _Sort("unit", "not recorded", ("adopt",)),
+    "by_hand": _Sort("unit", "by hand for what has changed since", ("adopt", "--stale")),
+    "orphans": _Sort("unit", "that nothing asks for", ("forget",)),
+}
 """Sorts of work, as they are counted."""
 
 _ORDER: Final = (
@@ -95,7 +95,15 @@ class WorkLeft:
         self._counts[place.group] += 1
         self._counts[f"{place.option}s"] += len(chosen)
         self._tell_first(place, view, counts)
-        self._add_sizes(place, view, {key for key in asked if asked[key] != "by_hand"})
+        to_ask = {key for key in asked if asked[key] != "by_hand"}
+        names = {name for name, _ in to_ask}
+        for name, page, size in place.at.sizes(view, sorted(names), None):
+            if (name, page) not in to_ask:
+                continue
+            if place.group == "stores" and self._turns.writes(view.store, name):
+                self._written += 1
+            else:
+                self._estimate.add(self._turns.size(size))
 
     def _tell_first(self, place: PlaceHere, view: Any, counts: Counter[str]) -> None:
         again, origin = partial(place.command, "generate"), None
@@ -105,21 +113,11 @@ class WorkLeft:
             self._counts["outdated_stores"] += bool(counts["missing"] or counts["stale"])
             if counts["with_errors"]:
                 self._failing.append(place.at.path.parent)
-        self._note("missing", counts["missing"], again, origin)
-        self._note("stale", counts["stale"], again, origin)
-        for sort, words in _COMMANDS.items():
-            verb, *options = words
-            self._note(sort, counts[sort], partial(place.command, verb, None, *options))
-
-    def _add_sizes(self, place: PlaceHere, view: Any, asked: set[tuple[str, int]]) -> None:
-        names = {name for name, _ in asked}
-        for name, page, size in place.at.sizes(view, sorted(names), None):
-            if (name, page) not in asked:
-                continue
-            if place.group == "stores" and self._turns.writes(view.store, name):
-                self._written += 1
-            else:
-                self._estimate.add(self._turns.size(size))
+        for sort, (_, _, words) in _SORTS.items():
+            following, store = again, origin
+            if words:
+                following, store = partial(place.command, words[0], None, *words[1:]), None
+            self._note(sort, counts[sort], following, store)
 
     def add_unreadable(self, path: Path, documents: "DocumentStores") -> None:
         """Add a store that cannot be read; one that git did not merge is made anew."""
@@ -156,56 +154,42 @@ class WorkLeft:
         ``12 pages missing, 3 stale, 1 type edited by hand: 15 to ask, about 41,000 tokens, about
         $0.19, $0.10 as a batch``.
         """
-        asked, piece = self._noun("page"), self._noun("type")
-        found, last = [], ""
-        for sort, noun, what in (
-            ("missing", asked, "missing"),
-            ("stale", asked, "stale"),
-            ("with_errors", asked, "with errors"),
-            ("edited", piece, "edited by hand"),
-            ("not_mended", piece, "that asking does not mend"),
-            ("unrecorded", "unit", "not recorded"),
-            ("by_hand", "unit", "by hand for what has changed since"),
-            ("orphans", "unit", "that nothing asks for"),
-        ):
-            if number := self._counts[sort]:
-                named = f"{number:,}" if noun == last else _plural(number, noun)
-                found.append(f"{named} {what}")
-                last = noun
-        return (", ".join(found) or f"{self._all}: nothing to do") + self._to_ask()
-
-    def _noun(self, of_stores: str) -> str:
-        """Return what is counted, in the singular: pages and types of stores, units of files."""
-        nouns = [of_stores] if self._counts["stores"] else []
-        return " or ".join([*nouns, *(["unit"] if self._counts["files"] else [])])
-
-    @property
-    def _all(self) -> str:
-        counts = self._counts
-        return ", ".join(
-            f"{plural(counts[pieces], pieces[:-1])} in {plural(counts[places], places[:-1])}"
-            for pieces, places in (("types", "stores"), ("units", "files"))
-            if counts[places]
-        )
-
-    def _to_ask(self) -> str:
-        estimate, parts = self._estimate, []
+        counts, estimate = self._counts, self._estimate
+        parts, last = [], list[str]()
+        for sort, (of_stores, words, _) in _SORTS.items():
+            # Pages and types are those of stores; a file has units.
+            is_of_units = of_stores == "unit"
+            nouns = [of_stores] if counts["stores"] or is_of_units else []
+            nouns += ["unit"] if counts["files"] and not is_of_units else []
+            number = counts[sort]
+            noun = " or ".join(nouns if number == 1 else [f"{word}s" for word in nouns])
+            if number:
+                is_as_before = nouns == last
+                parts.append(
+                    f"{number:,} {words}" if is_as_before else f"{number:,} {noun} {words}"
+                )
+                last = nouns
+        places = [
+            f"{plural(counts[pieces], pieces[:-1])} in {plural(counts[group], group[:-1])}"
+            for pieces, group in (("types", "stores"), ("units", "files"))
+            if counts[group]
+        ]
+        total, to_ask = ", ".join(parts) or f"{', '.join(places)}: nothing to do", []
         if estimate.pages:
             tokens = estimate.input_tokens + estimate.output_tokens
-            parts += [f"{estimate.pages:,} to ask", f"about {_round(tokens):,} tokens"]
-            parts += filter(None, [estimate.money()])
+            # The first two digits, because it is an estimate.
+            tokens = round(tokens, 2 - len(str(tokens))) if tokens >= 100 else tokens
+            to_ask += [f"{estimate.pages:,} to ask", f"about {tokens:,} tokens"]
+            to_ask += filter(None, [estimate.money()])
         if self._written:
-            parts.append(f"{self._written:,} for the template to write")
-        return f": {', '.join(parts)}" if parts else ""
+            to_ask.append(f"{self._written:,} for the template to write")
+        return f"{total}: {', '.join(to_ask)}" if to_ask else total
 
     def to_json(self) -> dict[str, Any]:
         """Return the sum as JSON."""
         sorts = ("stores", "types", "files", "units", *_SORTS)
-        return {
-            **{sort: self._counts[sort] for sort in sorts},
-            "by_template": self._written,
-            "estimate": self._estimate.to_json(),
-        }
+        counts = {sort: self._counts[sort] for sort in sorts}
+        return {**counts, "by_template": self._written, "estimate": self._estimate.to_json()}
 
     def next_command(self, documents: "DocumentStores") -> str:
         """Return the command to run first; empty where there is nothing to do.
