@@ -803,7 +803,7 @@ def outdated_units(places: Sequence[FileHere], request: Request) -> Outdated:
             why = "it was never written" if view.missing(name) else "its inputs have changed"
             unit, path = naming.unit_id(place.here, name), Path(place.here)
             findings.append(Finding("error", unit, "out of date", why, path))
-    following = naming.generate_command(str(findings[0].path)) if findings else ""
+    following = naming.command("generate", str(findings[0].path)) if findings else ""
     return findings, current, following
 
 

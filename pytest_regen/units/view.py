@@ -20,13 +20,9 @@ from pytest_regen.text import join_names
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now, short_hash
 from pytest_regen.units.naming import (
-    adopt_command,
     command,
-    forget_command,
     from_here,
-    generate_command,
     node_id,
-    rebuild_command,
     unit_id,
 )
 from pytest_regen.units.texts import (
@@ -382,7 +378,7 @@ class FileUnits:
             found.append(self._conflict(""))
         for file in self.unasked_files:
             what = self._without_root(self.ledger.broken[file].what)
-            drop = f"put it right, or drop it: {forget_command(self.here)}"
+            drop = f"put it right, or drop it: {command('forget', self.here)}"
             found.append(Issue.of("LEDGER", what, detail=drop))
         if not (found or self.names or self.lost):
             what = f"{self.kind.title} names no unit of {self.place}"
@@ -519,7 +515,7 @@ class FileUnits:
                 details.append(str(describe(name)) if describe else todo)
         if entry is not None and not entry.is_by_hand:
             words = "then its recorded text" if details else "its recorded text"
-            details.append(f"{words} is put back by: {rebuild_command(self.here, name)}")
+            details.append(f"{words} is put back by: {command('rebuild', self.here, name)}")
         detail, line = "\n".join(details) or None, stands.line or None if stands else None
         return Issue.of("MISSING_UNIT", message, type_name=name, detail=detail, line=line)
 
@@ -674,7 +670,7 @@ class FileUnits:
         lost = {one.type_name or "": one.code for one in self.lost}
         if lost[name] == "ORPHAN":
             is_all = len(lost) > 1 and set(lost.values()) == {"ORPHAN"}
-            return forget_command(self.here, None if is_all else name)
+            return command("forget", self.here, None if is_all else name)
         if lost[name] == "CONFLICT" or self.path.suffix != ".py":
             return ""
         place = self.here
@@ -701,7 +697,7 @@ class FileUnits:
         return units_in(self.kind, self.text)
 
     def _lost(self, name: str) -> Issue:
-        entry, forget = self.ledger.entries[name], forget_command(self.here, name)
+        entry, forget = self.ledger.entries[name], command("forget", self.here, name)
         stands, in_code = name in self.texts, name in self._in_text
         code, message, todo = "MISSING_UNIT", "", "let its kind claim that file, or let it go"
         if self._is_lost and in_code:
@@ -764,9 +760,9 @@ class FileUnits:
         if self.path.is_symlink():
             return f"{self.place} is a symbolic link; replace it by the file itself"
         found = {issue.code: issue for issue in self.all_issues(name)}
-        keep = f"keep it: {adopt_command(self.here, name)}"
+        keep = f"keep it: {command('adopt', self.here, name)}"
         if "DRIFT" in found and not discard_edits:
-            return f"it was edited by hand; {keep}; drop it: {rebuild_command(self.here, name)}"
+            return f"it was edited by hand; {keep}; drop it: {command('rebuild', self.here, name)}"
         if "KIND_ERROR" in found:
             return found["KIND_ERROR"].message
         if "LEDGER" in found:
@@ -936,15 +932,15 @@ class FileUnits:
         return HandEditError(
             f"{name} in {self.place} was edited by hand",
             why=why,
-            hint=f"keep it: {adopt_command(self.here, name)}; "
-            f"or drop it: {rebuild_command(self.here, name)}",
+            hint=f"keep it: {command('adopt', self.here, name)}; "
+            f"or drop it: {command('rebuild', self.here, name)}",
         )
 
     def advice(self, issues: Sequence[Issue]) -> Advice | None:
         """Return the command that does the most about what is wrong; ``None`` if an editor does."""
         codes, here = {"BY_HAND" if i.is_by_hand else i.code for i in issues}, self.here
         if "CONFLICT" in codes:
-            return Advice(rebuild_command(here), "or correct the file in an editor")
+            return Advice(command("rebuild", here), "or correct the file in an editor")
         errors = [*self.file_issues, *(i for i in self.orphans if i.severity == "error")]
         if self.fault is not None or "KIND_ERROR" in codes or errors:
             return None  # The issues say what to do.
@@ -955,14 +951,17 @@ class FileUnits:
             codes.add("")
         records = "the next command records texts as they stand"
         commands = {
-            "DRIFT": (adopt_command(here), f"{KEEPS_EDIT}; to drop it: {rebuild_command(here)}"),
-            "LEDGER": (adopt_command(here), records),
-            "MISSING_UNIT": (generate_command(here), ""),
-            "STALE": (generate_command(here), ""),
-            "BY_HAND": (adopt_command(here, None, "--stale"), records),
+            "DRIFT": (
+                command("adopt", here),
+                f"{KEEPS_EDIT}; to drop it: {command('rebuild', here)}",
+            ),
+            "LEDGER": (command("adopt", here), records),
+            "MISSING_UNIT": (command("generate", here), ""),
+            "STALE": (command("generate", here), ""),
+            "BY_HAND": (command("adopt", here, None, "--stale"), records),
             "": (command("regenerate", here, None, "--from-errors"), ""),
-            "UNRECORDED": (adopt_command(here), records),
-            "ORPHAN": (forget_command(here), ""),
+            "UNRECORDED": (command("adopt", here), records),
+            "ORPHAN": (command("forget", here), ""),
         }
         return next((Advice(*words) for code, words in commands.items() if code in codes), None)
 
@@ -971,17 +970,17 @@ class FileUnits:
     ) -> tuple[Advice, ...]:
         """Return the commands about a unit that call for no healing, each with a word for it."""
         codes, here = {issue.code for issue in issues}, self.here
-        keep = Advice(adopt_command(here, name), "keep")
+        keep = Advice(command("adopt", here, name), "keep")
         if "DRIFT" in codes:
-            return keep, Advice(rebuild_command(here, name), "drop")
+            return keep, Advice(command("rebuild", here, name), "drop")
         if "CONFLICT" in codes:
-            adopt = adopt_command(here, name if name in self.names else None)
+            adopt = command("adopt", here, name if name in self.names else None)
             by_hand = Advice(f"correct the file, then {adopt}", "by hand")
-            return Advice(rebuild_command(here), "our side"), by_hand
+            return Advice(command("rebuild", here), "our side"), by_hand
         if name not in self.names:
             return ()  # The issue says what to do.
         if "LEDGER" in codes:
-            return (Advice(adopt_command(here, name), "record"),)
+            return (Advice(command("adopt", here, name), "record"),)
         if codes and codes <= {"MISSING_UNIT", "STALE"} and self.has_place(name):
             ask = Advice(command("generate", here, name, *asking), "generate")
             return (ask, keep) if "STALE" in codes else (ask,)
