@@ -494,8 +494,6 @@ class StoreHere(_Here):
             note = f"; {older}{in_ci}" if old else ""
             line = f"{self.path}: {types}, no errors{note}", "green"
         lines = [line]
-        if view.format_note:
-            lines.append((f"note: {view.format_note}",))
         # What most machines lack is no news; JSON has it all the same.
         if view.not_run and not behaviour_of_store(store).is_expected:
             lines.append((f"behaviour: not run: {view.not_run}",))
@@ -510,6 +508,7 @@ class StoreHere(_Here):
             "source": source,
             "ok": is_ok,
             "not_run": view.not_run or None,
+            "note": view.format_note or None,
             "types": types_json,
         }
         advice = view.advice(_stale_as_errors(issues) if is_failing_old else issues)
