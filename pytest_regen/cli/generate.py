@@ -1,61 +1,28 @@
 """``generate``: stores from an API description, or the missing units of a file."""
 
 import shlex
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pytest_regen.cli import output, store_report
 from pytest_regen.cli.asking import ask, plan
-from pytest_regen.cli.config_files import Edit
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
-from pytest_regen.cli.output import (
-    AsJson,
-    Attempts,
-    BudgetTokens,
-    CassetteOption,
-    DryRun,
-    EngineChoice,
-    EngineOption,
-    Jobs,
-    KeepPending,
-    ModelOption,
-    ProviderName,
-    RecordChoice,
-    RecordOption,
-    UnitNames,
-    confirm,
-    emit_json,
-    fact,
-    is_terminal,
-    money_json,
-    next_step,
-    say,
-    show_edit,
-)
+from pytest_regen.cli.output import fact, next_step, say
 from pytest_regen.cli.places import FileHere, Request, outdated_units, refuse_types
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.cli.selection import select_parts
-from pytest_regen.cli.store_report import (
-    check_json,
-    plan_json,
-    result_json,
-    show_check,
-    show_plan,
-    show_result,
-)
+from pytest_regen.cli.selection import PartOptions, select_parts
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import UsageError
 from pytest_regen.github import Finding, tell_outdated
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.text import plural
-from pytest_regen.turns.values import Usage
 from pytest_regen.units.naming import command
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration import GenerateResult
-    from pytest_regen.units.place import UnitFile
+    from pytest_regen.documents import Document
 
 
 def generate(
@@ -103,51 +70,50 @@ def generate(
     allow_defects: Annotated[
         bool, typer.Option("--allow-defects", help="Take what can be read of a broken document.")
     ] = False,
-    model: ModelOption = None,
-    attempts: Attempts = None,
-    jobs: Jobs = 1,
-    budget: BudgetTokens = None,
-    cassette: CassetteOption = None,
-    record: RecordOption = RecordChoice.NONE,
-    provider: ProviderName = None,
-    engine: EngineOption = EngineChoice.LIVE,
-    pending: KeepPending = False,
+    model: output.ModelOption = None,
+    attempts: output.Attempts = None,
+    jobs: output.Jobs = 1,
+    budget: output.BudgetTokens = None,
+    cassette: output.CassetteOption = None,
+    record: output.RecordOption = output.RecordChoice.NONE,
+    provider: output.ProviderName = None,
+    engine: output.EngineOption = output.EngineChoice.LIVE,
+    pending: output.KeepPending = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only look; exit 1 if anything would be asked.")
     ] = False,
     register: Annotated[
         bool, typer.Option("--register", help="Add new stores to the settings, for pytest.")
     ] = False,
-    units: UnitNames = None,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
+    units: output.UnitNames = None,
+    dry_run: output.DryRun = False,
+    as_json: output.AsJson = False,
 ) -> None:
     """Generate or update types of an API; or the missing and stale units of files."""
     project = Project.here()
-    turns = TurnOptions(
-        project,
-        model,
-        attempts,
-        budget,
-        jobs,
-        cassette,
-        record,
-        provider,
-        engine,
-        pending=f"pytest-regen generate {shlex.quote(str(spec))}" if pending else "",
-    )
-    if files := _unit_files(project, spec, names or (), units):
+    again = f"pytest-regen generate {shlex.quote(str(spec))}" if pending else ""
+    who = (model, attempts, budget, jobs, cassette, record, provider, engine, again)
+    turns = TurnOptions(project, *who)
+    options = PartOptions(names or (), every, tag, exclude or (), status, schemas, request)
+    is_plan = check or dry_run
+    is_of_units = spec.is_dir() or project.unit_file(spec, units) is not None
+    if is_of_units and (files := project.unit_files([spec, *map(Path, options.names)])):
+        of_several = len(files) > 1
+        if units and of_several:
+            raise UsageError(
+                f"--unit {units[0]} does not say of which file",
+                hint="name one file, or leave the option out",
+            )
         refuse_types(
             files[0],
-            operation=names if len(files) == 1 else None,
+            operation=() if of_several else names,
             all=every,
             tag=tag,
             exclude=exclude,
             schemas=schemas,
             request=request,
         )
-        of_several = len(files) > 1
-        wanted = Request(
+        asked = Request(
             turns,
             "generate",
             units,
@@ -158,247 +124,161 @@ def generate(
         )
         places = [FileHere(file) for file in files]
         if check:
-            tell_outdated(project, lambda: outdated_units(places, wanted))
-        raise typer.Exit((plan if check or dry_run else ask)(places, wanted))
-    _refuse_pending(spec, pending=pending)
-    _refuse_unclaimed(project, spec, names_operations=bool(names or tag or every or schemas))
-    from pytest_regen.cli.starts import read_description
-
-    document = read_description(spec)
+            tell_outdated(project, lambda: outdated_units(places, asked))
+        raise typer.Exit((plan if is_plan else ask)(places, asked))
+    document = _read_document(project, spec, options, pending=pending)
     many = every or tag is not None
-    selection = select_parts(
-        document,
-        names or (),
-        every=every,
-        tag=tag,
-        exclude=exclude or (),
-        status=status,
-        schemas=schemas,
-        request=request,
-    )
-    work = StoreWork(
-        project,
-        document,
-        selection,
-        out,
-        {
-            "language": language,
-            "default_language": project.settings.language or DEFAULT_LANGUAGE,
-            "status": status,
-            "fields_per_page": fields_per_page,
-            "namespace": namespace,
-            "profile": profile,
-            "force": force,
-            "allow_defects": allow_defects,
-        },
-    )
-    again = _command(
+    how = {
+        "default_language": project.settings.language or DEFAULT_LANGUAGE,
+        "status": status,
+        "language": language,
+        "profile": profile,
+        "namespace": namespace,
+        "fields_per_page": fields_per_page,
+        "force": force,
+        "allow_defects": allow_defects,
+    }
+    work = StoreWork(project, document, select_parts(document, options), out, how)
+    again = output.command_again(
+        "generate",
         spec,
-        *(["--all"] if every else ["--tag", tag] if tag else names or ()),
-        *(["--schemas"] if schemas else ()),
-        *(["--request"] if request else ()),
-        *(word for pattern in exclude or () for word in ("--exclude", pattern)),
-        *(["--allow-defects"] if allow_defects else ()),
+        *options.names,
+        **options.words,
+        allow_defects=allow_defects,
         # Stores made a moment ago are not asked for once more, to be registered.
-        *(["--force"] if force and (check or dry_run) else ()),
-        *(["--discard-edits"] if discard_edits and (check or dry_run) else ()),
-        **{"--out": str(out), "--status": status, "--language": language, "--profile": profile},
-        **{"--namespace": namespace, "--provider": turns.provider, "--model": model},
-        **{"--fields-per-page": str(fields_per_page) if fields_per_page else None},
-        **{"--engine": engine.value if turns.is_batch else None},
+        force=force and is_plan,
+        discard_edits=discard_edits and is_plan,
+        out=out,
+        status=status,
+        language=language,
+        profile=profile,
+        namespace=namespace,
+        provider=provider,
+        model=model,
+        fields_per_page=fields_per_page,
+        engine=engine if turns.is_batch else None,
     )
-    if check:
+    if is_plan:
+        tell, describe = store_report.show_plan, store_report.plan_json
+        if check:
+            tell, describe = store_report.show_check, store_report.check_json
         results = work.generate(
             {"dry_run": True, "settings": turns.planning()},
             goes_on=many,
-            show=None if as_json else lambda result: show_check(result, turns),
-            describe=(lambda result: check_json(result, turns)) if as_json else None,
+            show=None if as_json else partial(tell, turns=turns),
+            describe=partial(describe, turns=turns) if as_json else None,
         )
-        _check(results, turns, spec, many=many, again=again, as_json=as_json)
-    if dry_run:
-        results = work.generate(
-            {"dry_run": True, "settings": turns.planning()},
-            goes_on=many,
-            show=None if as_json else lambda result: show_plan(result, turns),
-            describe=(lambda result: plan_json(result, turns)) if as_json else None,
-        )
-        spent = Usage()
+        money = {"estimate": results.estimate(turns).to_json()}
     else:
-        last: list[GenerateResult] = []
-        with turns.run("generating", as_json=as_json) as (progress, settings):
-            results = work.generate(
-                {
-                    "settings": settings,
-                    "attempts": turns.replies(),
-                    "discard_edits": discard_edits,
-                },
-                goes_on=many,
-                # The only one is told of below, after the progress.
-                show=None
-                if as_json
-                else (lambda result: show_result(result, namespace, turns))
-                if many
-                else last.append,
-                describe=result_json if as_json else None,
-            )
-        spent = progress.state.usage
-        for result in last:
-            show_result(result, namespace, turns)
-    globs = () if dry_run else project.lacking(results.stored)
-    edit = project.edit_table({"stores": globs}) if globs else None
-    if edit and register:
-        edit.write()
+        results, usage = work.ask(turns, discard_edits=discard_edits, many=many, as_json=as_json)
+        money = output.money_json(usage)
     if as_json:
-        of_all = results.estimate(turns).to_json()
-        report = {"stores": results.reports, **results.others} if many else results.report
-        emit_json({**report, **({"estimate": of_all} if dry_run else money_json(spent))})
+        report = {"stores": results.reports, **results.others} if many else results.reports[0]
+        output.emit_json({**report, **money})
+    if check:
+        raise typer.Exit(_tell_check(results, turns, again, many=many, as_json=as_json))
     if many:
         show_sum(results, turns, dry_run=dry_run)
-    if not as_json:
-        _say_following(results, edit, again, is_plan=dry_run, is_registered=register)
+    is_collected = dry_run or _collect(results, writes=register, is_silent=as_json)
+    if results.exit_code == 0 and not as_json:
+        next_step(again if dry_run else "pytest" if is_collected else f"{again} --register")
     raise typer.Exit(results.exit_code)
 
 
-def _command(spec: Path, *words: str, **options: str | None) -> str:
-    """Return the command that does the same again; options without a value are left out."""
-    given = (word for option, value in options.items() if value for word in (option, value))
-    return shlex.join(["pytest-regen", "generate", str(spec), *words, *given])
-
-
-def _say_following(
-    results: StoreResults, edit: Edit | None, again: str, *, is_plan: bool, is_registered: bool
-) -> None:
-    """Say what comes next, once pytest collects the stores made.
-
-    Args:
-        results: of the command.
-        edit: what the settings lacked; ``None`` where they cover the stores.
-        again: the command as it would be given again.
-        is_plan: whether nothing was asked yet.
-        is_registered: whether the edit was made.
-    """
-    is_collected = edit is None or _register(edit, asks=not is_registered)
-    if results.exit_code == 0:
-        next_step(again if is_plan else "pytest" if is_collected else f"{again} --register")
-
-
-def _register(edit: Edit, *, asks: bool) -> bool:
+def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
     """Say how pytest comes to collect the stores made, and ask a person; return whether it does.
 
     Args:
-        edit: of the settings.
-        asks: whether it is not written yet.
+        results: of the command.
+        writes: whether the settings are written without a question.
+        is_silent: whether nothing is told, and nobody is asked.
     """
-    file = short_path(edit.path)
-    if not asks:
-        fact("registered", f"in {file}, so that pytest collects it")
+    project = results.work.project
+    globs = project.lacking(results.stored)
+    if not globs:
         return True
+    edit = project.edit_table({"stores": globs})
+    file = short_path(edit.path)
+    if writes:
+        edit.write()
+        if not is_silent:
+            fact("registered", f"in {file}, so that pytest collects it")
+        return True
+    if is_silent:
+        return False
     say(f"pytest does not collect it yet; {file} lacks")
-    show_edit(edit.lines)
-    if is_terminal() and confirm(f"Write this to {file}?", default=True):
+    output.show_edit(edit.lines)
+    if output.is_terminal() and output.confirm(f"Write this to {file}?", default=True):
         edit.write()
         return True
     return False
 
 
-def _unit_files(
-    project: Project, path: Path, others: Sequence[str], units: Sequence[str] | None
-) -> "list[UnitFile]":
-    """Return the files with units that are named, or lie in a folder; none for a document.
-
-    Raises:
-        UsageError: a unit is named, and not of which file.
-    """
-    named = [path, *map(Path, others)]
-    if not path.is_dir() and (file := project.unit_file(path, units)) is not None:
-        found = project.unit_files(named) if others else [file]
-    else:
-        found = project.unit_files(named) if path.is_dir() else []
-    if units and len(found) > 1:
-        raise UsageError(
-            f"--unit {units[0]} does not say of which file",
-            hint="name one file, or leave the option out",
-        )
-    return found
-
-
-def _check(
-    results: "StoreResults",
-    turns: TurnOptions,
-    document: Path,
-    *,
-    many: bool,
-    again: str,
-    as_json: bool,
-) -> NoReturn:
-    """Say which stores are older than the document, and end the command."""
+def _tell_check(
+    results: StoreResults, turns: TurnOptions, again: str, *, many: bool, as_json: bool
+) -> int:
+    """Say which stores are older than the document; return the exit code."""
+    path = results.work.document.path
+    old = [result for result in results.done if not result.is_current]
     outdated = []
-    for done in results.done:
-        if not done.is_current:
-            why = "there is no store yet" if done.is_new else "the store is older than the document"
-            unit = done.path.as_posix()
-            outdated.append(Finding("error", unit, "out of date", why, document))
+    for result in old:
+        why = "there is no store yet" if result.is_new else "the store is older than the document"
+        unit = result.path.as_posix()
+        outdated.append(Finding("error", unit, "out of date", why, path))
     for name, error in results.failed:
         why = f"{error.what}\n{error.why}".strip()
-        outdated.append(Finding("error", name, "impossible", why, document))
-    current = sum(done.is_current for done in results.done)
-    tell_outdated(Project.here(), lambda: (outdated, current, again))
-    codes = [int(not result.is_current) for result in results.done]
-    code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
+        outdated.append(Finding("error", name, "impossible", why, path))
+    current = len(results.done) - len(old)
+    tell_outdated(results.work.project, lambda: (outdated, current, again))
+    code = max([int(bool(old)), *(error.exit_code for _, error in results.failed)])
     if as_json:
-        sums = {"estimate": results.estimate(turns).to_json()}
-        emit_json({"stores": results.reports, **results.others, **sums} if many else results.report)
-        raise typer.Exit(code)
+        return code
     if many:
-        old = sum(not result.is_current and not result.is_new for result in results.done)
-        new = sum(result.is_new for result in results.done)
-        parts = [f"{plural(len(results.done) - old - new, 'store')} up to date"]
-        parts += [f"{old} older than the document"] if old else []
+        new = sum(result.is_new for result in old)
+        parts = [f"{plural(current, 'store')} up to date"]
+        parts += [f"{len(old) - new} older than the document"] if len(old) > new else []
         parts += [f"{plural(new, 'operation')} without a store"] if new else []
         parts += [f"{len(results.failed)} impossible"] if results.failed else []
         say(", ".join(parts))
         turns.show_cost(results.estimate(turns))
-    if any(codes):
+    if old:
         next_step(again)
-    elif not code and not as_json:
+    elif not code:
         next_step("pytest")
-    raise typer.Exit(code)
+    return code
 
 
-def _refuse_pending(path: Path, *, pending: bool) -> None:
+def _read_document(
+    project: Project, path: Path, options: PartOptions, *, pending: bool
+) -> "Document":
+    """Return the API description in a file.
+
+    Raises:
+        UsageError: something else is meant: a file for a kind, or units that wait for review.
+        DocumentUnreadableError: it is none.
+    """
+    # Imported late, because who generates units of a file needs none of it.
+    from pytest_regen.cli.starts import is_catalogue, is_description, read_description
+
     if pending:
         raise UsageError(
             f"--pending says nothing of a store: {path} is read as an API description",
             why="a store follows its description as a whole: its prompts, its pages and its source",
             hint="generate, and read git diff; or pytest-regen regenerate STORE --pending",
         )
-
-
-def _is_catalogue(path: Path) -> bool:
-    from pytest_regen.cli.starts import is_catalogue
-
-    return is_catalogue(path)
-
-
-def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:
-    """Refuse a path without an operation where it may be meant for a kind.
-
-    Raises:
-        UsageError: the project has kinds, and none claims the path.
-    """
-    from pytest_regen.cli.init import is_description
-
-    is_module = path.suffix == ".py" and path.is_file()
-    if is_module or (not names_operations and path.is_file() and _is_catalogue(path)):
+    is_file, name = path.is_file(), short_path(path).as_posix()
+    names_parts = bool(options.names or options.tag or options.every or options.schemas)
+    if is_file and (path.suffix == ".py" or (not names_parts and is_catalogue(path))):
         raise UsageError(
-            f"no kind claims {short_path(path)}",
+            f"no kind claims {name}",
             why="neither functions nor translations in [tool.pytest-regen] name it",
-            hint=command("init", short_path(path).as_posix()),
+            hint=command("init", name),
         )
-    if project.kinds and not names_operations and not (path.is_file() and is_description(path)):
+    if project.kinds and not names_parts and not is_description(path):
         raise UsageError(
-            f"no kind claims {short_path(path)}",
+            f"no kind claims {name}",
             why="the kinds of the project claim " + ", ".join(project.kinds.globs),
             hint="name one file of these; of an API description, name an operation as well, "
             "--tag or --all",
         )
+    return read_description(path)

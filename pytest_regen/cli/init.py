@@ -85,12 +85,18 @@ def init(
     report = _describe(start, edits, notes)
     if not as_json:
         _show(start, edits, notes)
-    words: dict[str, Any] = {"--operation": operation, "--language": language, "--out": out}
-    words |= {"--ci": ci, "--provider": None if provider == TEMPLATE else provider}
-    again = ["pytest-regen", "init", source]
-    again += [word for option, value in words.items() if value for word in (option, str(value))]
-    again += [word for name in units or () for word in ("--unit", name)]
-    code, following, is_written = 0, shlex.join([*again, "--yes"]), False
+    again = output.command_again(
+        "init",
+        source,
+        operation=operation,
+        language=language,
+        out=out,
+        ci=ci,
+        provider=None if provider == TEMPLATE else provider,
+        unit=units,
+        yes=True,
+    )
+    code, following, is_written = 0, again, False
     if is_done:
         following = start.following()
     elif not dry_run and (yes or (asks and output.confirm("Do this?", default=True))):
@@ -277,8 +283,6 @@ _SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "
 _DEPTH: Final = 5
 _MOST_FILES: Final = 20_000
 """Files that are looked at, because a person may start in a folder that holds a whole disk."""
-_HEAD: Final = 4_096
-_DESCRIPTION: Final = re.compile(rb"""^\s*\{?\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
 def _find_source(project: Project, *, asks: bool, takes_only: bool) -> str:
@@ -317,7 +321,7 @@ def _sources(project: Project, files: Sequence[Path]) -> Iterator[str]:
     """Yield descriptions, then modules with examples, then catalogues."""
     claimed = {path.resolve() for path in (project.kinds.files if project.kinds else ())}
     free = [path for path in files if path.resolve() not in claimed]
-    yield from (path.as_posix() for path in files if is_description(path))
+    yield from (path.as_posix() for path in files if starts.is_description(path))
     yield from (path.as_posix() for path in free if _functions_of(path)[0])
     for path in [path for path in free if path.suffix == ".po"][:1]:
         yield starts.targets_of(path.as_posix())
@@ -345,17 +349,6 @@ def _files(top: Path) -> Iterator[Path]:
             and not (folder / name / "pages.json").exists()
         )
         yield from (place / name for name in sorted(files))
-
-
-def is_description(path: Path) -> bool:
-    """Return whether the head of a file says that it describes an API."""
-    if path.suffix not in {".json", ".yaml", ".yml"} or not path.is_file():
-        return False  # A pipe would be waited for.
-    try:
-        with path.open("rb") as file:
-            return _DESCRIPTION.search(file.read(_HEAD)) is not None
-    except OSError:
-        return False
 
 
 def _functions_of(path: Path) -> tuple[list[str], list[str]]:

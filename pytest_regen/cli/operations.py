@@ -1,25 +1,26 @@
 """The chosen parts of a document, each made into a store, and what came of all of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_regen import errors
 from pytest_regen.cli import selection
 from pytest_regen.cli.output import InOrder, describe_failure, fact, fail, hold_back, say
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.selection import PartSelection, Skipped
-from pytest_regen.cli.store_report import exit_code_of
+from pytest_regen.cli.store_report import exit_code_of, result_json, show_result
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.documents import Document, Operation, Part
+from pytest_regen.documents import Document, Operation
 from pytest_regen.regeneration import GenerateResult, Sharing, generate_stores
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.values import Usage
 
+_Item = TypeVar("_Item")
 _Failure = tuple[str, errors.RegenError]
 """An operation that cannot be generated, and why."""
 
@@ -28,15 +29,13 @@ _Failure = tuple[str, errors.RegenError]
 class StoreResults:
     """What came of each operation."""
 
+    work: "StoreWork"
     done: Sequence[GenerateResult]
     reports: Sequence[dict[str, Any]]
     """The stores as JSON, where that was asked for."""
     failed: Sequence[_Failure]
     skipped: Sequence[Skipped]
-    excluded: Sequence[Operation]
     not_started: int
-    has_schemas: bool
-    """Whether schemas have names in the document, so that they could be one store."""
 
     @property
     def exit_code(self) -> int:
@@ -49,11 +48,6 @@ class StoreResults:
         """The stores that are there now."""
         return [result.path for result in self.done if result.is_stored]
 
-    @property
-    def report(self) -> dict[str, Any]:
-        """The only store as JSON."""
-        return self.reports[0]
-
     def estimate(self, turns: TurnOptions) -> Estimate:
         """Return what the pages of all stores take that are to be asked."""
         return turns.estimate_all(size for result in self.done for size in result.sizes)
@@ -63,7 +57,7 @@ class StoreResults:
         """The operations without a store, as JSON."""
         failures = [{"operation": name, **describe_failure(error)} for name, error in self.failed]
         skipped = [{"operation": skip.operation, "reason": skip.reason} for skip in self.skipped]
-        excluded = [str(operation) for operation in self.excluded]
+        excluded = [str(operation) for operation in self.work.selection.excluded]
         return {"failures": failures, "skipped": skipped, "excluded": excluded}
 
 
@@ -94,65 +88,18 @@ class StoreWork:
             describe: returns a store as JSON.
         """
         parts = self.selection.chosen
-        skipped = list(self.selection.skipped)
-        failed = self._lost_operations(skipped) if goes_on else []
-        numbers = {str(part): number for number, part in enumerate(parts, 1)}
-        outcomes: dict[int, GenerateResult | Skipped | _Failure] = {}
+        numbers = {str(part): number for number, part in enumerate(parts)}
+        lost_skipped, lost = self._lost_operations() if goes_on else ([], [])
+        done: dict[int, GenerateResult] = {}
+        failed: dict[int, _Failure] = {}
+        skipped: dict[int, Skipped] = {}
         reports: dict[int, dict[str, Any]] = {}
-        with InOrder() as teller:
-            for name, result in self._generate(options, goes_on=goes_on):
-                number = numbers[name]
-                # Held back, because stores are finished in any order and told of in theirs.
-                with hold_back() as lines:
-                    if isinstance(result, GenerateResult):
-                        outcomes[number] = result
-                        if describe is not None:
-                            reports[number] = describe(result)
-                        if show is not None:
-                            show(result)
-                    elif not goes_on:
-                        raise result
-                    else:
-                        outcomes[number] = _failure(parts[number - 1], result)
-                teller.tell(number, lines)
-        done = []
-        for _, outcome in sorted(outcomes.items()):
-            match outcome:
-                case GenerateResult():
-                    done.append(outcome)
-                case Skipped():
-                    skipped.append(outcome)
-                case _:
-                    failed.append(outcome)
-        if not done and not failed:
-            verb = "is answered with" if isinstance(parts[0], Operation) else "takes"
-            raise errors.UsageError(
-                f"none of the operations {verb} a type to generate: {len(parts):,} tried",
-                why=skipped[-1].reason,
-                hint="name another document or tag, or --status",
-            )
-        not_started = len(parts) - len(outcomes)
-        has_schemas = bool(self.document.named_schemas)
-        return StoreResults(
-            done,
-            [report for _, report in sorted(reports.items())],
-            failed,
-            skipped,
-            self.selection.excluded,
-            not_started,
-            has_schemas,
-        )
-
-    def _generate(
-        self, options: dict[str, Any], *, goes_on: bool
-    ) -> Iterator[tuple[str, GenerateResult | errors.RegenError]]:
-        parts = self.selection.chosen
 
         def begins(number: int, part: object) -> None:
             if goes_on and "dry_run" not in options:
                 say(f"{number}/{len(parts)} {part}")
 
-        return generate_stores(
+        stores = generate_stores(
             self.document,
             parts,
             self.out,
@@ -162,9 +109,80 @@ class StoreWork:
             **self.options,
             **options,
         )
+        with InOrder() as teller:
+            for name, result in stores:
+                number = numbers[name]
+                # Held back, because stores are finished in any order and told of in theirs.
+                with hold_back() as lines:
+                    if isinstance(result, GenerateResult):
+                        done[number] = result
+                        if describe is not None:
+                            reports[number] = describe(result)
+                        if show is not None:
+                            show(result)
+                    elif not goes_on:
+                        raise result
+                    elif isinstance(result, errors.NothingToGenerateError):
+                        is_answer = isinstance(parts[number], Operation)
+                        kind = selection.PLAIN_VALUES if is_answer else selection.PLAIN_REQUEST
+                        skipped[number] = Skipped(name, kind, result.what)
+                    else:
+                        failed[number] = _failure(name, result)
+                teller.tell(number + 1, lines)
+        all_skipped = [*self.selection.skipped, *lost_skipped, *_in_order(skipped)]
+        if not (done or failed or lost):
+            verb = "is answered with" if isinstance(parts[0], Operation) else "takes"
+            raise errors.UsageError(
+                f"none of the operations {verb} a type to generate: {len(parts):,} tried",
+                why=all_skipped[-1].reason,
+                hint="name another document or tag, or --status",
+            )
+        return StoreResults(
+            self,
+            _in_order(done),
+            _in_order(reports),
+            [*lost, *_in_order(failed)],
+            all_skipped,
+            not_started=len(parts) - len(done) - len(failed) - len(skipped),
+        )
 
-    def _lost_operations(self, skipped: list[Skipped]) -> list[_Failure]:
+    def ask(
+        self,
+        turns: TurnOptions,
+        *,
+        discard_edits: bool = False,
+        many: bool = False,
+        as_json: bool = False,
+    ) -> tuple[StoreResults, Usage]:
+        """Ask for what is missing or outdated, and tell of each store; return what that took, too.
+
+        Args:
+            turns: with whom.
+            discard_edits: whether what was edited by hand is replaced.
+            many: whether an operation that cannot be generated leaves the others to be.
+            as_json: whether stores are described as JSON, and nothing is told.
+        """
+        namespace = self.options.get("namespace")
+        # The only one is told of after the progress, whose line stands below what is told in it.
+        last: list[GenerateResult] = []
+
+        def show(result: GenerateResult) -> None:
+            show_result(result, namespace, turns)
+
+        with turns.run("generating", as_json=as_json) as (progress, settings):
+            results = self.generate(
+                {"settings": settings, "attempts": turns.replies(), "discard_edits": discard_edits},
+                goes_on=many,
+                show=None if as_json else show if many else last.append,
+                describe=result_json if as_json else None,
+            )
+        for result in last:
+            show(result)
+        return results, progress.state.usage
+
+    def _lost_operations(self) -> tuple[list[Skipped], list[_Failure]]:
         """Tell which operations the document lacks because it is broken, and return them."""
+        skipped: list[Skipped] = []
         failed: list[_Failure] = []
         for defect in self.document.lost_operations:
             if self.options["allow_defects"]:
@@ -177,24 +195,21 @@ class StoreWork:
             )
             fail(error.what, why=error.why, hint=error.hint)
             failed.append((defect.where, error))
-        return failed
+        return skipped, failed
 
 
-def _failure(part: Part, error: errors.RegenError) -> _Failure | Skipped:
+def _in_order(items: Mapping[int, _Item]) -> list[_Item]:
+    return [items[number] for number in sorted(items)]
+
+
+def _failure(name: str, error: errors.RegenError) -> _Failure:
     """Tell why an operation has no store; raise what concerns the others as well."""
-    match error:
-        case errors.NothingToGenerateError():
-            kind = (
-                selection.PLAIN_VALUES if isinstance(part, Operation) else selection.PLAIN_REQUEST
-            )
-            return Skipped(str(part), kind, error.what)
-        case errors.DocumentDefectError() | errors.StoreError():
-            where = "" if str(part) in error.what else f"{part}: "
-            # Told at once, because what is generated after it may take an hour.
-            fail(f"{where}{error.what}", why=error.why, hint=error.hint)
-            return str(part), error
-        case _:
-            raise error
+    if not isinstance(error, errors.DocumentDefectError | errors.StoreError):
+        raise error
+    where = "" if name in error.what else f"{name}: "
+    # Told at once, because what is generated after it may take an hour.
+    fail(f"{where}{error.what}", why=error.why, hint=error.hint)
+    return name, error
 
 
 def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> None:
@@ -211,7 +226,7 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> Non
     counts = Counter(t.name for result in results.done for t in result.ir.types)
     # By name, because one that stands in two stores is edited, asked for and reviewed twice.
     repeated = [name for name, count in counts.items() if count > 1]
-    if repeated and results.has_schemas:
+    if repeated and results.work.document.named_schemas:
         names = f"{plural(len(repeated), 'type')} in more than one store: {shorten(repeated)}"
         fact("repeated", f"{names}; --schemas makes one store of all")
     if calls := sum(result.calls for result in results.done):
@@ -219,8 +234,9 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> Non
         fact("spent", turns.spent(calls, usage))
     for kind, group in groupby(results.skipped, key=lambda skip: skip.kind):
         _tell_operations("skipped", [skip.operation for skip in group], f" {kind}")
-    if results.excluded:
-        _tell_operations("excluded", map(str, results.excluded))
+    excluded = results.work.selection.excluded
+    if excluded:
+        _tell_operations("excluded", map(str, excluded))
     clean = [result for result in results.done if exit_code_of(result) == 0]
     new = [r for r in clean if r.asked or r.added or r.changed or r.removed]
     parts = [f"{plural(len(new), 'store')} {'planned' if dry_run else 'generated'}"]
@@ -229,7 +245,7 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> Non
         "with errors": len(results.done) - len(clean),
         "failed": len(results.failed),
         "skipped": len(results.skipped),
-        "excluded": len(results.excluded),
+        "excluded": len(excluded),
         "not started": results.not_started,
     }
     parts += [f"{number:,} {what}" for what, number in numbers.items() if number]

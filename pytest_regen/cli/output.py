@@ -6,6 +6,7 @@ which could play tricks with a terminal, are spelled out.
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -13,7 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO
 
 import typer
 
@@ -175,15 +176,15 @@ def next_step(command: str, note: str = "") -> None:
     say(f"{_NEXT}{command}")
 
 
-KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
-DROPS_EDIT: Final = "the next command drops what was edited by hand"
-
-
-class Advice(NamedTuple):
-    """What ``next_step`` takes."""
-
-    command: str
-    note: str = ""
+def command_again(verb: str, *words: object, **options: object) -> str:
+    """Return a command as it would be typed again; options without a value are left out."""
+    typed = ["pytest-regen", verb, *map(str, words)]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if item:
+                typed += [option] if item is True else [option, str(item)]
+    return shlex.join(typed)
 
 
 def fail(what: str, *, why: str = "", hint: str = "") -> None:
@@ -260,38 +261,29 @@ def choose(question: str, choices: Sequence[str]) -> int:
         say(f"a number from 1 to {len(choices)}, please")
 
 
-def show_issues(results: "Mapping[str, ValidationResult]", place: str) -> None:
-    """List what is wrong, one issue per line, as ``path:line: type page [CODE] message``."""
-    for issue in _by_line(issue for result in results.values() for issue in result.issues):
-        at = Path(place).with_name(issue.file).as_posix() if issue.file else place
-        where = f"{at}:{issue.line}" if issue.line else at
-        page = f" page {issue.page}" if issue.page else ""
-        mark = "" if issue.severity == "error" else "warning: "
-        text = f"{where}: {mark}{issue.type_name or ''}{page} [{issue.code}] {issue.message}"
-        _show_issue(issue, text, "    ")
-
-
 def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
     """List what is wrong below the type it is wrong with; clean types are counted."""
     wrong = {name: result for name, result in results.items() if result.issues}
     for name, result in wrong.items():
         counts = ((len(result.errors), "error"), (len(result.warnings), "warning"))
         say(f"{name}: {', '.join(plural(count, noun) for count, noun in counts if count)}")
-        for issue in _by_line(result.issues):
+        for issue in by_line(result.issues):
             places = [f"page {issue.page}"] if issue.page else []
             places += [f"line {issue.line}"] if issue.line else []
             text = f"  {issue.code:<{_LABEL + 2}} {issue.message}"
             where = f" ({', '.join(places)})" if places else ""
-            _show_issue(issue, text + where, " " * (_LABEL + 5))
+            show_issue(issue, text + where, " " * (_LABEL + 5))
     if clean := len(results) - len(wrong):
         say(f"{plural(clean, 'type')} clean")
 
 
-def _by_line(issues: "Iterable[Issue]") -> "Sequence[Issue]":
+def by_line(issues: "Iterable[Issue]") -> "Sequence[Issue]":
+    """Return errors before warnings, each in the order of their lines."""
     return sorted(issues, key=lambda issue: (issue.severity, issue.line or 0))
 
 
-def _show_issue(issue: "Issue", text: str, indent: str) -> None:
+def show_issue(issue: "Issue", text: str, indent: str = "    ") -> None:
+    """Tell of an issue in a text of one line, and its detail below."""
     say(text, _STYLES[issue.severity])
     for line in (issue.detail or "").splitlines():
         say(f"{indent}{line}")

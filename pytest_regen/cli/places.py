@@ -894,19 +894,17 @@ def tell_ended(result: Result) -> None:
 def tell_issues(issues: Iterable[Issue], place: str) -> None:
     """List issues, one line each; what many units have in common is counted after a few."""
     counts: dict[tuple[str, str], int] = {}
-    for issue in sorted(issues, key=lambda issue: (issue.severity, issue.line or 0)):
+    for issue in output.by_line(issues):
         key = issue.code, issue.message
         counts[key] = counts.get(key, 0) + 1
         if counts[key] > _ALIKE:
             continue
         at = Path(place).with_name(issue.file).as_posix() if issue.file else place
         where = f"{at}:{issue.line}" if issue.line else at
-        is_error = issue.severity == "error"
+        mark = "" if issue.severity == "error" else "warning:"
         name = f"{issue.type_name or ''}{f' page {issue.page}' if issue.page else ''}"
-        words = ["" if is_error else "warning:", name, f"[{issue.code}]", issue.message]
-        say(" ".join([f"{where}:", *filter(None, words)]), "red" if is_error else "yellow")
-        for line in (issue.detail or "").splitlines():
-            say(f"    {line}")
+        words = [mark, name, f"[{issue.code}]", issue.message]
+        output.show_issue(issue, " ".join([f"{where}:", *filter(None, words)]))
     for (code, message), count in counts.items():
         if count > _ALIKE:
             say(f"{place}: {count - _ALIKE:,} more [{code}] {message}")

@@ -39,41 +39,54 @@ class PartSelection:
     excluded: Sequence[Operation] = field(default=())
 
 
-def select_parts(
-    document: Document,
-    names: Sequence[str],
-    *,
-    every: bool,
-    tag: str | None,
-    exclude: Sequence[str],
-    status: str | None,
-    schemas: bool,
-    request: bool,
-) -> PartSelection:
-    """Return the parts of a document that a command is about.
+@dataclass(frozen=True, slots=True)
+class PartOptions:
+    """What a command line says of the parts of a document."""
 
-    Args:
-        document: as it was read.
-        names: one operation; of schemas those that are wanted.
-        every: all operations with a response, or a request, in JSON.
-        tag: all of these with that tag.
-        exclude: patterns of operations to leave out.
-        status: the response that is to be generated.
-        schemas: the schemas with names in place of operations.
-        request: what operations take in place of what they answer.
+    names: Sequence[str] = ()
+    """One operation; of schemas those that are wanted."""
+    every: bool = False
+    """All operations with a response, or a request, in JSON."""
+    tag: str | None = None
+    """All of these with that tag."""
+    exclude: Sequence[str] = ()
+    """Patterns of operations to leave out: ``GET /internal/*``, ``* /admin/*``, or the path alone.
+    ``*`` stands for any text, slashes too, and ``?`` for one character."""
+    status: str | None = None
+    """The response that is to be generated; by default the successful one."""
+    schemas: bool = False
+    """The schemas with names in place of operations."""
+    request: bool = False
+    """What operations take in place of what they answer."""
+
+    @property
+    def words(self) -> dict[str, object]:
+        """The options that say which parts are meant, by name."""
+        parts = {"all": self.every, "tag": self.tag, "schemas": self.schemas}
+        return {**parts, "request": self.request, "exclude": list(self.exclude)}
+
+
+def select_parts(document: Document, options: PartOptions) -> PartSelection:
+    """Return the parts of a document that a command is about.
 
     Raises:
         UsageError: the options contradict one another, or stand for nothing.
     """
-    options = {"--all": every, "--tag": tag, "--exclude": exclude, "--status": status}
-    options["--request"] = request
-    excluded = options if schemas else ("--status",) if request else ()
-    for other in filter(options.get, excluded):
-        option = "--schemas" if schemas else "--request"
+    words = {
+        "--all": options.every,
+        "--tag": options.tag,
+        "--exclude": options.exclude,
+        "--status": options.status,
+        "--request": options.request,
+    }
+    names, request = options.names, options.request
+    contrary = words if options.schemas else ("--status",) if request else ()
+    for other in filter(words.get, contrary):
+        option = "--schemas" if options.schemas else "--request"
         raise UsageError(f"{option} and {other} contradict each other", hint="give one of them")
-    if schemas:
+    if options.schemas:
         return PartSelection([Components(tuple(dict.fromkeys(names)))])
-    if len(names) + (tag is not None) + every != 1:
+    if len(names) + (options.tag is not None) + options.every != 1:
         document_path = short_path(document.path).as_posix()
         readable = (str(op) for op in document.operations if op.is_answered_in_json)
         example = next(readable, "--schemas")
@@ -83,36 +96,22 @@ def select_parts(
             hint=shlex.join(["pytest-regen", "generate", document_path, example]),
         )
     if names:
-        if exclude:
+        if options.exclude:
             raise UsageError(
                 "--exclude goes with --all or --tag", hint="leave it out: one operation is named"
             )
         operation = document.find(names[0])
         return PartSelection([Request(operation) if request else operation])
-    return select_operations(document, tag=tag, exclude=exclude, status=status, request=request)
+    return select_operations(document, options)
 
 
-def select_operations(
-    document: Document,
-    *,
-    tag: str | None,
-    exclude: Sequence[str],
-    status: str | None,
-    request: bool = False,
-) -> PartSelection:
+def select_operations(document: Document, options: PartOptions) -> PartSelection:
     """Return the operations of a document that a command is about.
-
-    Args:
-        document: as it was read.
-        tag: only operations with this tag; by default all.
-        exclude: patterns of operations to leave out: ``GET /internal/*``, ``* /admin/*``, or the
-            path alone. ``*`` stands for any text, slashes too, and ``?`` for one character.
-        status: the response that is to be generated; by default the successful one.
-        request: whether what they take is to be generated.
 
     Raises:
         UsageError: the tag or a pattern fits no operation; nothing is left to generate.
     """
+    tag, status, request = options.tag, options.status, options.request
     tagged = [op for op in document.operations if tag is None or tag in op.tags]
     if tag is not None and not tagged:
         tags = sorted({name for operation in document.operations for name in operation.tags})
@@ -120,7 +119,7 @@ def select_operations(
             f"no operation has the tag {tag!r}",
             hint=f"the tags are: {', '.join(tags) or 'none at all'}",
         )
-    left_out = {operation for text in exclude for operation in _matching(text, document)}
+    left_out = {operation for text in options.exclude for operation in _matching(text, document)}
     chosen: list[Part] = []
     skipped, excluded = [], []
     for operation in tagged:

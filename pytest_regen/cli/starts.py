@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_regen import errors
 from pytest_regen.cli.operations import StoreResults, StoreWork
 from pytest_regen.cli.output import fact, say
 from pytest_regen.cli.project import Project, short_path
-from pytest_regen.cli.selection import PartSelection, select_operations
+from pytest_regen.cli.selection import PartOptions, PartSelection, select_operations
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
 from pytest_regen.extras import needs
@@ -33,9 +33,6 @@ from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import join_names, plural, shorten
 from pytest_regen.units.naming import command
-
-if TYPE_CHECKING:
-    from pytest_regen.regeneration import GenerateResult
 
 _NEW_LANGUAGE: Final = "python"
 """Of the stores of a project that has none yet."""
@@ -109,11 +106,19 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
     folders = {Path(os.path.relpath(store.parent, project.root)).as_posix() for store in stores}
     # In the root itself, the line would be about every JSON file of the project.
     patterns = [f"{folder}/**/*.json" for folder in sorted(folders) if folder != "."]
+
+    def make(project: Project) -> int:
+        if not parts:
+            return 0
+        turns = TurnOptions(project, provider=options.provider)
+        results, _ = replace(work, project=project).ask(turns)
+        return results.exit_code
+
     return Start(
         f"{shorten([short_path(store).as_posix() for store in stores])}: {what}",
         {"language": language} if is_first and not project.settings.language else {},
         not parts,
-        partial(_make_stores, work, options.provider),
+        make,
         attributes=[f"{json.dumps(p) if ' ' in p else p} linguist-generated" for p in patterns],
         stores=stores,
     )
@@ -151,24 +156,7 @@ def _plan(work: StoreWork, options: StoreOptions) -> tuple[StoreWork, StoreResul
             raise errors.UsageError(
                 error.what, why=error.why, hint=f"correct it, or {again}"
             ) from None
-    return plan(select_operations(document, tag=None, exclude=(), status=None).chosen)
-
-
-def _make_stores(work: StoreWork, provider: str, project: Project) -> int:
-    from pytest_regen.cli.store_report import show_result
-
-    if not work.selection.chosen:
-        return 0
-    turns = TurnOptions(project, provider=provider)
-    # Told of after the run, because the line of progress stands below what is told in it.
-    finished: list[GenerateResult] = []
-    with turns.run("generating") as (_, settings):
-        how = {"settings": settings, "attempts": turns.replies(), "discard_edits": False}
-        work = replace(work, project=project)
-        results = work.generate(how, goes_on=False, show=finished.append)
-    for result in finished:
-        show_result(result, None, turns)
-    return results.exit_code
+    return plan(select_operations(document, PartOptions()).chosen)
 
 
 def read_description(path: Path) -> Document:
@@ -484,6 +472,8 @@ def find_start(
     return _find_description(project, path, options)
 
 
+_HEAD: Final = 4_096
+_DESCRIPTION: Final = re.compile(rb"""^\s*\{?\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 _OF_DESCRIPTIONS: Final = {"openapi", "swagger", "$schema", "$defs", "definitions", "$ref"}
 
 
@@ -495,3 +485,14 @@ def is_catalogue(path: Path) -> bool:
         return False
     data = json_or_none(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     return isinstance(data, dict) and not data.keys() & _OF_DESCRIPTIONS
+
+
+def is_description(path: Path) -> bool:
+    """Return whether the head of a file says that it describes an API."""
+    if path.suffix not in {".json", ".yaml", ".yml"} or not path.is_file():
+        return False  # A pipe would be waited for.
+    try:
+        with path.open("rb") as file:
+            return _DESCRIPTION.search(file.read(_HEAD)) is not None
+    except OSError:
+        return False

@@ -1,6 +1,5 @@
 """What ``generate`` says of one store, in words and as JSON: a plan, a check, or a result."""
 
-from pathlib import Path
 from typing import Any
 
 from pytest_regen.cli.diff import changes_json, show_changes
@@ -10,10 +9,10 @@ from pytest_regen.cli.output import (
     next_step,
     say,
     show_failures,
-    show_issues,
     show_prompt_faults,
     show_stopped,
 )
+from pytest_regen.cli.places import tell_issues
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents.changes import direction_of
 from pytest_regen.prompts.values import PromptEntry
@@ -28,16 +27,14 @@ def exit_code_of(result: GenerateResult) -> int:
     """Return the exit code that a store comes to."""
     if result.failures:
         return max(failure.exit_code for failure in result.failures)
-    return int(any(found.has_errors for found in result.validation.values()))
+    return int(any(verdict.has_errors for verdict in result.validation.values()))
 
 
 def _others_json(result: GenerateResult) -> dict[str, Any]:
     shared = [{**key._asdict(), "from": folder} for key, folder in result.shared.items()]
     skipped = [{"schema": name, "reason": f"it is {what}"} for name, what in result.skipped.items()]
-    return {
-        **({"shared": shared} if shared else {}),
-        **({"skipped": skipped} if skipped else {}),
-    }
+    others = {"shared": shared, "skipped": skipped}
+    return {name: value for name, value in others.items() if value}
 
 
 def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
@@ -56,6 +53,7 @@ def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
 
 def result_json(result: GenerateResult) -> dict[str, Any]:
     """Return as JSON what came of a store."""
+    verdicts = result.validation.values()
     return {
         "path": result.path.as_posix(),
         "ok": exit_code_of(result) == 0,
@@ -70,7 +68,7 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
         "stop_reasons": dict(result.stop_reasons),
         "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
         "failures": [describe_failure(failure) for failure in result.failures],
-        "errors": [i.to_json() for found in result.validation.values() for i in found.errors],
+        "errors": [i.to_json() for verdict in verdicts for i in verdict.errors],
         "defects": [defect.to_json() for defect in result.defects],
     }
 
@@ -78,20 +76,15 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
 def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     """Tell what would be asked for a store."""
     tokens = _show_pages(result, turns)
-    _show_defects(result)
-    is_free = result.written and not tokens
-    about = "no model to ask" if is_free else f"about {tokens:,} tokens of input"
-    _show_skipped(result)
-    _show_shared(result)
-    turns.show_cost(turns.estimate_all(result.sizes))
-    say(f"{result.path}: {_pages(result)}, {about}; nothing written")
-
-
-def _show_defects(result: GenerateResult) -> None:
     for defect in result.defects:
         is_error = defect.severity == "error"
         text = f"error: {defect}" if is_error else str(defect)
         fact("document", text, "red" if is_error else "yellow")
+    is_free = result.written and not tokens
+    about = "no model to ask" if is_free else f"about {tokens:,} tokens of input"
+    _show_without_calls(result)
+    turns.show_cost(turns.estimate_all(result.sizes))
+    say(f"{result.path}: {_pages(result)}, {about}; nothing written")
 
 
 def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
@@ -126,49 +119,42 @@ def _pages(result: GenerateResult) -> str:
 
 def show_result(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> None:
     """Tell what came of a store."""
-    for name in ("added", "changed", "removed", "kept"):
-        types = getattr(result, name)
-        if types:
-            fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
-    _show_skipped(result)
-    _show_shared(result)
+    _show_types(result, "added", "changed", "removed", "kept")
+    _show_without_calls(result)
     source = result.path / result.source_file
-    if namespace and source.is_file() and not _header_has(source, namespace):
-        fact(
-            "header",
-            f"it stays as it is, for it is yours: change the namespace to {namespace} there",
-        )
-    show_issues(result.validation, str(source))
+    # The header is what stands above the first boundary line.
+    header = source.read_text("utf-8").partition(":BEGIN ")[0] if source.is_file() else None
+    if namespace and header is not None and namespace not in header:
+        advice = f"change the namespace to {namespace} there"
+        fact("header", f"it stays as it is, for it is yours: {advice}")
+    tell_issues((i for verdict in result.validation.values() for i in verdict.issues), str(source))
     show_prompt_faults(result.prompt_faults)
-    show_stopped(one for one in result.results if one.rejected)
+    show_stopped(item for item in result.results if item.rejected)
     spent = turns.spent(result.calls, result.usage, by_template=bool(result.written))
     say(f"{source}: {spent}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
         say(stored if result.is_stored else f"nothing was written to {result.path}")
         show_failures(result.failures)
-    elif any(found.has_errors for found in result.validation.values()):
+    elif any(verdict.has_errors for verdict in result.validation.values()):
         again = from_errors_command(RegenStore.open(result.path))
         next_step(SPELLING_ADVICE if result.prompt_faults else again)
 
 
-def _show_skipped(result: GenerateResult) -> None:
-    """Tell which schemas are read where they are used, and have no type by themselves."""
+def _show_types(result: GenerateResult, *states: str) -> None:
+    for state in states:
+        if types := getattr(result, state):
+            fact(state, f"{plural(len(types), 'type')}: {shorten(types)}")
+
+
+def _show_without_calls(result: GenerateResult) -> None:
+    """Tell which schemas have no type by themselves, and which pages another store has."""
     if result.skipped:
         names = [f"{name} ({what})" for name, what in result.skipped.items()]
         fact("skipped", f"{plural(len(names), 'schema')} without a type: {shorten(names)}")
-
-
-def _show_shared(result: GenerateResult) -> None:
-    """Tell which pages cost nothing, because another store has them."""
     if result.shared:
         folders = sorted(set(result.shared.values()))
         fact("shared", f"{plural(len(result.shared), 'page')} with {shorten(folders)}")
-
-
-def _header_has(source: Path, word: str) -> bool:
-    """Return whether what stands above the first boundary line holds a word."""
-    return word in source.read_text("utf-8").partition(":BEGIN ")[0]
 
 
 def show_check(result: GenerateResult, turns: TurnOptions) -> None:
@@ -178,10 +164,8 @@ def show_check(result: GenerateResult, turns: TurnOptions) -> None:
     if result.is_current:
         say(f"{result.path}: up to date", "green")
         return
-    for name in () if result.is_new else ("added", "changed", "removed"):
-        types = getattr(result, name)
-        if types:
-            fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
+    if not result.is_new:
+        _show_types(result, "added", "changed", "removed")
     show_changes(result.changes, direction_of(result.ir))
     _show_pages(result, turns)
     turns.show_cost(turns.estimate_all(result.sizes))
@@ -191,21 +175,16 @@ def show_check(result: GenerateResult, turns: TurnOptions) -> None:
 
 def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     """Return as JSON whether a store is as its document wants it."""
+    is_old = not result.is_current
     return {
         "path": result.path.as_posix(),
         "ok": result.is_current,
         "is_new": result.is_new,
-        **(
-            {"added": [], "changed": [], "removed": [], "changes": [], "asked": []}
-            if result.is_current
-            else {
-                "added": list(result.added),
-                "changed": list(result.changed),
-                "removed": list(result.removed),
-                "changes": changes_json(result.changes, direction_of(result.ir)),
-                "asked": [key._asdict() for key in result.asked],
-            }
-        ),
+        "added": list(result.added) if is_old else [],
+        "changed": list(result.changed) if is_old else [],
+        "removed": list(result.removed) if is_old else [],
+        "changes": changes_json(result.changes, direction_of(result.ir)) if is_old else [],
+        "asked": [key._asdict() for key in result.asked] if is_old else [],
         "note": result.note,
         "estimate": turns.estimate_all(result.sizes).to_json(),
     }

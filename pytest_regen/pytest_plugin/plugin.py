@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 """The places of the run; there only where the run uses the plugin at all."""
+_REPORTED: "pytest.StashKey[bool]" = pytest.StashKey()
+"""Whether somebody reads more than the terminal."""
 _WATCHED: "pytest.StashKey[bool]" = pytest.StashKey()
 """Whether modules of units are watched, which tests import and healing writes."""
 
@@ -121,6 +123,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         loaded.watch_modules(config, project.kinds_of(config).files)
         config.stash[_WATCHED] = True
+    config.stash[_REPORTED] = choices.is_reported(config)
     if is_worker:
         return
     from pytest_regen.pytest_plugin.summary import RunLog
@@ -137,7 +140,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         log.links = code_links(config, chosen.settings.docs_url)
         if log.links is not None:
             manager.register(log.links, "regen-links")
-    if choices.is_reported(config):
+    if config.stash[_REPORTED]:
         from pytest_regen.pytest_plugin.report_log import report_to
 
         report_to(config, selection.names, log)
@@ -266,13 +269,10 @@ def pytest_runtest_makereport(
         from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
-    if _SELECTION in config.stash and (is_ours or stash.uses_cassette(item)):
-        from pytest_regen.pytest_plugin.choices import is_reported
+    if config.stash.get(_REPORTED, False) and (is_ours or stash.uses_cassette(item)):
+        from pytest_regen.pytest_plugin.report_log import describe
 
-        if is_reported(config):
-            from pytest_regen.pytest_plugin.report_log import describe
-
-            describe(item, report, error)
+        describe(item, report, error)
     return report
 
 

@@ -6,25 +6,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_regen import errors
-from pytest_regen.cassettes import CassetteRun, Matching
+from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.run import CassetteRun
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import heal_again, keeps_template, recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.pytest_plugin.summary import note_command
-from pytest_regen.regeneration import TurnSettings
-from pytest_regen.regeneration.values import Pending
+from pytest_regen.regeneration.values import Pending, TurnSettings
 from pytest_regen.settings import Price
-from pytest_regen.turns import AnthropicProvider, Budget, ReplyJournal, load_provider
+from pytest_regen.turns.anthropic import AnthropicProvider
+from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
 from pytest_regen.turns.models import Prices
-from pytest_regen.turns.providers import TemplateProvider, near_reference, no_template
+from pytest_regen.turns.providers import (
+    TemplateProvider,
+    load_provider,
+    near_reference,
+    no_template,
+)
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.replies import ReplyJournal
 
 
 @contextmanager
@@ -237,15 +247,17 @@ def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) ->
     )
 
 
-_JOURNAL: pytest.StashKey[ReplyJournal] = pytest.StashKey()
+_JOURNAL: "pytest.StashKey[ReplyJournal]" = pytest.StashKey()
 
 
-def journal_of(config: pytest.Config) -> ReplyJournal:
+def journal_of(config: pytest.Config) -> "ReplyJournal":
     """Return where the replies of this run stand until they are stored; opened on first use.
 
     A provider of the Messages API needs none: its answers are on the disk as recordings.
     """
     if _JOURNAL not in config.stash:
+        from pytest_regen.turns.replies import ReplyJournal
+
         config.stash[_JOURNAL] = journal = ReplyJournal.open(config.rootpath)
         config.add_cleanup(journal.close)
     return config.stash[_JOURNAL]

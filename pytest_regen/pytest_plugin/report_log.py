@@ -25,7 +25,7 @@ from pytest_regen.pytest_plugin.report import Json, ReportEntry
 from pytest_regen.pytest_plugin.selection import from_rootdir, store_path
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS, scrubber_of
 from pytest_regen.pytest_plugin.summary import record_on
-from pytest_regen.testing import FeedbackError
+from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.text import visible
 from pytest_regen.validation.issues import Issue
 

@@ -475,10 +475,10 @@ class RunLog:
                 tests.append(id_from_here(nodeid, self._config))
         for (path, passed_apart), tests in sorted(old.items()):
             place = self._here(path)
-            what = f"ran on {place} as it was before, run again"
+            line = f"ran on {place} as it was before, run again: {_some(tests)}"
             if passed_apart:
-                what = f"passed in a process of its own, with the new {place}"
-            yield f"{what}: {_some(tests)}", ("yellow",)
+                line = f"passed in a process of its own, with the new {place}: {_some(tests)}"
+            yield line, ("yellow",)
 
     def _last_lines(self) -> Iterable[Line]:
         if pending := self._pending:

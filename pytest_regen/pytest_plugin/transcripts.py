@@ -29,10 +29,7 @@ _TEXTS: Final = ("text", "correction")
 
 
 def transcript_of(attempts: Sequence[Attempt], config: pytest.Config) -> list[Json]:
-    """Return what was asked for a type or unit, what came back, and how that did in its test.
-
-    Nothing where no report was asked for.
-    """
+    """Return what was asked for a type or unit, what came back, and how that did in its test."""
     entries: list[Json] = []
     for attempt in attempts:
         system = {"role": "system", "text": attempt.request.system}
@@ -96,8 +93,6 @@ def _trial(findings: Iterable[Feedback], *, is_kept: bool) -> Json:
 
 def _bounded(entries: Sequence[Json], config: pytest.Config) -> list[Json]:
     """Return what the report shows of a conversation: of very many messages the ends."""
-    if config.option.regen_report is None:
-        return []
     half = MAX_MESSAGES // 2
     if (left_out := len(entries) - 2 * half) > 0:
         gap: Json = {"role": "left_out", "messages": left_out}

@@ -172,10 +172,12 @@ def read_ours(path: Path) -> tuple[IR, PagesEnvelope] | None:
     try:
         view = store_files(path).view()
         conflicts = _conflicts(view)
+        if not conflicts:
+            return None
         ir, _, envelope = _read_side(view, conflicts, 0)
     except (OSError, StoreError):
         return None
-    return (ir, envelope) if conflicts else None
+    return ir, envelope
 
 
 def take_ours(path: Path) -> Resolution | None:

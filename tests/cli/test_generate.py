@@ -11,7 +11,7 @@ from command_line import command
 from small_documents import document_of
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.cli.selection import select_operations
+from pytest_regen.cli.selection import PartOptions, select_operations
 from pytest_regen.documents import read_document
 from pytest_regen.documents.ir import ir_hash
 from pytest_regen.emulator import Emulator
@@ -219,7 +219,7 @@ def test_exclude_leaves_operations_out(document: Path) -> None:
         (["DELETE *"], [kites, makers]),
         (["delete /makers", "/kites"], [makers]),
     ):
-        found = select_operations(read, tag=None, exclude=patterns, status=None)
+        found = select_operations(read, PartOptions(exclude=patterns))
         assert [str(each) for each in found.chosen] == left, patterns
         others = {str(each) for each in found.excluded}
         skipped = {each.operation for each in found.skipped}

@@ -205,24 +205,26 @@ def test_pytest_names_one_command_for_all_stale_stores(document: Path) -> None:
 
 @pytest.mark.skipif(GIT is None, reason="git is not installed")
 def test_stores_that_git_did_not_merge_have_one_next(document: Path, here: Path) -> None:
-    """It names the document, and joins them all; that of each alone names it too."""
+    """It names the document, and settles them all; that of each alone names the store."""
 
-    def add(schema: str) -> None:
+    def add(*names: str) -> None:
         told = json.loads(document.read_text("utf-8"))
-        told["components"]["schemas"][schema]["properties"]["new"] = {"type": "string"}
+        for name in names:
+            told["components"]["schemas"]["Maker"]["properties"][name] = {"type": "string"}
         document.write_text(json.dumps(told, indent=1), "utf-8")
         assert command("generate", document, "--all", *FREE, "--register").code == 0
 
-    add("Kite")
-    merge = project_in(here).merge(lambda: add("Maker"), partial(rename, document))
-    assert sum(name.endswith("ir.json") for name in merge.conflicts) == 2
+    add("town", "street", "country")
+    merge = project_in(here).merge(lambda: add("new"), partial(rename, document))
+    assert sum(name.endswith("pages.json") for name in merge.conflicts) == 2
 
     alone = command("validate", "generated/GET_kites").told
     status = command("status").out
     told = gate()
     mended = command(*shlex.split(told)[2:])
 
-    assert "  next: pytest-regen generate api.json 'GET /kites' --out generated --prov" in alone
+    assert "both branches changed Maker, page 1 of 1" in alone
+    assert "  next: pytest-regen rebuild generated/GET_kites\n" in alone
     assert status.endswith(f"  {ALL}\n")
     assert told == ALL
     assert mended.code == 0, mended.err
@@ -232,5 +234,5 @@ def test_stores_that_git_did_not_merge_have_one_next(document: Path, here: Path)
 def rename(document: Path) -> None:
     """Rename a field, and bring all stores up to date."""
     text = document.read_text("utf-8")
-    document.write_text(text.replace('"span"', '"width"'), "utf-8")
+    document.write_text(text.replace('"name"', '"label"'), "utf-8")
     assert command("generate", document, "--all").code == 0

@@ -206,7 +206,7 @@ def test_rebuild_names_an_entry_that_cannot_be_read(project: Project) -> None:
     done = command("rebuild", NAMES)
 
     assert done.code == 1
-    assert f"first [LEDGER] {entry}: no JSON on line" in done.told
+    assert f"first [LEDGER] {entry}: it is no JSON: " in done.told
     assert done.err.endswith(f"  next: pytest-regen adopt {NAMES}\n")
     assert command("init", f"{NAMES}::first", "--yes").code == 0
     assert "[LEDGER]" in command("validate", NAMES).told

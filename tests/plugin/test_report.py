@@ -609,7 +609,8 @@ def test_without_the_option_nothing_of_it_is_loaded(project: Project) -> None:
         "Good",
         """
     def pytest_sessionfinish(session):
-        print("LOADED", [name for name in sys.modules if "reporting" in name])
+        names = [name.partition("pytest_plugin.")[2] for name in sys.modules]
+        print("LOADED", [name for name in names if name.startswith(("report", "transcripts"))])
     """,
     )
 

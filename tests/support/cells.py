@@ -6,7 +6,7 @@ A cell that a model writes says so in its metadata: ``{"regen": {"name", "prompt
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import cached_property
 from pathlib import Path
@@ -264,7 +264,7 @@ class Cells:
         with self.files.locked():
             yield LockedCells(self)
 
-    def trial(self, *_: object) -> Trial:
+    def trial(self, *_: object) -> AbstractContextManager[Trial]:
         """Refuse: no test looks at a notebook here."""
         raise NotImplementedError
 

@@ -4,6 +4,7 @@ import ast
 import inspect
 import os
 import re
+import sys
 import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from pytest_regen.pytest_plugin.names import cassette_of_test
 from pytest_regen.pytest_plugin.places import look_at_store
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.regeneration.values import FailedTest
-from pytest_regen.testing import FeedbackError
+from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.validation.issues import Feedback, Issue
 
 _LONGEST = 2_000
@@ -119,10 +120,10 @@ def is_feedback(failure: BaseException | None) -> bool:
     A ``ContextLossError`` is about the code of an agent that drops part of its context: no reply
     can fix that, and neither store nor session is at fault.
     """
-    from pytest_regen.testing import ContextLossError
-
-    is_assertion = isinstance(failure, AssertionError | pytest.fail.Exception)
-    return is_assertion and not isinstance(failure, ContextLossError)
+    # Not imported, because nothing can have raised the error of a module that nobody loaded.
+    agents: Any = sys.modules.get("pytest_regen.testing.agents")
+    is_of_agent = agents is not None and isinstance(failure, agents.ContextLossError)
+    return isinstance(failure, AssertionError | pytest.fail.Exception) and not is_of_agent
 
 
 def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ...]:

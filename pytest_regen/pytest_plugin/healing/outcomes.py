@@ -19,8 +19,6 @@ from pytest_regen.pytest_plugin.names import (
 )
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
-from pytest_regen.pytest_plugin.transcripts import transcript_of
-from pytest_regen.regeneration.answers import why_lines
 from pytest_regen.regeneration.values import HealResult
 from pytest_regen.validation.issues import Feedback
 
@@ -73,6 +71,11 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
     outcome: Outcome = "pending" if result.pending else "regenerated" if passed else "failed"
     if result.stop_reason is None or isinstance(result.failure, MissingKeyError):
         outcome = "skipped"
+    transcript = []
+    if config.option.regen_report is not None:
+        from pytest_regen.pytest_plugin.transcripts import transcript_of
+
+        transcript = transcript_of(result.transcript, config)
     usage = result.usage
     cost = usage.cost if is_live and not result.emulated else None
     return HealReport(
@@ -85,7 +88,7 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
         tokens_out=usage.output_tokens or 0,
         cache_read=usage.cache_read_tokens or 0,
         cache_write=usage.cache_write_tokens or 0,
-        transcript=transcript_of(result.transcript, config),
+        transcript=transcript,
         pages=sorted(page for name, page in result.regenerated if name == target.name),
         changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],
         cassette=from_rootdir(target.cassette, config.rootpath),
@@ -130,6 +133,8 @@ def _why(result: HealResult, following: str, where: str) -> str:
         return "the template writes what is asked for, and that has the same fault"
     if result.stop_reason == "clean":
         return f"what fails is not in {where}"
+    from pytest_regen.regeneration.answers import why_lines
+
     lines = list(why_lines(result))
     failure = result.failure
     if isinstance(failure, CassetteMissError) and "no cassette" in failure.causes:

@@ -161,7 +161,11 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
     cost = usage.cost and usage.cost - (usage_before.cost or Cost())
     outcome: Outcome = "regenerated" if left is None else "failed"
     findings = feedback_of(item, left) if left is not None else ()
-    sessions = [session for maker in makers for session in maker.sessions]
+    transcript = []
+    if item.config.option.regen_report is not None:
+        sessions = [session for maker in makers for session in maker.sessions]
+        talks = [talk for session in sessions for talk in session.conversations]
+        transcript = conversation_of(talks, findings, item.config, passes=left is None)
     heal = HealReport(
         item.nodeid,
         "skipped" if attempt == 1 else outcome,
@@ -172,12 +176,7 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
         tokens_out=(usage.output_tokens or 0) - (usage_before.output_tokens or 0),
         cache_read=(usage.cache_read_tokens or 0) - (usage_before.cache_read_tokens or 0),
         cache_write=(usage.cache_write_tokens or 0) - (usage_before.cache_write_tokens or 0),
-        transcript=conversation_of(
-            [talk for session in sessions for talk in session.conversations],
-            findings,
-            item.config,
-            passes=left is None,
-        ),
+        transcript=transcript,
         why=why,
         emulated=is_emulated,
         cost=(cost and not is_emulated and cost.json) or "",
