@@ -571,9 +571,9 @@ def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
 
     assert both.told.count("another version of pytest-regen") == 1, "one note per document"
     assert checked.code == 0
-    assert "note: another version of pytest-regen read kites" in checked.told
+    assert "note: another version of pytest-regen read api.json" in checked.told
     assert "STALE" not in validated.told
-    assert "note: another version of pytest-regen read kites" in validated.told
+    assert "note: another version of pytest-regen read api.json" in validated.told
     after = command("validate", STORE)
     assert (after.code, after.out) == (0, f"{STORE}: 2 types, no errors\n  next: pytest\n")
 
