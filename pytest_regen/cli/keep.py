@@ -77,8 +77,13 @@ def validate(
         for part, (listed, part_code) in zip(parts, verdicts, strict=True):
             reports[part.group].extend(listed)
             code = max(code, part_code)
+    # Once for all stores of a document, because a release makes all of them old at once.
+    notes = {report["note"]: None for report in reports["stores"] if report["note"]}
     if as_json:
         emit_json(reports if files else {"stores": reports["stores"]})
+    else:
+        for note in notes:
+            say(f"note: {note}")
     tell_validated(project, reports["stores"], reports["files"])
     raise typer.Exit(code)
 

@@ -510,8 +510,6 @@ class StoreHere(_Here):
             note = f"; {older}{in_ci}" if old else ""
             line = f"{self.path}: {types}, no errors{note}", "green"
         lines = [line]
-        if view.format_note:
-            lines.append((f"note: {view.format_note}",))
         # What most machines lack is no news; JSON has it all the same.
         if view.not_run and not behaviour_of_store(store).is_expected:
             lines.append((f"behaviour: not run: {view.not_run}",))
@@ -526,6 +524,7 @@ class StoreHere(_Here):
             "source": source,
             "ok": is_ok,
             "not_run": view.not_run or None,
+            "note": view.format_note or None,
             "types": types_json,
         }
         if is_failing_old:  # Then the store is updated first.
@@ -815,7 +814,7 @@ def outdated_units(places: Sequence[FileHere], request: Request) -> Outdated:
             why = "it was never written" if view.missing(name) else "its inputs have changed"
             unit, path = naming.unit_id(place.here, name), Path(place.here)
             findings.append(Finding("error", unit, "out of date", why, path))
-    following = naming.generate_command(str(findings[0].path)) if findings else ""
+    following = naming.command("generate", str(findings[0].path)) if findings else ""
     return findings, current, following
 
 

@@ -244,8 +244,8 @@ class StoreLook(Look):
             self._findings.not_run,
         )
         return {
-            # Another version of the package made it.
-            "note": f"note: {self.place}: {note}" if note else "",
+            # Said once per run, because what is read of all stores of a document is the same.
+            "note": f"note: {note}" if note else "",
             "not_run": (self.place, not_run) if not_run else None,
             "command": update_command(self.store) if is_stale else "",
             "outdated": self.place if is_stale else "",

@@ -75,18 +75,18 @@ class UnitLook(Look):
         """Return the command that mends the most of what is wrong, for the whole file."""
         codes, asking = {issue.code for issue in issues}, words.asking_options(self.config)
         if codes == {"LEDGER"} and name in self.names:
-            return naming.adopt_command(self.here, name)
+            return naming.command("adopt", self.here, name)
         if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"}:
             return ""  # Somebody has to choose first; the failure says between what.
         if not self.names:
-            return naming.forget_command(self.here) if codes == {"ORPHAN"} else ""
+            return naming.command("forget", self.here) if codes == {"ORPHAN"} else ""
         generates = {"STALE", "MISSING_UNIT"}
         if fixable_issues(issue for issue in issues if issue.code not in generates):
             return naming.command("regenerate", self.here, None, "--from-errors", *asking)
         if any(issue.code in generates and not issue.is_by_hand for issue in issues):
             return naming.command("generate", self.here, None, *asking)
         if "STALE" in codes:
-            return naming.adopt_command(self.here, None, "--stale")
+            return naming.command("adopt", self.here, None, "--stale")
         if "UNRECORDED" in codes:
-            return naming.adopt_command(self.here)
-        return naming.forget_command(self.here) if "ORPHAN" in codes else ""
+            return naming.command("adopt", self.here)
+        return naming.command("forget", self.here) if "ORPHAN" in codes else ""

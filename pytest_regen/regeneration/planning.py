@@ -35,11 +35,7 @@ from pytest_regen.prompts.render import is_shared as prompts_are_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.store_place import StorePlace
-from pytest_regen.stores import (
-    RegenStore,
-    StoredPage,
-    safe_file_name,
-)
+from pytest_regen.stores import RegenStore, StoredPage, safe_file_name
 from pytest_regen.text import join_names, plural
 
 _MAX_SHOWN: Final = 5
@@ -100,8 +96,8 @@ class StorePlan:
     @property
     def kept(self) -> tuple[str, ...]:
         """Types that stay as they are."""
-        gone = {*self.added, *self.changed}
-        return tuple(name for name in self._names if name not in gone)
+        asking = {*self.added, *self.changed}
+        return tuple(name for name in self._names if name not in asking)
 
     @property
     def is_current(self) -> bool:
@@ -175,20 +171,29 @@ def plan_store(
     endpoint = endpoint_of(part, document)
     path = Path(out) / endpoint.folder
     joined = _resolve(path) if resolve else ()
-    previous = _previous(path, language)
+    try:
+        previous = RegenStore.open(path)
+    except StoreMissingError:
+        previous = None
     if previous is not None:
+        if language not in (None, previous.envelope.language):
+            stored = previous.envelope.language
+            raise UsageError(
+                f"the store {path} is written in {stored}, not in {language}",
+                hint=f"give --language {stored}, or another folder with --out",
+            )
         target = find_language(previous.envelope.language)
     build = build_ir(document, part, language=target, status=status)
     if previous is not None and isinstance(part, Components):
         _refuse_others(previous, document, part)
     broken = [defect for defect in build.defects if defect.severity == "error"]
     if broken and not allow_defects:
-        shown = [str(defect) for defect in broken[:_MAX_SHOWN]]
+        places = [str(defect) for defect in broken[:_MAX_SHOWN]]
         if len(broken) > _MAX_SHOWN:
-            shown.append(f"and {plural(len(broken) - _MAX_SHOWN, 'other place')}")
+            places.append(f"and {plural(len(broken) - _MAX_SHOWN, 'other place')}")
         raise DocumentDefectError(
             f"the document is broken where {part} needs it, in {plural(len(broken), 'place')}",
-            why="; ".join(shown),
+            why="; ".join(places),
             hint="correct the document, or take what can be read with --allow-defects",
         )
     reference = os.path.relpath(document.path, path).replace(os.sep, "/")
@@ -197,6 +202,7 @@ def plan_store(
     namespace = namespace or _namespace(previous, endpoint, target)
     target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
     base = None if force else previous
+    # What is stored keeps its way of asking, because other words would make all pages stale.
     prompts = build_prompts(
         ir,
         language=target,
@@ -233,14 +239,15 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
     """
     reference = previous.ir.document
     if reference is not None:
-        known = (previous.path / reference.path).resolve()
-        if known.is_file() and known != document.path.resolve():
+        source = (previous.path / reference.path).resolve()
+        # One that is gone may well have been renamed to the document that is named now.
+        if source.is_file() and source != document.path.resolve():
             raise UsageError(
-                f"{previous.path} holds the schemas of {known.name}, not of {document.path.name}",
+                f"{previous.path} holds the schemas of {source.name}, not of {document.path.name}",
                 hint="give each document a folder of its own with --out",
             )
-    there = previous.ir.schemas or tuple(document.named_schemas)
-    lost = [name for name in there if name in document.named_schemas and name not in part.names]
+    names = previous.ir.schemas or tuple(document.named_schemas)
+    lost = [name for name in names if name in document.named_schemas and name not in part.names]
     if part.names and lost:
         raise UsageError(
             f"{previous.path} holds schemas that are not named: {join_names(lost, 'and')}",
@@ -258,19 +265,6 @@ def _resolve(path: Path) -> tuple[str, ...]:
     except StoreCorruptError:
         return verbs.rebuild(StorePlace(path)).joined
     return ()
-
-
-def _previous(path: Path, language: str | None) -> RegenStore | None:
-    try:
-        store = RegenStore.open(path)
-    except StoreMissingError:
-        return None
-    if language is not None and store.envelope.language != language:
-        raise UsageError(
-            f"the store {path} is written in {store.envelope.language}, not in {language}",
-            hint=f"give --language {store.envelope.language}, or another folder with --out",
-        )
-    return store
 
 
 def _namespace(previous: RegenStore | None, endpoint: Endpoint, language: Language) -> str:
@@ -298,6 +292,7 @@ def _find_answered(
     if previous is None or previous.envelope.profile != profile:
         return answered
     stored: dict[tuple[str, str], StoredPage] = {}
+    # By what is on them, because a field that is added may number all pages of a type anew.
     for entry in previous.prompts:
         page, type_ = previous.pages.get(entry.key), previous.ir.type_named(entry.type_name)
         if page is not None and type_ is not None and page.type_hash in (None, type_hash(type_)):

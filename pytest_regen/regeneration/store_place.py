@@ -164,8 +164,7 @@ class StorePlace:
         taken = take_ours(self.path)
         if taken is None:
             return None
-        differing = {key.type_name for key in taken.pages}
-        names = tuple(name for name in self.open().names if name in differing)
+        names = tuple(name for name in self.open().names if name in taken.types)
         with self.update() as update:
             rebuilt = update.rebuild(names)
         history = (*taken.history, *rebuilt.history)

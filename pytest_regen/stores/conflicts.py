@@ -25,6 +25,7 @@ from pytest_regen.stores.formats import (
     read_prompts,
 )
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
+from pytest_regen.stores.trials import blocks_of
 from pytest_regen.strict_json import (
     as_json,
     conflict_line,
@@ -46,8 +47,8 @@ class Resolution:
 
     files: tuple[str, ...]
     """Artifacts that held conflict markers."""
-    pages: tuple[PageKey, ...]
-    """Pages to which the versions had different outputs."""
+    types: frozenset[str]
+    """Types of which the versions had different outputs, or different blocks in the source."""
     history: tuple[str, ...]
     """Where theirs is kept: ids of history entries, and the name of a source in ``history/``."""
 
@@ -71,11 +72,18 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
     except (ValueError, TypeError):
         ours, theirs = 0, 1
     if ours == theirs:
+        # Because both sides say the same, whichever is read gives the same store.
         return sides[0], True
+    try:
+        old, new = (_by_key(read_pages(side, file)) for side in sides)
+    except StoreCorruptError:
+        what = "the file is two versions of itself"
+    else:
+        changed = [key for key in old if key in new and old[key] != new[key]]
+        what = f"both branches changed {'; '.join(map(describe_page, changed)) or 'the same lines'}"
     raise StoreCorruptError(
         f"{file}, at line {line}: a conflict marker of git",
-        why=f"{_difference(sides, file)}; the next command takes ours, and puts theirs into "
-        "history/",
+        why=f"{what}; the next command takes ours, and puts theirs into history/",
         hint=f"pytest-regen rebuild {shlex.quote(str(view.root))}",
     )
 
@@ -85,18 +93,9 @@ def _without_worked_out(value: Any) -> Any:
         return value
     left = {key: item for key, item in value.items() if key not in _WORKED_OUT}
     if "pages" in left:
+        # Branches number their new pages alike, and nothing is found by the number.
         left["pages"] = [{**page, "index": 0} for page in left["pages"]]
     return left
-
-
-def _difference(sides: tuple[bytes, bytes], file: Path) -> str:
-    """Return in words what two branches changed in an artifact."""
-    try:
-        ours, theirs = (_by_key(read_pages(side, file)) for side in sides)
-    except StoreCorruptError:
-        return "the file is two versions of itself"
-    keys = [key for key in ours if key in theirs and ours[key] != theirs[key]]
-    return "both branches changed " + ("; ".join(map(describe_page, keys)) or "the same lines")
 
 
 def with_worked_out(
@@ -121,8 +120,7 @@ def _conflicts(view: View) -> dict[str, tuple[bytes, bytes]]:
         StoreCorruptError: they cannot be told apart.
     """
     conflicts: dict[str, tuple[bytes, bytes]] = {}
-    names = [*_ARTIFACTS, SCHEMA_FILE]
-    for name in names:
+    for name in (*_ARTIFACTS, SCHEMA_FILE):
         data = view.read(name)
         if data is None or conflict_line(data) is None:
             continue
@@ -196,6 +194,7 @@ def take_ours(path: Path) -> Resolution | None:
         StoreWriteError: the folder cannot be written; it is as it was.
     """
     files = store_files(path)
+    # Under the lock, because a command that runs beside this one would read half of each.
     with files.locked() as view:
         conflicts = _conflicts(view)
         if not conflicts:
@@ -210,11 +209,15 @@ def take_ours(path: Path) -> Resolution | None:
             for page in dict.fromkeys((*ours.pages, *theirs.pages))
             if (page.key, page.output) not in stays
         ]
-        data = view.read(ours.source_file) or b""
         sources = {}
+        blocks: list[dict[str, str]] = [{}, {}]
         if ours.source_file in conflicts:
+            # As git left it: both sides of what is in conflict, and all that is not.
+            data = view.read(ours.source_file) or b""
             name = source_name(data.decode("utf-8", "replace"), ours.source_file)
             sources = {name: data}
+            texts = (side.decode("utf-8", "replace") for side in conflicts[ours.source_file])
+            blocks = [{n: b[0] for n, b in blocks_of(text).items()} for text in texts]
         envelope = with_worked_out(replace(ours, pages=tuple(pages)), ir, prompts)
         files.commit(
             {
@@ -223,7 +226,8 @@ def take_ours(path: Path) -> Resolution | None:
                 PAGES_FILE: as_json(envelope.to_json()),
             }
         )
-    both = _by_key(ours), _by_key(theirs)
-    differing = [key for key in {**both[0], **both[1]} if both[0].get(key) != both[1].get(key)]
+    differing = {key.type_name for key, _ in _by_key(ours).items() ^ _by_key(theirs).items()}
+    # Where git merged the pages and not the source: the block is ours, its pages are of both.
+    differing |= {name for name, _ in blocks[0].items() ^ blocks[1].items()}
     ids = (*(entry.id for entry in history), *sources)
-    return Resolution(tuple(conflicts), tuple(differing), ids)
+    return Resolution(tuple(conflicts), frozenset(differing), ids)

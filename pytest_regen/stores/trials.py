@@ -76,7 +76,7 @@ class TrialRecord:
             return names
         stored, tried = now.by_key(file), self.after.by_key(file)
         names -= {key.type_name for key in self.candidates if stored.get(key) != tried.get(key)}
-        blocks, tried_blocks = _blocks(now.source or ""), _blocks(self.after.source or "")
+        blocks, tried_blocks = blocks_of(now.source or ""), blocks_of(self.after.source or "")
         return {
             name for name in names if blocks.get(name, ("",))[0] == tried_blocks.get(name, ("",))[0]
         }
@@ -100,7 +100,7 @@ class TrialRecord:
         return Content(as_json(envelope.to_json()).decode(), source)
 
 
-def _blocks(source: str) -> dict[str, tuple[str, int, int]]:
+def blocks_of(source: str) -> dict[str, tuple[str, int, int]]:
     """Return each block's text with its boundary lines, and where it stands.
 
     None where the boundaries do not hold together: then no part of the file can be put back.
@@ -118,9 +118,9 @@ def _blocks(source: str) -> dict[str, tuple[str, int, int]]:
 
 def splice(source: str, donor: str, type_names: Iterable[str]) -> str:
     """Return ``source`` with the blocks of ``type_names`` as ``donor`` has them, byte for byte."""
-    donated = _blocks(donor)
+    donated = blocks_of(donor)
     for name in type_names:
-        blocks = _blocks(source)
+        blocks = blocks_of(source)
         if name in blocks and name in donated:
             _, start, end = blocks[name]
             source = source[:start] + donated[name][0] + source[end:]

@@ -12,9 +12,9 @@ def unmarked_kinds(kinds: ProjectKinds) -> Iterator[str]:
     """Yield which kinds have no unit yet, in words; none that had some, for each of those fails."""
     unmarked = tuple(kinds.unmarked())
     lost = lost_files(kinds) if unmarked else ()
-    for one in unmarked:
-        if not any(kinds.kind_to_enclose(path) is one.kind for path in lost):
-            yield f"{one.origin}: no function of {', '.join(one.globs)} has markers yet"
+    for claim in unmarked:
+        if not any(kinds.kind_to_enclose(path) is claim.kind for path in lost):
+            yield f"{claim.origin}: no function of {', '.join(claim.globs)} has markers yet"
 
 
 def is_lost(kinds: ProjectKinds, path: Path) -> bool:

@@ -9,7 +9,7 @@ from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import Entry, PastText, hand_name, read_history
-from pytest_regen.units.naming import command, rebuild_command
+from pytest_regen.units.naming import command
 from pytest_regen.units.texts import call_region, put_texts, same_text, sides, texts_or_none
 from pytest_regen.units.view import FileUnits, refuse_unknown
 from pytest_regen.units.writing import UnitWrite, hand_entry, renewed_entry
@@ -222,7 +222,7 @@ def refuse_unreadable(units: FileUnits) -> None:
 def _conflict_error(units: FileUnits) -> SourceError:
     names = ", ".join(sorted(units.conflicting)) or "none of its units"
     hint = "take one side, or both, in an editor; or "
-    hint += f"{rebuild_command(units.here)}, which takes ours with every recorded text"
+    hint += f"{command('rebuild', units.here)}, which takes ours with every recorded text"
     return SourceError(
         f"{units.place} holds conflict markers of git, about {names}",
         why="the file is two versions of itself",

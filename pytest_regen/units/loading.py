@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -62,12 +62,19 @@ class KindOfFile:
         files = self.kind.files
         return (files,) if isinstance(files, str) else tuple(files)
 
-    def claims(self, root: Path) -> Callable[[str], bool]:
-        """Return what tells whether a file that a glob matches is one of the kind's."""
+    def claims(self, root: Path, place: str) -> bool:
+        """Return whether a file that a glob matches is one of the kind's."""
         kind = self.kind
-        return lambda name: call_kind(
-            kind, "claims", lambda: bool(kind.claims(root / name)), where=name
-        )
+        return call_kind(kind, "claims", lambda: bool(kind.claims(root / place)), where=place)
+
+    def fits(self, place: str | None) -> bool:
+        """Return whether a glob matches a path from the root, where nothing need be."""
+        return place is not None and any(fits_glob(place, pattern) for pattern in self.globs)
+
+    @property
+    def can_enclose(self) -> bool:
+        """Whether the region puts markers around what has none yet."""
+        return getattr(self.kind.region, "enclose", None) is not None
 
 
 def has_kinds(settings: "Settings") -> bool:
@@ -81,8 +88,8 @@ def read_pytest_lists(root: Path) -> PytestLists:
     Raises:
         UsageError: pytest cannot read the file.
     """
-    found = pytest_settings(root)
-    values = found[1] if found else {}
+    settings = pytest_settings(root)
+    values = settings[1] if settings else {}
     lists = dict(PYTEST_LISTS)
     for key in lists.keys() & values.keys():
         value = values[key]
@@ -105,23 +112,24 @@ def load_kinds(
     """
     root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays the name the user gave
     lists = lists or read_pytest_lists(root)
-    found: list[KindOfFile] = []
+    claims: list[KindOfFile] = []
     with _importable(root):
-        found += [
+        claims += [
             KindOfFile(_as_kind(_import_object(name, root), name), name) for name in settings.kinds
         ]
         for key, value in settings.shipped.items():
             make = partial(_import_object(SHIPPED[key], root), value, root)
-            made = make(lists) if key == "functions" else make()
-            found += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in made]
-        for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda one: one.name):
-            origin = f"{point.name} ({_package_of(point)})"
-            hint = f"correct or uninstall {_package_of(point)}"
-            kind = _as_kind(_load(point.load, origin, hint), origin)
-            found.append(KindOfFile(kind, origin, is_installed=True))
-    for one in found:
-        _refuse_unusable(one)
-    return ProjectKinds(root, tuple(found), tuple(lists["python_files"]))
+            kinds = make(lists) if key == "functions" else make()
+            claims += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in kinds]
+        # By name, because the order of installed packages is not the same on every machine.
+        for point in sorted(entry_points(group=ENTRY_POINTS), key=attrgetter("name")):
+            package = point.dist.name if point.dist else point.value
+            origin = f"{point.name} ({package})"
+            kind = _as_kind(_load(point.load, origin, f"correct or uninstall {package}"), origin)
+            claims.append(KindOfFile(kind, origin, is_installed=True))
+    for claim in claims:
+        _refuse_unusable(claim)
+    return ProjectKinds(root, tuple(claims), tuple(lists["python_files"]))
 
 
 def prepare_kinds(kinds: "ProjectKinds", paths: Iterable[Path]) -> None:
@@ -156,7 +164,7 @@ class ProjectKinds:
     @property
     def globs(self) -> tuple[str, ...]:
         """What the files of kinds are named like, each glob once."""
-        return tuple(dict.fromkeys(glob_ for one in self.kinds for glob_ in one.globs))
+        return tuple(dict.fromkeys(pattern for claim in self.kinds for pattern in claim.globs))
 
     @cached_property
     def files(self) -> Mapping[Path, Kind]:
@@ -166,10 +174,11 @@ class ProjectKinds:
             UsageError: a glob matches nothing, or a file is claimed twice, or a test module.
         """
         claims: dict[str, list[KindOfFile]] = {}
-        for one in self.kinds:
-            for pattern in one.globs:
-                for name in filter(one.claims(self.root), self._matches(pattern, one)):
-                    claims.setdefault(name, []).append(one)
+        for claim in self.kinds:
+            for pattern in claim.globs:
+                for name in self._matches(pattern, claim):
+                    if claim.claims(self.root, name):
+                        claims.setdefault(name, []).append(claim)
         return {
             self.root / name: self._claiming_kind(name, claims[name]) for name in sorted(claims)
         }
@@ -188,38 +197,29 @@ class ProjectKinds:
             return None
         # A file that is to be made: its name is as a glob wants it.
         claims = [
-            one
-            for one in self.kinds
-            if any(fits_glob(place, glob_) for glob_ in one.globs) and one.claims(self.root)(place)
+            claim for claim in self.kinds if claim.fits(place) and claim.claims(self.root, place)
         ]
         return self._claiming_kind(place, claims) if claims else None
 
     def kind_to_enclose(self, path: Path) -> Kind | None:
         """Return the kind whose globs match a file and whose region can put markers into it."""
         place = self.place(self.absolute(path))
-        able = (one for one in self.kinds if getattr(one.kind.region, "enclose", None))
-        return next(
-            (
-                one.kind
-                for one in able
-                if place is not None and any(fits_glob(place, pattern) for pattern in one.globs)
-            ),
-            None,
-        )
+        able = (claim.kind for claim in self.kinds if claim.can_enclose and claim.fits(place))
+        return next(able, None)
 
     def unmarked(self) -> Iterator[KindOfFile]:
         """Yield the kinds whose units stand between markers, and whose files have none yet."""
-        for one in self.kinds:
-            if getattr(one.kind.region, "enclose", None) is None or one.is_installed:
+        for claim in self.kinds:
+            if not claim.can_enclose or claim.is_installed:
                 continue
-            files = (path for path, kind in self.files.items() if kind is one.kind)
+            files = (path for path, kind in self.files.items() if kind is claim.kind)
             if not any(b"[REGEN:BEGIN" in path.read_bytes() for path in files if path.is_file()):
-                yield one
+                yield claim
 
     def kind_to_read(self, path: Path) -> Kind:
         """Return a kind that can tell which units stand in a file that none claims."""
-        globs = ((one.kind, pattern) for one in self.kinds for pattern in one.globs)
-        return next((kind for kind, glob_ in globs if Path(glob_).suffix == path.suffix), Kind())
+        globs = ((claim.kind, pattern) for claim in self.kinds for pattern in claim.globs)
+        return next((kind for kind, name in globs if Path(name).suffix == path.suffix), Kind())
 
     def texts_like(self, path: Path) -> Mapping[str, str]:
         """Return the texts of the project's files with the suffix of another, by their places.
@@ -227,21 +227,22 @@ class ProjectKinds:
         They are read where a unit is looked for that is not where it was, and only once.
         """
         if path.suffix not in self._texts:
-            found: dict[str, str] = {}
-            for folder, folders, names in os.walk(self.root):
-                here = Path(folder)
+            texts: dict[str, str] = {}
+            for name, folders, files in os.walk(self.root):
+                folder = Path(name)
+                # In place, because that is how `os.walk` is told where not to go.
                 folders[:] = sorted(
                     name
                     for name in folders
                     if not name.startswith((".", "__")) and name not in _NOT_OURS
-                    if not (here / name / "pyvenv.cfg").exists()
+                    if not (folder / name / "pyvenv.cfg").exists()
                 )
-                for file in (here / name for name in sorted(names)):
+                for file in (folder / name for name in sorted(files)):
                     place = PurePosixPath(file.relative_to(self.root).as_posix())
                     if file.suffix == path.suffix and not self.is_collected(place):
                         with suppress(OSError, UnicodeDecodeError):
-                            found[str(place)] = file.read_text("utf-8")
-            self._texts[path.suffix] = found
+                            texts[str(place)] = file.read_text("utf-8")
+            self._texts[path.suffix] = texts
         return self._texts[path.suffix]
 
     def absolute(self, path: Path | str) -> Path:
@@ -262,7 +263,7 @@ class ProjectKinds:
             if path.resolve().is_relative_to(real):
                 yield path
 
-    def _matches(self, pattern: str, one: KindOfFile) -> Sequence[str]:
+    def _matches(self, pattern: str, claim: KindOfFile) -> Sequence[str]:
         if not glob.has_magic(pattern) or (self.root / pattern).is_file():
             return [PurePosixPath(os.path.normpath(pattern)).as_posix()]
         names = [
@@ -270,9 +271,9 @@ class ProjectKinds:
             for name in glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - root_dir
             if (self.root / name).is_file()
         ]
-        if not names and not one.is_installed:
+        if not names and not claim.is_installed:
             raise UsageError(
-                f"{one.origin}: files = {pattern!r} matches no file below {self.root}",
+                f"{claim.origin}: files = {pattern!r} matches no file below {self.root}",
                 why="a gate that checks nothing must not pass",
                 hint="correct the glob; a plain path, without * and ?, may be absent",
             )
@@ -330,6 +331,7 @@ def _importable(root: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        # A kind that was imported may have taken it out, or put it elsewhere.
         if place in sys.path:
             sys.path.remove(place)
 
@@ -353,10 +355,6 @@ def _import_object(name: str, root: Path) -> Any:
     return _load(lambda: attrgetter(attribute)(import_module(module)), repr(name), hint)
 
 
-def _package_of(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.value
-
-
 def _reason(error: BaseException) -> str:
     trace = error.__traceback__
     while trace and trace.tb_next:
@@ -366,12 +364,12 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place if is_theirs else ''}"
 
 
-def _as_kind(found: object, origin: str) -> Kind:
-    if isinstance(found, Kind):
-        return found
-    if isinstance(found, type) and issubclass(found, Kind):
+def _as_kind(value: object, origin: str) -> Kind:
+    if isinstance(value, Kind):
+        return value
+    if isinstance(value, type) and issubclass(value, Kind):
         try:
-            return found()
+            return value()
         except (Exception, SystemExit) as error:
             raise UsageError(
                 f"{origin} cannot be made",
@@ -379,35 +377,36 @@ def _as_kind(found: object, origin: str) -> Kind:
                 hint="let the class be made without arguments, or name an instance of it",
             ) from error
     raise UsageError(
-        f"{origin} is no kind, but {found!r:.120}",
+        f"{origin} is no kind, but {value!r:.120}",
         hint="name a subclass of pytest_regen.Kind, or an instance of one",
     )
 
 
-def _refuse_unusable(one: KindOfFile) -> None:
+def _refuse_unusable(claim: KindOfFile) -> None:
     """Refuse a kind whose attributes cannot serve, before a file is looked for."""
-    globs: Iterable[object] = one.globs
-    if not one.globs or not all(isinstance(name, str) and name.strip() for name in globs):
-        raise UsageError(
-            f"{one.origin}: files = {one.kind.files!r} claims nothing",
-            hint='set files to a path or glob from the rootdir, such as "locales/*.json"',
-        )
-    for pattern in one.globs:
-        path = PurePosixPath(pattern.replace(os.sep, "/"))
-        if path.is_absolute() or ".." in path.parts or Path(pattern).is_absolute():
-            raise UsageError(
-                f"{one.origin}: files = {pattern!r} leads out of the project",
-                why="the ledger holds paths from the rootdir",
-                hint="name files below the rootdir",
-            )
-    for method in ("find", "replace"):
-        if not callable(getattr(one.kind.region, method, None)):
-            raise UsageError(
-                f"{one.origin}: region = {one.kind.region!r:.120} has no {method}",
-                hint="set region to one of pytest_regen.regions, such as JsonStrings()",
-            )
-    if not isinstance(one.kind.system, str):
-        raise UsageError(
-            f"{one.origin}: system = {one.kind.system!r:.120} is no text",
-            hint="set system to a string",
-        )
+    kind = claim.kind
+    # Whatever the class says of their types, a user may have set anything.
+    globs: Iterable[object] = claim.globs
+    system: object = kind.system
+    what = hint = why = ""
+    if not claim.globs or not all(isinstance(name, str) and name.strip() for name in globs):
+        what = f"files = {kind.files!r} claims nothing"
+        hint = 'set files to a path or glob from the rootdir, such as "locales/*.json"'
+    elif outside := [pattern for pattern in claim.globs if _leads_out(pattern)]:
+        what = f"files = {outside[0]!r} leads out of the project"
+        why = "the ledger holds paths from the rootdir"
+        hint = "name files below the rootdir"
+    elif lacking := [
+        method for method in ("find", "replace") if not callable(getattr(kind.region, method, None))
+    ]:
+        what = f"region = {kind.region!r:.120} has no {lacking[0]}"
+        hint = "set region to one of pytest_regen.regions, such as JsonStrings()"
+    elif not isinstance(system, str):
+        what, hint = f"system = {system!r:.120} is no text", "set system to a string"
+    if what:
+        raise UsageError(f"{claim.origin}: {what}", why=why, hint=hint)
+
+
+def _leads_out(pattern: str) -> bool:
+    path = PurePosixPath(pattern.replace(os.sep, "/"))
+    return path.is_absolute() or ".." in path.parts or Path(pattern).is_absolute()

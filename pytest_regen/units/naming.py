@@ -58,26 +58,6 @@ def from_here(path: Path) -> str:
     return Path(os.path.relpath(path)).as_posix()
 
 
-def generate_command(place: str, name: str | None = None) -> str:
-    """Return the command that asks for what is missing or stale."""
-    return command("generate", place, name)
-
-
-def adopt_command(place: str, name: str | None = None, *options: str) -> str:
-    """Return the command that records a text as it stands."""
-    return command("adopt", place, name, *options)
-
-
-def rebuild_command(place: str, name: str | None = None) -> str:
-    """Return the command that puts the recorded text back."""
-    return command("rebuild", place, name)
-
-
 def tests_command(place: str) -> str:
     """Return the command that runs the tests of a file's units."""
     return f"pytest {_quote(place)}"
-
-
-def forget_command(place: str, name: str | None = None) -> str:
-    """Return the command that drops what nothing asks for."""
-    return command("forget", place, name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
@@ -20,13 +20,9 @@ from pytest_regen.text import join_names
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now, short_hash
 from pytest_regen.units.naming import (
-    adopt_command,
     command,
-    forget_command,
     from_here,
-    generate_command,
     node_id,
-    rebuild_command,
     unit_id,
 )
 from pytest_regen.units.texts import (
@@ -44,6 +40,8 @@ from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
+
+T = TypeVar("T")
 
 Ignored = Callable[[str], Collection[str]]
 """Returns the codes that are not reported for a unit, by its id."""
@@ -66,7 +64,7 @@ class Inputs:
 
     system_sha256: str
     inputs_sha256: str
-    named: Mapping[str, str]
+    hashes: Mapping[str, str]
     """The short hash of each, by its name."""
 
 
@@ -111,7 +109,7 @@ class FileUnits:
         self._ignore = ignore
         self._is_lost = is_lost
         self._elsewhere = elsewhere
-        self._found: dict[str, tuple[Issue, ...]] = {}
+        self._issues: dict[str, tuple[Issue, ...]] = {}
         """What is wrong with each unit that was looked at."""
         self._base: FileUnits | None = None
         """What a candidate was made from; it knows the units that are the same in both."""
@@ -123,8 +121,9 @@ class FileUnits:
         """Candidates that ended at a limit of the model."""
         self._unplaced: dict[str, Issue] = {}
         """Candidates that could not be put into the file, and why; those of the base as well."""
-        self._placed: dict[str, Entry] = {}
-        """What the ledger is going to say of the others, and of those of the base."""
+        self.new_entries: Mapping[str, Entry] = {}
+        """What the ledger is going to say of the candidates that stand in the file, and of those
+        of the base."""
         self._hashes: dict[Path, str | None] = {}
 
     def load(self) -> "FileUnits":
@@ -161,7 +160,7 @@ class FileUnits:
             line = getattr(error, "line", 0) or None
             return Issue.of("SYNTAX", f"{error.what}", line=line, detail=error.why or None)
         except KindError as error:
-            return Issue.of("KIND_ERROR", error.what, detail=error.trace or error.why or None)
+            return _kind_error(error)
         return None
 
     @property
@@ -186,48 +185,50 @@ class FileUnits:
         """
         if self._is_lost:
             return ()
+        names: list[object]
         try:
-            found = call_kind(
-                self.kind, "units", lambda: list(self.kind.units(self.path)), where=self.place
-            )
+            names = self._call("units", self.place, list, self.path)
         except KindError as error:
             # Of a kind that read the file in vain, the file's own fault says more.
             is_broken = self.fault is not None and self.fault.code == "SYNTAX"
             if is_broken or isinstance(error.__cause__, SourceError):
                 return ()
             raise
-        names: list[object] = list(found)
+        texts = [name for name in names if isinstance(name, str) and name]
         for name in names:
-            if not isinstance(name, str) or not name:
-                raise unusable(
-                    self.kind, "units", self.place, name, "a name is a text, and not empty"
-                )
-        return tuple(dict.fromkeys(found))
+            if name not in texts:
+                what = "a name is a text, and not empty"
+                raise unusable(self.kind, "units", self.place, name, what)
+        return tuple(dict.fromkeys(texts))
+
+    def _call(self, method: str, where: str, read: Callable[[Any], T], *arguments: object) -> T:
+        """Return what a method of the kind gives, read while it may still raise; a KindError."""
+        call = getattr(self.kind, method)
+        return call_kind(self.kind, method, lambda: read(call(*arguments)), where=where)
 
     # What is remembered
 
     @cached_property
     def ledger(self) -> Ledger:
         """The entries of the file, also where it was moved since they were written."""
-        own = Ledger(self.files, self.place)
-        if own.entries or own.broken or self.data is None:
-            return own
+        ledger = Ledger(self.files, self.place)
+        if ledger.entries or ledger.broken or self.data is None:
+            return ledger
 
         def is_same(entry: Entry) -> bool:
-            stands = self.texts.get(entry.name)
-            if stands is None or not entry.own_inputs:
-                return stands is not None and stands.text == entry.output
+            if entry.name not in self.texts or not entry.own_inputs:
+                return self.output(entry.name, 1) == entry.output
             with suppress(KindError):
                 return self.own_hash(entry.name) in entry.own_inputs
             return False
 
-        def is_left(place: str, ledger: Ledger) -> bool:
+        def is_left(place: str, old: Ledger) -> bool:
             if (self.files.root / place).is_dir():
                 return True
             text = (self.files.read(place) or b"").decode("utf-8", "replace")
-            return not ledger.entries.keys() & units_in(self.kind, text)
+            return not old.entries.keys() & units_in(self.kind, text)
 
-        return find_moved_ledger(self.files, self.texts, is_same, is_left) or own
+        return find_moved_ledger(self.files, self.texts, is_same, is_left) or ledger
 
     @property
     def has_named_units(self) -> bool:
@@ -246,8 +247,9 @@ class FileUnits:
 
     def unit(self, name: str) -> Unit:
         """Return a unit as ``check`` sees it."""
-        found, entry = self.texts.get(name), self.entry(name)
-        text, is_by_hand = found.text if found else "", entry is not None and entry.is_by_hand
+        entry = self.entry(name)
+        is_by_hand = entry is not None and entry.is_by_hand
+        text = self.output(name, 1) or ""
         return Unit(name, self.path, text, self.text, self.kind, is_by_hand)
 
     @cached_property
@@ -262,47 +264,43 @@ class FileUnits:
 
     def prompt(self, name: str) -> str:
         """Return what is asked for; raises KindError."""
-        text = call_kind(
-            self.kind, "prompt", lambda: self.kind.prompt(self.bare_unit(name)), where=name
-        )
-        given: object = text
-        if not isinstance(given, str) or not given.strip():
-            raise unusable(self.kind, "prompt", name, given, "a prompt is a text, and not empty")
-        return given
+        text = self._call("prompt", name, _as_is, self.bare_unit(name))
+        if not isinstance(text, str) or not text.strip():
+            raise unusable(self.kind, "prompt", name, text, "a prompt is a text, and not empty")
+        return text
 
     def inputs(self, name: str) -> Inputs:
         """Return the hashes of what a unit would be made from now; raises KindError."""
-        found = self._named_inputs(name)
-        parts = dict(zip(found, self._parts("inputs", name, found.values()), strict=True))
+        values = self._named_inputs(name)
+        parts = dict(zip(values, self._parts("inputs", name, values.values()), strict=True))
         part = self.kind.system_inputs
         system = self.system_sha256 if part is None else text_hash(part)
-        inputs_sha256 = canonical_hash([list(parts.values()), system, self._settings_sha256])
-        parts |= {"the system prompt": system, "the settings": self._settings_sha256}
-        named = {key: _short(value) for key, value in parts.items()}
-        return Inputs(self.system_sha256, inputs_sha256, named)
+        settings = canonical_hash(dict(self.kind.settings))
+        inputs_sha256 = canonical_hash([list(parts.values()), system, settings])
+        parts |= {"the system prompt": system, "the settings": settings}
+        hashes = {key: _short(value) for key, value in parts.items()}
+        return Inputs(self.system_sha256, inputs_sha256, hashes)
 
     def _named_inputs(self, name: str) -> dict[str, str | Path]:
-        kind, unit = self.kind, self.bare_unit(name)
-        return call_kind(kind, "inputs", lambda: dict(named_inputs(kind.inputs(unit))), where=name)
+        return self._call(
+            "inputs", name, lambda inputs: dict(named_inputs(inputs)), self.bare_unit(name)
+        )
 
     def _own_inputs(self, name: str) -> list[str | Path]:
-        kind, unit = self.kind, self.bare_unit(name)
-        return call_kind(kind, "own_inputs", lambda: list(kind.own_inputs(unit)), where=name)
+        return self._call("own_inputs", name, list, self.bare_unit(name))
 
     def own_hash(self, name: str) -> str:
         """Return the short hash of what a text by hand would be written for; raises KindError."""
         return _short(self._parts("own_inputs", name, self._own_inputs(name)))
 
-    def _parts(self, method: str, name: str, found: Iterable[object]) -> list[object]:
+    def _parts(self, method: str, name: str, values: Iterable[object]) -> list[object]:
         """Return inputs as they are hashed."""
         parts: list[object] = []
-        for one in found:
-            if isinstance(one, Path):
-                parts.append([self._hash(one)])
-            elif isinstance(one, str):
-                parts.append(one)
-            else:
-                raise unusable(self.kind, method, name, one, "each is a text, or a Path to hash")
+        for value in values:
+            if not isinstance(value, Path | str):
+                raise unusable(self.kind, method, name, value, "each is a text, or a Path to hash")
+            # A file in a list of its own, because a text may be the same as its hash.
+            parts.append([self._hash(value)] if isinstance(value, Path) else value)
         return parts
 
     def what_changed(self, name: str) -> str:
@@ -317,20 +315,19 @@ class FileUnits:
         if entry.is_by_hand:
             if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
                 return ""  # An entry of an older release cannot tell.
-            named = self._named_inputs(name)
-            own = [
-                next((key for key, value in named.items() if value == one), "what it is for")
-                for one in self._own_inputs(name)
+            names = {value: key for key, value in self._named_inputs(name).items()}
+            inputs_by_hand = [
+                names.get(value, "what it is for") for value in self._own_inputs(name)
             ]
-            return f"{join_names(own, 'or')} has changed since a person wrote it"
+            return f"{join_names(inputs_by_hand, 'or')} has changed since a person wrote it"
         inputs = self.inputs(name)
         # By their values: a release that names an input otherwise makes nothing stale.
         if inputs.inputs_sha256 == entry.inputs_sha256 or (
-            sorted(entry.inputs.values()) == sorted(inputs.named.values())
+            sorted(entry.inputs.values()) == sorted(inputs.hashes.values())
         ):
             return ""
-        changed = [key for key, value in inputs.named.items() if entry.inputs.get(key) != value]
-        changed += [key for key in entry.inputs if key not in inputs.named]
+        changed = [key for key, value in inputs.hashes.items() if entry.inputs.get(key) != value]
+        changed += [key for key in entry.inputs if key not in inputs.hashes]
         if not entry.inputs or not changed:
             return "what it was made from has changed since; its entry is too old to say what"
         is_one = len(changed) == 1 and changed[0] not in {"the imports", "the settings"}
@@ -341,10 +338,6 @@ class FileUnits:
     def system_sha256(self) -> str:
         """The hash of the system prompt."""
         return text_hash(self.kind.system)
-
-    @cached_property
-    def _settings_sha256(self) -> str:
-        return canonical_hash(dict(self.kind.settings))
 
     def _hash(self, path: Path) -> str | None:
         """Return the hash of an input's file, over LF line ends; ``None`` where there is none."""
@@ -362,9 +355,9 @@ class FileUnits:
 
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with a unit, warnings too, as far as the project wants to know."""
-        found = self.all_issues(name)
-        codes = self._ignore(unit_id(self.place, name)) if found else ()
-        return tuple(issue for issue in found if issue.code not in codes) if codes else found
+        issues = self.all_issues(name)
+        codes = self._ignore(unit_id(self.place, name)) if issues else ()
+        return tuple(issue for issue in issues if issue.code not in codes)
 
     @cached_property
     def file_issues(self) -> tuple[Issue, ...]:
@@ -373,30 +366,30 @@ class FileUnits:
         Raises:
             KindError: the kind cannot say which units there are.
         """
-        found = []
+        issues = []
         if self._is_lost:
             pass  # Nobody asks for what it holds.
         elif not self.names and self.fault is not None:
-            found.append(self._conflict("") if self.has_conflict else self.fault)
+            issues.append(self._conflict("") if self.has_conflict else self.fault)
         elif self._has_conflict_beside_units:
-            found.append(self._conflict(""))
+            issues.append(self._conflict(""))
         for file in self.unasked_files:
             what = self._without_root(self.ledger.broken[file].what)
-            drop = f"put it right, or drop it: {forget_command(self.here)}"
-            found.append(Issue.of("LEDGER", what, detail=drop))
-        if not (found or self.names or self.lost):
+            drop = f"put it right, or drop it: {command('forget', self.here)}"
+            issues.append(Issue.of("LEDGER", what, detail=drop))
+        if not (issues or self.names or self.lost):
             what = f"{self.kind.title} names no unit of {self.place}"
             why = "a gate that checks nothing must not pass"
-            found.append(Issue.of("MISSING_UNIT", what, detail=why))
-        return tuple(found)
+            issues.append(Issue.of("MISSING_UNIT", what, detail=why))
+        return tuple(issues)
 
     def all_issues(self, name: str) -> tuple[Issue, ...]:
         """Return everything that is wrong with a unit; checked once."""
         if self._base is not None and name not in self._touched and self._base.fault is self.fault:
             return self._base.all_issues(name)
-        if name not in self._found:
-            self._found[name] = tuple(self._find_issues(name))
-        return self._found[name]
+        if name not in self._issues:
+            self._issues[name] = tuple(self._find_issues(name))
+        return self._issues[name]
 
     @cached_property
     def _touched(self) -> frozenset[str]:
@@ -405,28 +398,24 @@ class FileUnits:
 
     def users(self, name: str) -> Collection[str]:
         """Return the other units that use this one, directly or not."""
-        found, waiting = set[str](), [name]
+        users, waiting = set[str](), [name]
         while waiting:
             used = waiting.pop()
-            new = {user for user, names in self._uses.items() if used in names} - {*found, name}
-            found |= new
+            new = {user for user, names in self._uses.items() if used in names} - {*users, name}
+            users |= new
             waiting += new
-        return found
+        return users
 
     @cached_property
     def _uses(self) -> Mapping[str, frozenset[str]]:
-        kind = self.kind
-        if type(kind).uses is Kind.uses or self.fault is not None:
+        if type(self.kind).uses is Kind.uses or self.fault is not None:
             return {}
-        units = [self.unit(name) for name in self.names if name in self.texts]
-        return {
-            unit.name: frozenset(call_kind(kind, "uses", partial(kind.uses, unit), where=unit.name))
-            for unit in units
-        }
+        names = [name for name in self.names if name in self.texts]
+        return {name: self._call("uses", name, frozenset, self.unit(name)) for name in names}
 
-    def known_issues(self, *, but_for: Collection[str]) -> dict[str, tuple[Issue, ...]]:
-        """Return what is known of the units that were looked at, but for some."""
-        return {name: issues for name, issues in self._found.items() if name not in but_for}
+    def known_issues(self, but_for: Collection[str]) -> dict[str, tuple[Issue, ...]]:
+        """Return what is wrong with the units that were looked at, but for some."""
+        return {name: issues for name, issues in self._issues.items() if name not in but_for}
 
     def score(self, name: str) -> Score:
         """Return what counts when texts are compared."""
@@ -459,49 +448,32 @@ class FileUnits:
         try:
             yield from self._state_issues(name)
         except KindError as error:
-            yield Issue.of(
-                "KIND_ERROR", error.what, type_name=name, detail=error.trace or error.why or None
-            )
+            yield replace(_kind_error(error), type_name=name)
 
     def _state_issues(self, name: str) -> Iterable[Issue]:
-        found, entry = self.texts.get(name), self.entry(name)
-        line = found.line or None if found else None
-        unit = self.unit(name)
-        if found is None or _is_blank(self.kind, unit):
-            yield self._missing(name, found, entry)
+        stands, entry, unit = self.texts.get(name), self.entry(name), self.unit(name)
+        if stands is None or self._is_blank(unit):
+            yield self._missing(name, stands, entry)
             return
+        issue = partial(Issue.of, type_name=name, line=stands.line or None)
         fault = self.ledger.fault(name)
         if fault is not None:
-            what = self._without_root(fault.what)
-            yield Issue.of("LEDGER", what, type_name=name, line=line)
-        elif entry is None and not self.has_named_units:
-            yield Issue.of(
-                "UNRECORDED",
-                "no entry of the ledger says where this text came from",
-                type_name=name,
-                line=line,
-            )
-        elif (
-            entry is not None
-            and not entry.is_by_hand
-            and not same_text(self.kind, entry.output, unit.text)
-        ):
+            yield issue("LEDGER", self._without_root(fault.what))
+        elif entry is None:
+            if not self.has_named_units:
+                yield issue("UNRECORDED", "no entry of the ledger says where this text came from")
+        elif not (entry.is_by_hand or same_text(self.kind, entry.output, unit.text)):
             number, detail = difference(("recorded", entry.output), ("stands", unit.text))
-            yield Issue.of(
-                "DRIFT",
-                "the text differs from the recorded one: it was edited by hand",
-                type_name=name,
-                line=line_in_file(self.text, found, number),
-                detail=detail,
-            )
+            what = "the text differs from the recorded one: it was edited by hand"
+            line = line_in_file(self.text, stands, number)
+            yield issue("DRIFT", what, line=line, detail=detail)
         if name in self._cut:
-            yield Issue.of("TRUNCATED", "the model ran out of room", type_name=name, line=line)
-        yield from self._weigh(name, self._check(unit, found.line))
-        yield from self._weakened(unit, found.line)
+            yield issue("TRUNCATED", "the model ran out of room")
+        checked = self._call("check", name, partial(issues_from, unit=unit), unit)
+        yield from self._placed_issues(self._weigh(name, checked), unit, stands.line)
+        yield from self._weakened(unit, stands.line)
         if changed := self.what_changed(name):
-            is_by_hand = entry is not None and entry.is_by_hand
-            stale = Issue.of("STALE", changed, type_name=name, line=line)
-            yield replace(stale, is_by_hand=is_by_hand)
+            yield replace(issue("STALE", changed), is_by_hand=unit.is_by_hand)
 
     def _missing(self, name: str, stands: UnitText | None, entry: Entry | None) -> Issue:
         details = []
@@ -519,7 +491,7 @@ class FileUnits:
                 details.append(str(describe(name)) if describe else todo)
         if entry is not None and not entry.is_by_hand:
             words = "then its recorded text" if details else "its recorded text"
-            details.append(f"{words} is put back by: {rebuild_command(self.here, name)}")
+            details.append(f"{words} is put back by: {command('rebuild', self.here, name)}")
         detail, line = "\n".join(details) or None, stands.line or None if stands else None
         return Issue.of("MISSING_UNIT", message, type_name=name, detail=detail, line=line)
 
@@ -530,20 +502,16 @@ class FileUnits:
 
     def is_only_read(self, name: str) -> bool:
         """Return whether a unit is code of which its kind runs nothing."""
-        kind, unit = self.kind, self.unit(name)
-        return bool(call_kind(kind, "is_only_read", lambda: kind.is_only_read(unit), where=name))
+        return self._call("is_only_read", name, bool, self.unit(name))
+
+    def _is_blank(self, unit: Unit) -> bool:
+        return self._call("is_empty", unit.name, bool, unit)
 
     def has_place(self, name: str) -> bool:
         """Return whether a text of the unit can be put into the file."""
         return self._can_insert or name in self.texts
 
-    def _check(self, unit: Unit, first_line: int) -> Iterable[Issue]:
-        found = call_kind(
-            self.kind, "check", lambda: issues_from(self.kind.check(unit), unit), where=unit.name
-        )
-        return self._placed_issues(found, unit, first_line)
-
-    def _weigh(self, name: str, found: Iterable[Issue]) -> Iterable[Issue]:
+    def _weigh(self, name: str, issues: Iterable[Issue]) -> Iterable[Issue]:
         """Yield what ``check`` found, WEAKENED as severe as it is to be.
 
         No gate fails for it where a person wrote or adopted the text. In a candidate it is as
@@ -551,14 +519,14 @@ class FileUnits:
         """
         entry, old = self.entry(name), {}
         if name in self._texts and self._base is not None:
-            old = {one.message: one for one in self._base.all_issues(name) if one.code == WEAKENED}
+            before = self._base.all_issues(name)
+            old = {issue.message: issue.severity for issue in before if issue.code == WEAKENED}
         is_written = entry is not None and not entry.is_by_hand
-        for issue in found:
+        for issue in issues:
             if issue.code != WEAKENED or (is_written and issue.message not in old):
                 yield issue
             else:
-                known = old.get(issue.message)
-                yield replace(issue, severity=known.severity if known else "warning")
+                yield replace(issue, severity=old.get(issue.message, "warning"))
 
     def _weakened(self, new: Unit, first_line: int) -> Iterable[Issue]:
         """Yield by what a candidate is tested less than the text that it replaces."""
@@ -566,26 +534,19 @@ class FileUnits:
         if base is None or name not in self._texts or name not in base.texts:
             return ()
         old = base.unit(name)
-        if _is_blank(self.kind, old):
-            return ()
-        if base.what_changed(name):
+        if self._is_blank(old) or base.what_changed(name):
             return ()  # Another text was asked for: what it need not do, it may leave out.
         if asked := self._asked.get(name):
             new = replace(new, tests=asked.tests, failures=asked.failures)
-        found = call_kind(
-            self.kind,
-            "weakens",
-            lambda: issues_from(self.kind.weakens(old, new), new, code=WEAKENED),
-            where=name,
-        )
-        return self._placed_issues(found, new, first_line)
+        read = partial(issues_from, unit=new, code=WEAKENED)
+        return self._placed_issues(self._call("weakens", name, read, old, new), new, first_line)
 
     def _placed_issues(
-        self, found: Iterable[Issue], unit: Unit, first_line: int
+        self, issues: Iterable[Issue], unit: Unit, first_line: int
     ) -> Iterable[Issue]:
         """Yield issues with the line of the file that each is about, and its text."""
         lines = unit.text.splitlines() or [""]
-        for issue in found:
+        for issue in issues:
             at = issue.line if issue.line and 1 <= issue.line <= len(lines) else None
             excerpt = None
             if at is not None or len(lines) == 1:
@@ -612,7 +573,7 @@ class FileUnits:
         """Whether conflict markers stand where no unit that is asked for fails for them."""
         if not self.has_conflict or not self.conflicting.isdisjoint(self.names):
             return False
-        within = (len(_CONFLICT.findall(one.text)) for one in self.texts.values())
+        within = (len(_CONFLICT.findall(unit.text)) for unit in self.texts.values())
         return len(_CONFLICT.findall(self.text)) > sum(within)
 
     def _without_root(self, message: str) -> str:
@@ -625,10 +586,10 @@ class FileUnits:
         """
         if name not in self.conflicting:
             return False
-        found, entry = self.texts.get(name), self.entry(name)
-        if found is None or entry is None or not _CONFLICT.search(found.text):
+        stands, entry = self.texts.get(name), self.entry(name)
+        if stands is None or entry is None or not _CONFLICT.search(stands.text):
             return True
-        return not same_text(self.kind, entry.output, found.text)
+        return not same_text(self.kind, entry.output, stands.text)
 
     def _conflict(self, name: str) -> Issue:
         """Return the issue of a unit in a file that git could not join."""
@@ -641,7 +602,7 @@ class FileUnits:
             message = f"{self.place} holds conflict markers of git; both sides have this unit alike"
             return Issue.of("CONFLICT", message, type_name=name, line=line)
         name = name or min(self.conflicting)
-        ours, theirs = (_text_in(side, name) for side in self._sides)
+        ours, theirs = (side.get(name, "") for side in self._sides)
         message = f"git could not join two versions of {self.place}"
         _, detail = difference(("ours", ours), ("theirs", theirs))
         return Issue.of("CONFLICT", message, type_name=name, line=line, detail=detail)
@@ -651,13 +612,14 @@ class FileUnits:
         """The units that differ between the two sides of a file with conflict markers."""
         ours, theirs = self._sides
         return frozenset(
-            name for name in {*ours, *theirs} if _text_in(ours, name) != _text_in(theirs, name)
+            name for name in {*ours, *theirs} if ours.get(name, "") != theirs.get(name, "")
         )
 
     @cached_property
-    def _sides(self) -> tuple[Mapping[str, UnitText], Mapping[str, UnitText]]:
-        ours, theirs = sides(self.text)
-        return texts_or_none(self.kind, ours), texts_or_none(self.kind, theirs)
+    def _sides(self) -> list[dict[str, str]]:
+        """The texts of each of two versions that git could not join, by name."""
+        found_in = (texts_or_none(self.kind, side) for side in sides(self.text))
+        return [{name: unit.text for name, unit in texts.items()} for texts in found_in]
 
     # What the kind does not name
 
@@ -666,15 +628,15 @@ class FileUnits:
         """What became of each unit that the ledger has and nobody asks for."""
         if self.fault is not None and not (self.names or self._is_lost):
             return ()  # What the ledger has may well be named in what cannot be read.
-        named = set(self.names)
-        return tuple(self._lost(name) for name in self.ledger.entries if name not in named)
+        names = set(self.names)
+        return tuple(self._lost(name) for name in self.ledger.entries if name not in names)
 
     def lost_command(self, name: str) -> str:
         """Return what ends the failure of a lost unit, and of those like it; empty if none does."""
-        lost = {one.type_name or "": one.code for one in self.lost}
+        lost = {issue.type_name or "": issue.code for issue in self.lost}
         if lost[name] == "ORPHAN":
             is_all = len(lost) > 1 and set(lost.values()) == {"ORPHAN"}
-            return forget_command(self.here, None if is_all else name)
+            return command("forget", self.here, None if is_all else name)
         if lost[name] == "CONFLICT" or self.path.suffix != ".py":
             return ""
         place = self.here
@@ -682,7 +644,7 @@ class FileUnits:
             other = self._elsewhere(name)
             place = from_here(self.files.root / other) if other else ""
         elif not self._is_lost:
-            bare = [one for one in lost if one in self._in_text and one not in self.texts]
+            bare = (lost.keys() & self._in_text) - self.texts.keys()
             place = node_id(place, name) if len(bare) == 1 else place
         return command("init", place, None, "--yes") if place else ""
 
@@ -692,7 +654,7 @@ class FileUnits:
             return False
         # Whole lines: a sentence may well be part of a longer one.
         lines, file_lines = (
-            "\n".join(filter(None, map(str.strip, each.splitlines()))) for each in (text, self.text)
+            "\n".join(filter(None, map(str.strip, full.splitlines()))) for full in (text, self.text)
         )
         return f"\n{lines}\n" in f"\n{file_lines}\n"
 
@@ -701,7 +663,7 @@ class FileUnits:
         return units_in(self.kind, self.text)
 
     def _lost(self, name: str) -> Issue:
-        entry, forget = self.ledger.entries[name], forget_command(self.here, name)
+        entry, forget = self.ledger.entries[name], command("forget", self.here, name)
         stands, in_code = name in self.texts, name in self._in_text
         code, message, todo = "MISSING_UNIT", "", "let its kind claim that file, or let it go"
         if self._is_lost and in_code:
@@ -732,16 +694,14 @@ class FileUnits:
         """What the file or the ledger has, and nothing asks for."""
         if self.fault is not None and not self.names:
             return self.lost
-        named = {*self.names, *self.ledger.entries}
+        if self._is_lost:
+            return self.lost
+        names = {*self.names, *self.ledger.entries}
+        message = "it is in the file, and nothing asks for it"
         return self.lost + tuple(
-            Issue.of(
-                "ORPHAN",
-                "it is in the file, and nothing asks for it",
-                type_name=name,
-                line=found.line or None,
-            )
-            for name, found in self.texts.items()
-            if name not in named and not self._is_lost
+            Issue.of("ORPHAN", message, type_name=name, line=self.line(name))
+            for name in self.texts
+            if name not in names
         )
 
     @property
@@ -749,8 +709,8 @@ class FileUnits:
         """Files of the ledger that cannot be read and belong to no unit that is asked for."""
         if not self.ledger.broken:
             return ()
-        asked = {entry_name(self.ledger.place, name) for name in self.names}
-        return tuple(file for file in self.ledger.broken if file not in asked)
+        files = {entry_name(self.ledger.place, name) for name in self.names}
+        return tuple(file for file in self.ledger.broken if file not in files)
 
     # What may come of it
 
@@ -763,26 +723,26 @@ class FileUnits:
         """Return why a unit must not be asked for; empty where it may."""
         if self.path.is_symlink():
             return f"{self.place} is a symbolic link; replace it by the file itself"
-        found = {issue.code: issue for issue in self.all_issues(name)}
-        keep = f"keep it: {adopt_command(self.here, name)}"
-        if "DRIFT" in found and not discard_edits:
-            return f"it was edited by hand; {keep}; drop it: {rebuild_command(self.here, name)}"
-        if "KIND_ERROR" in found:
-            return found["KIND_ERROR"].message
-        if "LEDGER" in found:
-            return f"{found['LEDGER'].message}; {keep}"
-        if "CONFLICT" in found:
-            return f"{found['CONFLICT'].message}: correct the file first"
+        issues = {issue.code: issue for issue in self.all_issues(name)}
+        keep = f"keep it: {command('adopt', self.here, name)}"
+        if "DRIFT" in issues and not discard_edits:
+            return f"it was edited by hand; {keep}; drop it: {command('rebuild', self.here, name)}"
+        if "KIND_ERROR" in issues:
+            return issues["KIND_ERROR"].message
+        if "LEDGER" in issues:
+            return f"{issues['LEDGER'].message}; {keep}"
+        if "CONFLICT" in issues:
+            return f"{issues['CONFLICT'].message}: correct the file first"
         if self.fault is not None:
             return f"{self.fault.message}: correct the file first"
         if not self.has_place(name):
-            return f"it has no place in {self.here}: {found['MISSING_UNIT'].detail}"
+            return f"it has no place in {self.here}: {issues['MISSING_UNIT'].detail}"
         return ""
 
     def output(self, name: str, page: int) -> str | None:  # a unit has one page
         """Return the text of a unit; ``None`` where it is not in the file."""
-        found = self.texts.get(name)
-        return found.text if found else None
+        text = self.texts.get(name)
+        return text.text if text else None
 
     def is_placed(self, name: str) -> bool:
         """Return whether a candidate could be put into the file."""
@@ -796,39 +756,39 @@ class FileUnits:
 
     def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
-        made = FileUnits(self.kind, self.place, self.files, self._ignore)
-        made._base, made._hashes = self, self._hashes
-        made._texts = {answer.ask.name: answer.output for answer in answers}
-        made._cut = frozenset(a.ask.name for a in answers if a.stop_reason in _CUT)
-        made._asked = {
+        candidate = FileUnits(self.kind, self.place, self.files, self._ignore)
+        candidate._base, candidate._hashes = self, self._hashes
+        candidate._texts = {answer.ask.name: answer.output for answer in answers}
+        candidate._cut = frozenset(a.ask.name for a in answers if a.stop_reason in _CUT)
+        candidate._asked = {
             answer.ask.name: answer.ask.entry
             for answer in answers
             if isinstance(answer.ask.entry, Asked)
         }
-        made._unplaced = {
-            name: why for name, why in self._unplaced.items() if name not in made._texts
+        candidate._unplaced = {
+            name: issue for name, issue in self._unplaced.items() if name not in candidate._texts
         }
         text, placed = self.text, {}
         for answer in answers:
             name = answer.ask.name
-            put = self._put(text, name, answer.output)
-            if isinstance(put, Issue):
-                made._unplaced[name] = put
+            result = self._put(text, name, answer.output)
+            if isinstance(result, Issue):
+                candidate._unplaced[name] = result
             else:
-                text, placed[name] = put, self.entry_of(answer)
-        made._placed = {**self._placed, **placed}
-        made.__dict__ |= {
-            "names": self.names,
-            "text": text,
-            "data": text.encode("utf-8") if placed else self.data,
-            "ledger": self.ledger.with_entries(placed),
-        }
-        return made
+                text, placed[name] = result, self.entry_of(answer)
+        candidate.new_entries = {**self.new_entries, **placed}
+        data = text.encode("utf-8") if placed else self.data
+        candidate._set(self.names, text, data, self.ledger.with_entries(placed))
+        return candidate
+
+    def _set(self, names: tuple[str, ...], text: str, data: bytes | None, ledger: Ledger) -> None:
+        """Give a candidate what a file would have to be read for: its properties are cached."""
+        self.__dict__ |= {"names": names, "text": text, "data": data, "ledger": ledger}
 
     def entry_of(self, answer: Answer) -> Entry:
         """Return what the ledger is going to say of an answer."""
-        asked, old = answer.ask.entry, self.entry(answer.ask.name)
-        assert isinstance(asked, Asked)  # `asked` made the request
+        source, old = answer.ask.entry, self.entry(answer.ask.name)
+        assert isinstance(source, Asked)  # `asked` made the request
         return Entry(
             answer.ask.name,
             answer.output,
@@ -837,10 +797,10 @@ class FileUnits:
             old.attempt + 1 if old else 1,
             now(),
             answer.usage,
-            asked.prompt,
-            short_hash(asked.prompt),
-            asked.inputs.system_sha256,
-            asked.inputs.named,
+            source.prompt,
+            short_hash(source.prompt),
+            source.inputs.system_sha256,
+            source.inputs.hashes,
         )
 
     def to_store(self, entry: Entry) -> Entry:
@@ -867,31 +827,28 @@ class FileUnits:
 
     def as_stored(self) -> "FileUnits":
         """Return the candidate as what the file holds, without what it was made from."""
-        made = FileUnits(self.kind, self.place, self.files, self._ignore)
-        for name in ("names", "text", "data"):
-            made.__dict__[name] = getattr(self, name)
-        made.__dict__["ledger"] = self.ledger.at(self.place)
-        made._hashes = self._hashes
+        stored = FileUnits(self.kind, self.place, self.files, self._ignore)
+        stored._set(self.names, self.text, self.data, self.ledger.at(self.place))
+        stored._hashes = self._hashes
         if self._base is not None:
-            made._found = self._base.known_issues(but_for={*self._touched, *self._unplaced})
+            stored._issues = self._base.known_issues({*self._touched, *self._unplaced})
         # What a text is compared with is gone as soon as it is stored.
-        weakened = {
-            name
-            for name, issues in self._found.items()
-            if any(issue.code == WEAKENED for issue in issues)
+        stored._issues |= {
+            name: issues
+            for name, issues in self.known_issues(self._unplaced).items()
+            if all(issue.code != WEAKENED for issue in issues)
         }
-        made._found |= self.known_issues(but_for={*self._unplaced, *weakened})
-        return made
+        return stored
 
     def _put(self, file_text: str, name: str, text: str) -> str | Issue:
         """Return the file with a candidate in it, or why it cannot be there."""
-        if _is_blank(self.kind, replace(self.unit(name), text=text)):
+        if self._is_blank(replace(self.unit(name), text=text)):
             return Issue.of("EMPTY_OUTPUT", "the reply holds no text", type_name=name)
-        put = put_text(self.kind, file_text, name, text, self.names, place=self.place)
-        if not isinstance(put, Issue):
-            return put
+        result = put_text(self.kind, file_text, name, text, self.names, place=self.place)
         lines = text.splitlines()
-        return replace(put, excerpt=Excerpt(1, lines[0]) if len(lines) == 1 else None)
+        if isinstance(result, Issue) and len(lines) == 1:
+            return replace(result, excerpt=Excerpt(1, lines[0]))
+        return result
 
     # What the verbs and the doors want to know
 
@@ -936,15 +893,15 @@ class FileUnits:
         return HandEditError(
             f"{name} in {self.place} was edited by hand",
             why=why,
-            hint=f"keep it: {adopt_command(self.here, name)}; "
-            f"or drop it: {rebuild_command(self.here, name)}",
+            hint=f"keep it: {command('adopt', self.here, name)}; "
+            f"or drop it: {command('rebuild', self.here, name)}",
         )
 
     def advice(self, issues: Sequence[Issue]) -> Advice | None:
         """Return the command that does the most about what is wrong; ``None`` if an editor does."""
         codes, here = {"BY_HAND" if i.is_by_hand else i.code for i in issues}, self.here
         if "CONFLICT" in codes:
-            return Advice(rebuild_command(here), "or correct the file in an editor")
+            return Advice(command("rebuild", here), "or correct the file in an editor")
         errors = [*self.file_issues, *(i for i in self.orphans if i.severity == "error")]
         if self.fault is not None or "KIND_ERROR" in codes or errors:
             return None  # The issues say what to do.
@@ -955,14 +912,17 @@ class FileUnits:
             codes.add("")
         records = "the next command records texts as they stand"
         commands = {
-            "DRIFT": (adopt_command(here), f"{KEEPS_EDIT}; to drop it: {rebuild_command(here)}"),
-            "LEDGER": (adopt_command(here), records),
-            "MISSING_UNIT": (generate_command(here), ""),
-            "STALE": (generate_command(here), ""),
-            "BY_HAND": (adopt_command(here, None, "--stale"), records),
+            "DRIFT": (
+                command("adopt", here),
+                f"{KEEPS_EDIT}; to drop it: {command('rebuild', here)}",
+            ),
+            "LEDGER": (command("adopt", here), records),
+            "MISSING_UNIT": (command("generate", here), ""),
+            "STALE": (command("generate", here), ""),
+            "BY_HAND": (command("adopt", here, None, "--stale"), records),
             "": (command("regenerate", here, None, "--from-errors"), ""),
-            "UNRECORDED": (adopt_command(here), records),
-            "ORPHAN": (forget_command(here), ""),
+            "UNRECORDED": (command("adopt", here), records),
+            "ORPHAN": (command("forget", here), ""),
         }
         return next((Advice(*words) for code, words in commands.items() if code in codes), None)
 
@@ -971,38 +931,33 @@ class FileUnits:
     ) -> tuple[Advice, ...]:
         """Return the commands about a unit that call for no healing, each with a word for it."""
         codes, here = {issue.code for issue in issues}, self.here
-        keep = Advice(adopt_command(here, name), "keep")
+        keep = Advice(command("adopt", here, name), "keep")
         if "DRIFT" in codes:
-            return keep, Advice(rebuild_command(here, name), "drop")
+            return keep, Advice(command("rebuild", here, name), "drop")
         if "CONFLICT" in codes:
-            adopt = adopt_command(here, name if name in self.names else None)
+            adopt = command("adopt", here, name if name in self.names else None)
             by_hand = Advice(f"correct the file, then {adopt}", "by hand")
-            return Advice(rebuild_command(here), "our side"), by_hand
+            return Advice(command("rebuild", here), "our side"), by_hand
         if name not in self.names:
             return ()  # The issue says what to do.
         if "LEDGER" in codes:
-            return (Advice(adopt_command(here, name), "record"),)
+            return (Advice(command("adopt", here, name), "record"),)
         if codes and codes <= {"MISSING_UNIT", "STALE"} and self.has_place(name):
             ask = Advice(command("generate", here, name, *asking), "generate")
             return (ask, keep) if "STALE" in codes else (ask,)
         return ()
 
-    @property
-    def new_entries(self) -> Mapping[str, Entry]:
-        """What the ledger is going to say of the candidates that stand in the file."""
-        return self._placed
+
+def _kind_error(error: KindError) -> Issue:
+    return Issue.of("KIND_ERROR", error.what, detail=error.trace or error.why or None)
+
+
+def _as_is(value: object) -> object:
+    return value
 
 
 def _short(value: object) -> str:
     return canonical_hash(value).removeprefix("sha256:")[:16]
-
-
-def _is_blank(kind: Kind, unit: Unit) -> bool:
-    return bool(call_kind(kind, "is_empty", lambda: kind.is_empty(unit), where=unit.name))
-
-
-def _text_in(found: Mapping[str, UnitText], name: str) -> str:
-    return found[name].text if name in found else ""
 
 
 def refuse_unknown(units: FileUnits, name: str, names: Collection[str]) -> None:

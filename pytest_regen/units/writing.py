@@ -49,7 +49,7 @@ def renewed_entry(units: FileUnits, old: Entry) -> Entry:
         KindError: the kind cannot say what the unit is made from.
     """
     inputs = units.inputs(old.name)
-    return replace(old, system_sha256=inputs.system_sha256, inputs=inputs.named)
+    return replace(old, system_sha256=inputs.system_sha256, inputs=inputs.hashes)
 
 
 @dataclass

@@ -117,14 +117,16 @@ def format_note(store: RegenStore) -> str:
     """
     if store.settled:
         return (
-            f"git could not merge {join_names(store.settled, 'and')} where its lines follow from "
-            "others; they were worked out, and the next write stores them"
+            f"git could not merge {join_names(store.settled, 'and')} of {store.path.name} where "
+            "its lines follow from others; they were worked out, and the next write stores them"
         )
     if store.ir.format == FORMAT:
         return ""
+    # The document, and not the store, because a release makes all of its stores old at once.
+    document = Path(store.ir.document.path) if store.ir.document else store.path
     return (
-        f"another version of pytest-regen made {store.path.name}; the next generate brings it up to"
-        " date and asks only for what this version reads differently"
+        f"another version of pytest-regen read {document.name}; the next generate brings its stores"
+        " up to date and asks only for what this version reads differently"
     )
 
 

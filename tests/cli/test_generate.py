@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -563,12 +564,16 @@ def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
 
     checked = command("generate", document, KITES, "--check")
     validated = command("validate", STORE, "--no-write")
+    beside = shutil.copytree(STORE, STORE.with_name("GET_beside"))
+    both = command("validate", STORE.parent, "--no-write", "--jobs", "2")
+    shutil.rmtree(beside)
     command("generate", document, KITES)
 
+    assert both.told.count("another version of pytest-regen") == 1, "one note per document"
     assert checked.code == 0
-    assert "note: another version of pytest-regen made GET_kites" in checked.told
+    assert "note: another version of pytest-regen read api.json" in checked.told
     assert "STALE" not in validated.told
-    assert "note: another version of pytest-regen made GET_kites" in validated.told
+    assert "note: another version of pytest-regen read api.json" in validated.told
     after = command("validate", STORE)
     assert (after.code, after.out) == (0, f"{STORE}: 2 types, no errors\n  next: pytest\n")
 

@@ -253,7 +253,7 @@ def merge_anything(world: World, seed: int) -> None:
     assert answers <= world.outputs()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 2, 52])  # 52: git merges the pages, and not the source
 def test_any_two_branches_are_joined_by_one_command(seed: int, world: World) -> None:
     """Nothing is wrong afterwards, and every answer of both branches is there."""
     merge_anything(world, seed)

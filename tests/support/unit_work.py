@@ -114,7 +114,7 @@ def record(file: UnitFile) -> UnitFile:
                         generated_at="2026-11-01T08:00:00Z",
                         prompt=units.prompt(name),
                         system_sha256=inputs.system_sha256,
-                        inputs=inputs.named,
+                        inputs=inputs.hashes,
                     )
                 )
         write.commit()
