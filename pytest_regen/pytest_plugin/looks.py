@@ -24,7 +24,6 @@ from pytest_regen.pytest_plugin.selection import from_here, from_rootdir
 from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.regeneration.values import HealResult
 from pytest_regen.text import excerpt
 from pytest_regen.units.naming import command, decode_name, encode_name, node_id
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
@@ -67,6 +66,8 @@ class Look:
     """Whether reports number the pages of a unit, and the template can write one."""
     at_fault: ClassVar = "the unit"
     """What is right where an item fails that nothing is wrong with any more."""
+    unfixable: ClassVar = ""
+    """What to do where no reply can be right; empty where its failure decides."""
     asks_stale: ClassVar = True
     """Whether what is stale is asked for again by its prompt of today."""
 
@@ -315,10 +316,6 @@ class Look:
         """
         sizes = list(self.home.sizes(self.view, [target.name], None))
         return [page for _, page, _ in sizes], sum(size.input_tokens for *_, size in sizes), ""
-
-    def instead(self, _target: Target, _result: HealResult) -> str:
-        """Return what to do where asking once more is no help, whatever the unit fails with."""
-        return ""
 
     def cassette_of(self, name: str) -> Path:
         """Return the file in which asking for a unit because of its own item is recorded."""

@@ -229,11 +229,6 @@ def other_model_command(config: pytest.Config, nodeid: str, cassette: Path) -> s
     return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
 
 
-def replay_command(config: pytest.Config, nodeid: str, provider: str) -> str:
-    """Return the command that replays what was recorded with a provider."""
-    return heal_again(config, nodeid, "none", provider=provider)
-
-
 def asking_options(config: pytest.Config) -> tuple[str, ...]:
     """Return the provider and the model that were typed, as ``pytest-regen`` spells them."""
     provider, model = _asked_provider(config), config.option.regen_model

@@ -17,18 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_regen.errors import RegenError
-from pytest_regen.pytest_plugin.options import (
-    has_kinds,
-    other_places,
-    plain_usage_error,
-    usage_error,
-)
+from pytest_regen.pytest_plugin import options
 from pytest_regen.pytest_plugin.project import RunProject
-from pytest_regen.pytest_plugin.selection import (
-    id_from_here,
-    is_store,
-    stores_in_config,
-)
+from pytest_regen.pytest_plugin.selection import id_from_here, is_store, stores_in_config
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.looks import Look
@@ -99,8 +90,8 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     # Where workers read the stores, and can, nobody else need load what reads.
     if selection.names and not (is_spread and find_spec("tree_sitter")):
         _require_readers(selection.names)
-    kinds = [("pytest_regen.units.opening", look_at_units)] if has_kinds(config) else []
-    kinds += [(module, look_at_place) for module in other_places()]
+    kinds = [("pytest_regen.units.opening", look_at_units)] if options.has_kinds(config) else []
+    kinds += [(module, look_at_place) for module in options.other_places()]
     for module, opener in kinds:
         kind = import_module(module)
         try:
@@ -110,7 +101,7 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
                 for path in kind.below(RunProject(config), None):
                     selection.add(path, opener)
         except RegenError as error:
-            raise plain_usage_error(str(error)) from None
+            raise options.plain_usage_error(str(error)) from None
     return selection, args
 
 
@@ -126,7 +117,7 @@ def _require_readers(stores: Iterable[Path]) -> None:
         for store in stores:
             with suppress(RegenError):  # Its items say why it cannot be opened.
                 if RegenStore.open(store).envelope.language == DEFAULT_LANGUAGE:
-                    raise plain_usage_error(str(error)) from None
+                    raise options.plain_usage_error(str(error)) from None
 
 
 def _take_store(
@@ -178,7 +169,7 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     ids = [*units, *(id_from_here(unit, config) for unit in units)]
     for pattern in only:
         if pattern not in ids and not fnmatch.filter(ids, pattern):
-            raise usage_error(
+            raise options.usage_error(
                 f"--regen-only {pattern!r} matches nothing",
                 why=f"there is {', '.join(units[:_SHOWN]) or 'no store'}"
                 + (f" and {len(units) - _SHOWN:,} more" if len(units) > _SHOWN else ""),

@@ -131,34 +131,19 @@ def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") 
     Raises:
         pytest.UsageError: it could not be written where it is to go.
     """
-    path = _report_path(config) if config.option.regen_report is not None else None
-    # A worker that crashed sends a report that no item of its own has described.
-    places = frozenset(from_rootdir(store, config.rootpath) for store in stores)
-    log = _ReportLog(config, path, places, summary)
-    config.pluginmanager.register(log, "regen-report")
+    config.pluginmanager.register(_ReportLog(config, stores, summary), "regen-report")
 
 
 class _ReportLog:
-    """Writes ``--regen-report``.
+    """Writes ``--regen-report``; see ``report_to``."""
 
-    Args:
-        config: pytest's configuration.
-        path: the file, if one was asked for; its ending chooses the format.
-        stores: the stores of the run, as node ids spell them.
-        summary: shows in the terminal what became of the report.
-    """
-
-    def __init__(
-        self,
-        config: pytest.Config,
-        path: Path | None,
-        stores: frozenset[str],
-        summary: "RunLog",
-    ) -> None:
+    def __init__(self, config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
         self._config = config
         self._choices = choices_of(config)
-        self._path = path
-        self._stores = stores
+        is_asked = config.option.regen_report is not None
+        self._path = _report_path(config) if is_asked else None
+        # Known here as well, because a worker that crashed sends a report that nobody described.
+        self._stores = {from_rootdir(store, config.rootpath) for store in stores}
         self._summary = summary
         self._entries: dict[str, ReportEntry] = {}
         self._collection_errors: dict[str, str] = {}

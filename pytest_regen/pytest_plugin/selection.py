@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import regen_mark
-from pytest_regen.pytest_plugin.options import (
-    store_globs,
-    usage_error,
-)
+from pytest_regen.pytest_plugin.options import store_globs, usage_error
 from pytest_regen.text import visible
-
-_SHOWN = 30
-"""Names that a message lists before it counts the rest."""
 
 _ARTIFACTS = ("ir.json", "prompts.json", "pages.json")
 

@@ -20,7 +20,6 @@ from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.store_view import StoreView
-from pytest_regen.regeneration.values import HealResult
 from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.text import excerpt
@@ -29,7 +28,6 @@ from pytest_regen.validation import store_cache
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult, without_ignored
 from pytest_regen.validation.stores import Origin, is_by_template, runs_any, update_command
 
-_BAD_DOCUMENT: Final = "correct the API description, then pytest-regen generate on it"
 _HELD: Final = 4
 """Stores that stay open, so that none is read twice in a row."""
 
@@ -48,6 +46,7 @@ class StoreLook(Look):
     DAMAGED: ClassVar = "store"
     has_pages: ClassVar = True
     at_fault: ClassVar = "the pages of the type"
+    unfixable: ClassVar = "correct the API description, then pytest-regen generate on it"
     asks_stale: ClassVar = False
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
@@ -106,10 +105,6 @@ class StoreLook(Look):
     def lost(self) -> Mapping[str, Issue]:
         """Nothing: what stands beside the types fails the first of them."""
         return {}
-
-    def id_of(self, name: str) -> str:
-        """Return the id of the item of a type."""
-        return f"{self.place}::{name}"
 
     def heading(self, name: str) -> str:
         """Return the id."""
@@ -238,11 +233,8 @@ class StoreLook(Look):
 
     def remarks(self, _name: str, issues: Sequence[Issue]) -> Mapping[str, Any]:
         """Return what the end of a run says of the store."""
-        is_stale, note, not_run = (
-            _has(issues, "STALE"),
-            self._facts.format_note,
-            self._findings.not_run,
-        )
+        is_stale = _has(issues, "STALE")
+        note, not_run = self._facts.format_note, self._findings.not_run
         return {
             # Said once per run, because what is read of all stores of a document is the same.
             "note": f"note: {note}" if note else "",
@@ -304,20 +296,11 @@ class StoreLook(Look):
         prompts = self.store.prompts_of(name)
         pages = pages_at_fault(findings, len(prompts)) if findings else {}
         if not pages:
-            repair = self.command(name, issues) or _BAD_DOCUMENT
+            repair = self.command(name, issues) or self.unfixable
             return [], 0, SPELLING_ADVICE if len(correctable) < len(errors) else repair
         sent = [prompt.system + prompt.user for prompt in prompts if prompt.page in pages]
         by_template = self.by_template(name, target.feedback)
         return list(pages), 0 if by_template else sum(map(estimate_tokens, sent)), ""
-
-    def instead(self, target: Target, result: HealResult) -> str:
-        """Return what to do where asking once more is no help, whatever the type fails with."""
-        is_unfixable = result.stop_reason == "unfixable"
-        if result.ordered and is_unfixable:
-            return SPELLING_ADVICE
-        if result.by_template and result.stop_reason not in {None, "clean"}:
-            return words.other_model_command(self.config, target.nodeid, target.cassette)
-        return _BAD_DOCUMENT if is_unfixable else ""
 
 
 def _has(issues: "Iterator[Issue] | Sequence[Issue]", *codes: str) -> bool:
@@ -383,18 +366,14 @@ class TypeHandle:
 
     def __init__(self, config: pytest.Config, path: Path, name: str) -> None:
         self._config = config
-        self._path = path
+        self.store_path = path
+        """The store's folder."""
         self.name = name
         """As the source declares it."""
 
-    @property
-    def store_path(self) -> Path:
-        """The store's folder."""
-        return self._path
-
     def __repr__(self) -> str:
         # Without an address: an assertion that shows it becomes part of a recorded correction.
-        return f"{self._path.name}[{self.name!r}]"
+        return f"{self.store_path.name}[{self.name!r}]"
 
     @property
     def source(self) -> str:
@@ -403,25 +382,25 @@ class TypeHandle:
         Raises:
             MissingBlockError: the file has no block of that name.
         """
-        store = RegenStore.open(self._path)
+        store = RegenStore.open(self.store_path)
         block = extract_type_block(store.source, self.name)
         if block is None:
             raise MissingBlockError(
                 f"{store.source_path} has no block {self.name}",
-                hint=f"pytest-regen regenerate {self._path} --type {self.name}",
+                hint=f"pytest-regen regenerate {self.store_path} --type {self.name}",
             )
         return block
 
     @property
     def pages(self) -> tuple[StoredPage, ...]:
         """The stored outputs, by page."""
-        return RegenStore.open(self._path).pages_of(self.name)
+        return RegenStore.open(self.store_path).pages_of(self.name)
 
     @property
     def ir(self) -> TypeIR | None:
         """What the type must be."""
-        return RegenStore.open(self._path).ir.type_named(self.name)
+        return RegenStore.open(self.store_path).ir.type_named(self.name)
 
     def issues(self) -> tuple[Issue, ...]:
         """Return what is wrong with the type, warnings included; none if it is as it must be."""
-        return StoreLook(self._config, self._path).issues(self.name)
+        return StoreLook(self._config, self.store_path).issues(self.name)

@@ -11,10 +11,10 @@ from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_abo
 from pytest_regen.pytest_plugin.items import UnitError, findings_json
 from pytest_regen.pytest_plugin.looks import Target
 from pytest_regen.pytest_plugin.names import (
+    heal_again,
     node_command,
     other_model_command,
     recording_command,
-    replay_command,
     rerun_command,
 )
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
@@ -155,9 +155,15 @@ def _why(result: HealResult, following: str, where: str) -> str:
 
 def _next_after(target: Target, result: HealResult) -> str:
     """Return what to run or do; never what would end where this run did."""
+    from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+
     look, config, item, cassette = target.look, target.look.config, target.nodeid, target.cassette
-    if instead := look.instead(target, result):
-        return instead
+    advice = SPELLING_ADVICE if result.ordered else "" if result.by_template else look.unfixable
+    if advice and result.stop_reason == "unfixable":
+        return advice
+    is_failed_template = result.by_template and result.stop_reason not in {None, "clean"}
+    if is_failed_template or result.stop_reason == "refused":
+        return other_model_command(config, item, cassette)
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
@@ -165,14 +171,12 @@ def _next_after(target: Target, result: HealResult) -> str:
         case "no_progress":
             page = next((issue.page for issue in result.issues_after if issue.page), None)
             return look.regenerating(target.name, page, "--correction", "what is wrong")
-        case "refused":
-            return other_model_command(config, item, cassette)
         case None | "clean" | "unfixable":
             mend = look.command(target.name, result.issues_after)
             return mend or node_command(config, item)
     failure = result.failure
     if isinstance(failure, CassetteMissError) and failure.recorded_with:
-        return replay_command(config, item, failure.recorded_with)
+        return heal_again(config, item, "none", provider=failure.recorded_with)
     if isinstance(failure, CassetteError):
         return failure.hint
     budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None

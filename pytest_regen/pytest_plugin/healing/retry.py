@@ -33,21 +33,17 @@ def project_frames(item: pytest.Item, traceback: TracebackType | None) -> Traceb
     while traceback is not None:
         steps.append(traceback)
         traceback = traceback.tb_next
-    while steps and not _is_own(Path(steps[-1].tb_frame.f_code.co_filename), item):
+    while steps:
+        file = Path(steps[-1].tb_frame.f_code.co_filename)
+        # Not what lies in the project alone, because a virtual environment may lie there too.
+        is_foreign = any(map(file.is_relative_to, _NOT_ITS))
+        if file == item.path or (not is_foreign and file.is_relative_to(item.config.rootpath)):
+            break
         steps.pop()
     lines = None
     for step in reversed(steps):
         lines = TracebackType(lines, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return lines
-
-
-def _is_own(file: Path, item: pytest.Item) -> bool:
-    if file == item.path:
-        return True
-    # A virtual environment may lie in the project.
-    if any(map(file.is_relative_to, _NOT_ITS)):
-        return False
-    return file.is_relative_to(item.config.rootpath)
 
 
 def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None:
