@@ -205,14 +205,13 @@ def public_names(folder: Path) -> int:
 
 
 _TRACER = """
-import json, os, sys, threading
+import collections, json, os, sys, threading
 target, package = sys.argv.pop(1), sys.argv.pop(1) + os.sep
-entered = {}
+entered = collections.Counter()
 def trace(frame, event, argument):
     code = frame.f_code
     if event == "call" and code.co_filename.startswith(package):
-        key = code.co_filename, code.co_qualname
-        entered[key] = entered.get(key, 0) + 1
+        entered[code.co_filename, code.co_qualname] += 1
 def start():
     threading.setprofile(trace)
     sys.setprofile(trace)
