@@ -40,7 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Emulator(ReferenceWriter()) as emulator:
         provider = AnthropicProvider(api_key="none-needed", base_url=emulator.base_url)
         whole = generate_store(DOCUMENT, OPERATION, folder, provider=provider)
-        path = whole.path
+        path = whole.plan.path
         store = RegenStore.open(path)
         fields = sum(len(type_.fields) for type_ in store.ir.types)
         spoil(path, page=2)
