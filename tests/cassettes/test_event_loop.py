@@ -255,7 +255,8 @@ def test_what_is_being_written_is_kept_whoever_is_cancelled(site: Site, path: Pa
         async with httpx2.AsyncClient() as client:
             asking = asyncio.create_task(client.get(f"{site.address}/echo"))
             with run._writing:
-                await asyncio.sleep(0.1)
+                # Long enough, on a busy machine, for the answer to have come.
+                await asyncio.sleep(0.5)
                 asking.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await asking
