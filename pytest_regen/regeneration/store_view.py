@@ -203,8 +203,18 @@ class StoreView:
         self, name: str, *, discard_edits: bool = False
     ) -> HandEditError | EditedPromptError | None:
         """Return what is raised where a type is named that somebody edited, or a prompt of it."""
-        results = validate_store(self.store, behaviour=False)
-        return self._obstacle(name, results, discard_edits=discard_edits)
+        return self._obstacle(name, self._read_results, discard_edits=discard_edits)
+
+    @cached_property
+    def _read_results(self) -> Mapping[str, ValidationResult]:
+        """What reading alone finds, ignored codes included: an edit is one whoever ignores it."""
+        return validate_store(self.store, behaviour=False)
+
+    @cached_property
+    def _broken(self) -> str:
+        """Why the blocks of the file cannot be found; empty where they can."""
+        store = self.store
+        return broken_file(store, split(store.source, store.envelope.language))
 
     def _obstacle(
         self, name: str, results: Mapping[str, ValidationResult], *, discard_edits: bool
@@ -212,10 +222,9 @@ class StoreView:
         store = self.store
         store.refuse_links()
         place = shlex.quote(str(store.path))
-        broken = broken_file(store, split(store.source, store.envelope.language))
-        if broken and store.has_source and not discard_edits:
+        if self._broken and store.has_source and not discard_edits:
             return HandEditError(
-                f"{store.source_path}: {broken}",
+                f"{store.source_path}: {self._broken}",
                 why="the blocks of the file cannot be found, so no reply could be put into it",
                 hint=f"pytest-regen rebuild {place}",
             )
@@ -245,8 +254,7 @@ class StoreView:
         if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
             return Advice(from_errors_command(store))
         types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
-        broken = broken_file(store, split(store.source, store.envelope.language))
-        if codes == {"DRIFT"} and not broken:
+        if codes == {"DRIFT"} and not self._broken:
             return Advice(f"pytest-regen adopt {place} {types}", KEEPS_EDIT)
         if edited:
             return Advice(f"pytest-regen rebuild {place} {types}", DROPS_EDIT)
