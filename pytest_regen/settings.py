@@ -106,7 +106,7 @@ class Settings:
     shipped: Mapping[str, object] = field(default_factory=dict)
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
     docs_url: str | None = None
-    """The site of the documentation that codes link to, in a terminal and in the report."""
+    """The site of the documentation that codes link to, in the report and the job summary."""
     language: str | None = None
     """Target language of new stores, where ``--language`` names none."""
     stores: tuple[str, ...] = ()

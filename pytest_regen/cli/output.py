@@ -66,25 +66,7 @@ def say(text: str = "", style: str = "") -> None:
         return
     from rich.text import Text
 
-    from pytest_regen.links import code_link, codes_in, shows_links
-
-    rich_text = Text(text, style)
-    for start, end, code in codes_in(text) if shows_links(sys.stderr) else ():
-        if address := code_link(code, docs_url=_docs_url()):
-            rich_text.stylize(f"link {address}", start, end)
-    console(stderr=not _answers[0]).print(rich_text, soft_wrap=True, highlight=False)
-
-
-@cache
-def _docs_url() -> str | None:
-    """Return the address of the documentation that the project names, if its settings are read."""
-    from pytest_regen.cli.project import Project
-    from pytest_regen.errors import RegenError
-
-    try:
-        return Project.here().settings.docs_url
-    except RegenError:
-        return None
+    console(stderr=not _answers[0]).print(Text(text, style), soft_wrap=True, highlight=False)
 
 
 _last_line = [""]

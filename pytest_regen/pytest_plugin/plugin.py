@@ -4,7 +4,6 @@ Every run of every suite that has the package installed passes through here, so 
 not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
-import sys
 from collections.abc import Generator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -134,12 +133,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         log.notes += notes_on_kinds(config)
     manager.register(log, "regen-log")
-    if sys.stdout.isatty():
-        from pytest_regen.pytest_plugin.hyperlinks import code_links
-
-        log.links = code_links(config, chosen.settings.docs_url)
-        if log.links is not None:
-            manager.register(log.links, "regen-links")
     if config.stash[_REPORTED]:
         from pytest_regen.pytest_plugin.report_log import report_to
 

@@ -18,7 +18,6 @@ from pytest_regen.pytest_plugin.stash import RECORD_KEY, notes_on_models, used_s
 from pytest_regen.text import plural, visible
 
 if TYPE_CHECKING:
-    from pytest_regen.pytest_plugin.hyperlinks import CodeLinks
     from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue
@@ -290,8 +289,6 @@ class RunLog:
         """What became of the report that was asked for."""
         self.report_failed = False
         """Whether it could not be written."""
-        self.links: CodeLinks | None = None
-        """What makes links of codes, on a terminal that shows some."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
@@ -331,10 +328,7 @@ class RunLog:
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in lines:
-            text = visible(line)
-            if self.links is not None:
-                text = self.links.text(text)
-            terminalreporter.write_line(text, **dict.fromkeys(colour, True))
+            terminalreporter.write_line(visible(line), **dict.fromkeys(colour, True))
 
     @property
     def all_notes(self) -> list[str]:

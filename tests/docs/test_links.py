@@ -1,4 +1,4 @@
-"""Addresses of the documentation that messages carry, where there is any."""
+"""Addresses of the articles on issue codes, where there is any."""
 
 import pytest
 
@@ -9,12 +9,11 @@ from pytest_regen import links
 def no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the test neither an environment variable nor an address in the metadata."""
     monkeypatch.delenv(links.VARIABLE, raising=False)
-    monkeypatch.setattr(links, "_published", lambda: None)
+    monkeypatch.setattr(links, "_published", lambda: "")
 
 
 def test_without_an_address_there_is_no_link() -> None:
     """Nobody is sent to a site that does not exist."""
-    assert links.docs_link("sandbox.md") is None
     assert links.code_link("SYNTAX") is None
 
 
@@ -23,35 +22,21 @@ def test_the_environment_comes_before_the_settings_and_these_before_the_metadata
 ) -> None:
     """Who runs the command decides, then the project, then who published the distribution."""
     monkeypatch.setattr(links, "_published", lambda: "https://published.example")
-    by_metadata = links.docs_link("sandbox.md")
-    by_settings = links.docs_link("sandbox.md", docs_url="https://project.example")
+    by_metadata = links.code_link("SYNTAX")
+    by_settings = links.code_link("SYNTAX", docs_url="https://project.example")
     monkeypatch.setenv(links.VARIABLE, "https://intranet.example/regen/")
-    by_environment = links.docs_link("sandbox.md", docs_url="https://project.example")
+    by_environment = links.code_link("SYNTAX", docs_url="https://project.example")
 
-    assert by_metadata == "https://published.example/sandbox/"
-    assert by_settings == "https://project.example/sandbox/"
-    assert by_environment == "https://intranet.example/regen/sandbox/"
-
-
-@pytest.mark.parametrize(
-    ("page", "address"),
-    [
-        ("index.md", "https://docs.example/"),
-        ("codes/index.md", "https://docs.example/codes/"),
-        ("codes/index.md#leaving-codes-out", "https://docs.example/codes/#leaving-codes-out"),
-        ("cassettes.md#record-modes", "https://docs.example/cassettes/#record-modes"),
-    ],
-)
-def test_an_article_is_named_by_its_file(page: str, address: str) -> None:
-    """The site turns files into folders; who links to an article need not know."""
-    assert links.docs_link(page, docs_url="https://docs.example") == address
+    assert by_metadata == "https://published.example/codes/SYNTAX/"
+    assert by_settings == "https://project.example/codes/SYNTAX/"
+    assert by_environment == "https://intranet.example/regen/codes/SYNTAX/"
 
 
 def test_a_site_in_a_folder_is_linked_by_its_files() -> None:
     """A browser that reads files lists a folder instead of opening its index."""
-    link = links.docs_link("sandbox.md", docs_url="file:///srv/docs/")
+    link = links.code_link("SYNTAX", docs_url="file:///srv/docs/")
 
-    assert link == "file:///srv/docs/sandbox/index.html"
+    assert link == "file:///srv/docs/codes/SYNTAX/index.html"
 
 
 @pytest.mark.parametrize(
@@ -67,10 +52,10 @@ def test_a_site_in_a_folder_is_linked_by_its_files() -> None:
     ],
 )
 def test_what_is_no_address_makes_no_link(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    """Nothing in the variable reaches a terminal or a page; and any word switches links off."""
+    """Nothing in the variable reaches a page; and any word switches links off."""
     monkeypatch.setenv(links.VARIABLE, address)
 
-    assert links.docs_link("sandbox.md", docs_url="https://docs.example") is None
+    assert links.code_link("SYNTAX", docs_url="https://docs.example") is None
 
 
 def test_only_codes_with_an_article_are_linked() -> None:
