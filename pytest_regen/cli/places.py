@@ -31,7 +31,8 @@ from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.regenerate import PartialRegenResult, write_summary
+from pytest_regen.regeneration.regenerate import PartialRegenResult
+from pytest_regen.regeneration.store_edits import write_summary
 from pytest_regen.regeneration.store_pages import keeps_template
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.values import (

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
         heal_store,
         heal_stores,
         partial_regenerate,
-        summary_of,
-        write_summary,
     )
     from pytest_regen.regeneration.sharing import Sharing
+    from pytest_regen.regeneration.store_edits import summary_of, write_summary
     from pytest_regen.regeneration.values import (
         HealResult,
         Progress,

@@ -8,7 +8,7 @@ which class a place is of; ``registry.py`` finds them.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration.costs import AskSize
@@ -16,6 +16,7 @@ from pytest_regen.regeneration.values import (
     Advice,
     Answer,
     Ask,
+    Author,
     Changes,
     Mark,
     Past,
@@ -24,6 +25,9 @@ from pytest_regen.regeneration.values import (
     TurnSettings,
 )
 from pytest_regen.validation.issues import Feedback, Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.validation.stores import Origin
 
 
 class View(Protocol):
@@ -64,8 +68,34 @@ class View(Protocol):
         ...
 
     @property
+    def notes(self) -> Sequence[str]:
+        """What is worth saying beside the issues, in words."""
+        ...
+
+    @property
+    def origin(self) -> "Origin | None":
+        """The document that the place is made of, so that a command can make it anew."""
+        ...
+
+    @property
     def text(self) -> str:
         """The file that people read; for the diff."""
+        ...
+
+    def author(self, name: str) -> Author:
+        """Return who wrote what is recorded of a unit."""
+        ...
+
+    def unit_json(self, name: str) -> Mapping[str, Any]:
+        """Return what JSON says of a unit beside its name and issues."""
+        ...
+
+    def has_old_prompt(self, name: str) -> bool:
+        """Return whether a prompt that is stored was made for another document than there is."""
+        ...
+
+    def is_only_read(self, name: str) -> bool:
+        """Return whether a unit is code of which nothing is run."""
         ...
 
     def issues(self, name: str) -> tuple[Issue, ...]:
@@ -268,6 +298,31 @@ class Place(Protocol[V]):
         ...
 
     @property
+    def group(self) -> str:
+        """What such places are called: ``stores``, ``files``."""
+        ...
+
+    @property
+    def option(self) -> str:
+        """The option that names a unit in commands: ``--type``, ``--unit``."""
+        ...
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether a unit may take several pages, each of which a language can write as well."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """The file that people read, as commands spell it."""
+        ...
+
+    @property
+    def history_path(self) -> str:
+        """Where past outputs are kept, as commands spell it."""
+        ...
+
+    @property
     def title(self) -> str:
         """How reports name the kind of its units: ``types``, ``functions``, a class."""
         ...
@@ -315,6 +370,14 @@ class Place(Protocol[V]):
         self, view: V, name: str, findings: Mapping[int, Sequence[Feedback]], settings: TurnSettings
     ) -> list[Ask]:
         """Return the requests for pages of a unit, each with its corrections."""
+        ...
+
+    def record_issues(self, view: V) -> None:
+        """Write down how many issues there are, where the place has a file for that.
+
+        Raises:
+            StoreWriteError: it cannot be written.
+        """
         ...
 
     def prepare(self, answers: Sequence[Answer]) -> None:

@@ -225,34 +225,3 @@ def heal_steps(
     """Heal a store as ``heal_store`` does, in steps, to be driven beside others."""
     result = yield from verbs.heal_steps(StorePlace(path, ignore), type_names, **options)
     return PartialRegenResult(**vars(result))
-
-
-def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
-    """Return the ``validation`` of ``ir.json``: what was found, by type.
-
-    No totals, no time and no line of the file: what is found in one type changes nothing in what is
-    said of another.
-    """
-    # Without what is null, because that would be half of the lines of a review.
-    keys = ("code", "severity", "message", "page", "field")
-    return {
-        name: [
-            {key: getattr(issue, key) for key in keys if getattr(issue, key) is not None}
-            for issue in result.issues
-        ]
-        for name, result in results.items()
-    }
-
-
-def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) -> bool:
-    """Update the summary in ``ir.json`` if it changed; return whether it did.
-
-    Raises:
-        StoreWriteError: the folder cannot be written.
-    """
-    summary = summary_of(results)
-    if store.ir.validation == summary:
-        return False
-    with RegenStore.update(store.path) as tx:
-        tx.write(ir=tx.store.ir.model_copy(update={"validation": summary}))
-    return True

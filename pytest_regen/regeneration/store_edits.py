@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import type_hash
@@ -24,6 +24,7 @@ from pytest_regen.stores import (
 from pytest_regen.stores.formats import HAND
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
+from pytest_regen.validation.issues import ValidationResult
 from pytest_regen.validation.pieces import split
 
 _UNKNOWN: Final = "unknown"
@@ -277,3 +278,34 @@ def _by_hand(store: RegenStore, entry: PromptEntry, output: str, hash_: str | No
     return StoredPage.of(
         entry, output, model=HAND, type_hash=hash_, stop_reason=None, attempt=attempt
     )
+
+
+def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
+    """Return the ``validation`` of ``ir.json``: what was found, by type.
+
+    No totals, no time and no line of the file: what is found in one type changes nothing in what is
+    said of another.
+    """
+    # Without what is null, because that would be half of the lines of a review.
+    keys = ("code", "severity", "message", "page", "field")
+    return {
+        name: [
+            {key: getattr(issue, key) for key in keys if getattr(issue, key) is not None}
+            for issue in result.issues
+        ]
+        for name, result in results.items()
+    }
+
+
+def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) -> bool:
+    """Update the summary in ``ir.json`` if it changed; return whether it did.
+
+    Raises:
+        StoreWriteError: the folder cannot be written.
+    """
+    summary = summary_of(results)
+    if store.ir.validation == summary:
+        return False
+    with RegenStore.update(store.path) as tx:
+        tx.write(ir=tx.store.ir.model_copy(update={"validation": summary}))
+    return True

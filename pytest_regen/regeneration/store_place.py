@@ -62,6 +62,7 @@ class StorePlace:
 
     noun = "type"
     title = "types"
+    group, option, has_pages = "stores", "--type", True
     is_imported = False
     trial_seconds = 0.0
     has_users = False
@@ -86,6 +87,16 @@ class StorePlace:
     def file_name(self) -> str:
         """The name of the source."""
         return (self._view or self.open()).store.envelope.source_file
+
+    @property
+    def source(self) -> str:
+        """The source as commands spell it."""
+        return Path(self.here, self.file_name).as_posix()
+
+    @property
+    def history_path(self) -> str:
+        """The folder of past outputs as commands spell it."""
+        return Path(self.here, "history").as_posix()
 
     @property
     def recording(self) -> str:
@@ -147,6 +158,10 @@ class StorePlace:
             )
             for entry in history(self.path)
         ]
+
+    def record_issues(self, view: StoreView) -> None:
+        """Update the summary in ``ir.json``."""
+        store_edits.write_summary(view.store, view.results)
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Validate the candidate before the store is locked.

@@ -13,7 +13,15 @@ from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
 from pytest_regen.regeneration.policies import fixable, fixable_issues, signature, without_marks
 from pytest_regen.regeneration.store_pages import page_of, with_pages, write_page
-from pytest_regen.regeneration.values import DROPS_EDIT, KEEPS_EDIT, Advice, Answer, Mark, Score
+from pytest_regen.regeneration.values import (
+    DROPS_EDIT,
+    KEEPS_EDIT,
+    Advice,
+    Answer,
+    Author,
+    Mark,
+    Score,
+)
 from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.validation.edits import broken_file
@@ -28,6 +36,7 @@ from pytest_regen.validation.issues import (
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.store_cache import lines_of
 from pytest_regen.validation.stores import (
+    Origin,
     behaviour_of_store,
     format_note,
     from_errors_command,
@@ -111,6 +120,41 @@ class StoreView:
         """Why the types were not run; empty where they were, or nobody wants it."""
         is_wanted = wants_behaviour(self.store, self._ignore)
         return behaviour_of_store(self.store).why_not if is_wanted else ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why the types were not run, unless that is so on most machines."""
+        if not self.not_run or behaviour_of_store(self.store).is_expected:
+            return ()
+        return (f"behaviour: not run: {self.not_run}",)
+
+    @property
+    def origin(self) -> Origin:
+        """The document that the store is made of."""
+        return Origin.of(self.store)
+
+    def author(self, name: str) -> Author:
+        """Return the models that wrote the pages of a type, and when the last of them did."""
+        pages = self.store.pages_of(name)
+        return Author(
+            ", ".join(dict.fromkeys(page.model for page in pages)),
+            max((page.generated_at for page in pages), default=""),
+            max((page.attempt for page in pages), default=0),
+        )
+
+    def unit_json(self, name: str) -> Mapping[str, Any]:
+        """Return whether a type is a root."""
+        type_ = self.store.ir.type_named(name)
+        return {"is_root": type_ is not None and type_.is_root}
+
+    def has_old_prompt(self, name: str) -> bool:
+        """Return whether a type is stale."""
+        return self.store.is_stale(name)
+
+    def is_only_read(self, name: str) -> bool:
+        """Return False: ``not_run`` says of all types whether they were run."""
+        del name
+        return False
 
     @property
     def text(self) -> str:

@@ -362,6 +362,16 @@ KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
 DROPS_EDIT: Final = "the next command drops what was edited by hand"
 
 
+class Author(NamedTuple):
+    """Who wrote a unit; empty where nothing of it is recorded."""
+
+    model: str = ""
+    """``hand`` for a person."""
+    generated_at: str = ""
+    attempt: int = 0
+    """Running number of its texts."""
+
+
 class Written(NamedTuple):
     """A page that is the stored one now."""
 

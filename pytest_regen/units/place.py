@@ -127,7 +127,8 @@ class UnitFile:
         self._last: FileUnits | None = None
         self._stamps: tuple[object, ...] = ()
 
-    noun = "unit"
+    noun, group, option, has_pages = "unit", "files", "--unit", False
+    history_path = ".regen/history"
 
     @property
     def title(self) -> str:
@@ -163,6 +164,11 @@ class UnitFile:
     def here(self) -> str:
         """The file as commands name it."""
         return from_here(self.path)
+
+    @property
+    def source(self) -> str:
+        """The file as commands name it."""
+        return self.here
 
     @property
     def file_name(self) -> str:
@@ -328,6 +334,9 @@ class UnitFile:
                     estimate_tokens(entry.output) if entry and entry.output else expected,
                 ),
             )
+
+    def record_issues(self, view: FileUnits) -> None:
+        """Do nothing: the ledger says nothing of issues."""
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Do nothing: a text is put into its file and checked in no time."""

@@ -14,9 +14,9 @@ from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
 from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Mark, Score
+from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Mark, Score
 from pytest_regen.regions.base import decode
-from pytest_regen.text import join_names
+from pytest_regen.text import join_names, shorten
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now, short_hash
 from pytest_regen.units.naming import (
@@ -812,6 +812,14 @@ class FileUnits:
                 return replace(entry, prompt="", prompt_sha256=entry.asked_sha256)
         return entry
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which units would be asked for in other words."""
+        if not self.reworded:
+            return ()
+        words = "regenerate would ask in other words than before"
+        return (f"note: {shorten(self.reworded)}: {words}",)
+
     @cached_property
     def reworded(self) -> tuple[str, ...]:
         """The units that would be asked for in other words, though made from the same."""
@@ -853,6 +861,21 @@ class FileUnits:
     # What the verbs and the doors want to know
 
     format_note = not_run = ""
+    origin = None
+
+    def author(self, name: str) -> Author:
+        """Return who wrote a unit, as the ledger says."""
+        entry = self.entry(name)
+        return Author(entry.model, entry.generated_at, entry.attempt) if entry else Author()
+
+    def unit_json(self, name: str) -> Mapping[str, Any]:  # whatever its name
+        """Return nothing."""
+        return {}
+
+    def has_old_prompt(self, name: str) -> bool:
+        """Return False: prompts are made when units are asked for."""
+        del name
+        return False
 
     @property
     def failing(self) -> Collection[str]:

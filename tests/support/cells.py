@@ -5,6 +5,7 @@ A cell that a model writes says so in its metadata: ``{"regen": {"name", "prompt
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
@@ -23,6 +24,7 @@ from pytest_regen.regeneration.values import (
     Advice,
     Answer,
     Ask,
+    Author,
     Changes,
     Mark,
     Past,
@@ -74,7 +76,8 @@ class CellsView:
     """The cells of a notebook at one moment."""
 
     format_note = not_run = ""
-    file_issues = orphans = ()
+    file_issues = orphans = notes = ()
+    origin = None
 
     def __init__(self, place: str, text: str) -> None:
         self.place = place
@@ -128,6 +131,22 @@ class CellsView:
         except SyntaxError as error:
             return (Issue.of("SYNTAX", str(error.msg), type_name=name, line=error.lineno),)
         return ()
+
+    def author(self, name: str) -> Author:
+        """Return the model that wrote a cell."""
+        return Author(self.memory(name)["model"])
+
+    def unit_json(self, _name: str) -> Mapping[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def has_old_prompt(self, _name: str) -> bool:
+        """Return False."""
+        return False
+
+    def is_only_read(self, _name: str) -> bool:
+        """Return False."""
+        return False
 
     def score(self, name: str) -> Score:
         """Return how many errors a cell has."""
@@ -207,13 +226,16 @@ class Cells:
     """A notebook."""
 
     noun, title = "cell", "cells"
+    group, option, has_pages = "notebooks", "--unit", False
     is_imported, has_users, trial_seconds = False, False, 0.0
 
     def __init__(self, path: Path, root: Path) -> None:
         self.path = path
-        self.place = self.here = self.recording = path.relative_to(root).as_posix()
+        self.place = self.recording = path.relative_to(root).as_posix()
+        self.here = self.source = Path(os.path.relpath(path)).as_posix()
         self.file_name = path.name
         self.past_path = path.with_suffix(".past.json")
+        self.history_path = Path(self.here).with_suffix(".past.json").as_posix()
         self.files = AtomicFiles(
             path.parent, what=f"the notebook {path}", lock=lock_file(path), aside=".past"
         )
@@ -250,6 +272,9 @@ class Cells:
         """Yield how large the request for each cell is."""
         for name in names:
             yield name, 1, AskSize.of(model or "model-a", "", len(view.memory(name)["prompt"]), 10)
+
+    def record_issues(self, view: CellsView) -> None:
+        """Do nothing."""
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Do nothing."""
