@@ -122,19 +122,6 @@ def own_cassette(item: pytest.Item) -> Path | None:
     return cassette_of_test(item) if any(marks) or "cassette" in fixtures else None
 
 
-def vcr_cassettes(item: pytest.Item) -> tuple[Path, ...]:
-    """Return the files that a test marked ``vcr`` may use; none for another one."""
-    if not hasattr(item, "fixturenames") or item.get_closest_marker("vcr") is None:
-        return ()
-    folder = item.path.parent / "cassettes" / item.path.stem
-    mark = item.get_closest_marker("default_cassette")
-    default = str(mark.args[0]) if mark and mark.args else ""
-    names = [vcr_file_name(default or plain_cassette_name(item, lambda: folder), ".yaml")]
-    names += [str(arg) for mark in item.iter_markers("vcr") for arg in mark.args]
-    # With and without a suffix: the suite's own configuration chooses it.
-    return tuple(folder / f"{name}{end}" for name in names for end in ("", ".yaml", ".json"))
-
-
 def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = ()) -> str:
     """Return the command that runs just these nodes."""
     return shlex.join(["pytest", *(id_from_here(node, config) for node in nodeids), *options])

@@ -27,13 +27,10 @@ def project(pytester: pytest.Pytester) -> Project:
     return Project(pytester)
 
 
-_HELD_WITH_WORKERS = {
-    "test_the_same_run_has_the_same_report",
-    "test_what_was_used_is_no_orphan",
-}
+_HELD_WITH_WORKERS = {"test_the_same_run_has_the_same_report"}
 """Of these files, what is tried with workers in every run; the rest is in the sweep."""
 
-_TOLD_ALIKE = {"test_orphans.py", "test_report.py", "test_telling.py"}
+_TOLD_ALIKE = {"test_report.py", "test_telling.py"}
 
 
 @pytest.hookimpl(tryfirst=True)

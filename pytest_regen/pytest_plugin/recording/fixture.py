@@ -52,7 +52,6 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
         )
     cassette_hooks(item.config)
     log = cassette_log(item.config)
-    log.use(path)
     sharing = _sharing_of(item, path, is_named=mark.name is not None)
     with suppress(_FailedError), _open_cassette(item, sharing, mark) as run:
         # Clients insist on a key; where nothing will be sent, any will do.
@@ -283,7 +282,6 @@ def vcr_cassette_in_use(
             item.config, item.nodeid, options=("--record-mode", "rewrite")
         )
         item.stash[stash.VCR_RUN] = run
-        log.use(run.path)
         try:
             yield run.cassette
         finally:

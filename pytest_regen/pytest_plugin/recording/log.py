@@ -1,11 +1,10 @@
-"""The section on cassettes at the end of a run: drift, unplayed recordings, orphans."""
+"""The section on cassettes at the end of a run: misses, drift, unplayed recordings."""
 
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 class CassetteNote:
     """One line of the summary about a cassette."""
 
-    kind: Literal["miss", "drift", "unplayed", "recorded", "orphan", "hint"]
+    kind: Literal["miss", "drift", "unplayed", "recorded", "hint"]
     what: str
     test: str = ""
     """Node id."""
@@ -45,8 +44,6 @@ class CassetteNote:
     def __str__(self) -> str:
         name = Path(self.cassette).name
         match self.kind:
-            case "orphan":
-                return f"orphan: {self.cassette}: {self.what}; {self.next}"
             case "recorded":
                 mending = f"\n    next: {self.next}" if self.next else ""
                 return f"{self.cassette}: {self.what}{mending}"
@@ -60,60 +57,6 @@ class CassetteNote:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {**asdict(self), "causes": list(self.causes)}
-
-
-_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-_CHOOSING = ("-k", "-m", "--deselect", "--lf", "--last-failed", "--sw", "--stepwise")
-"""Options that run some of the tests."""
-
-
-def is_full_run(session: pytest.Session) -> bool:
-    """Return whether all tests were to run, and it came to the last of them.
-
-    What the settings of a project leave out, they leave out every time: that is its full run.
-    """
-    config = session.config
-    words = map(str, config.invocation_params.args)
-    if config.args_source is pytest.Config.ArgsSource.ARGS:
-        return False
-    # With --lf pytest does not even collect the other tests, wherever it was given.
-    if getattr(config.option, "lf", False) or config.option.collectonly:
-        return False
-    if session.shouldstop or session.shouldfail or any(w.startswith(_CHOOSING) for w in words):
-        return False
-    return session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-
-
-def orphans(
-    modules: Mapping[Path, bool], claimed: Collection[Path], config: pytest.Config
-) -> Iterator[Path]:
-    """Yield recordings that may belong to no test, from beside the modules that use cassettes.
-
-    Args:
-        modules: the modules collected, and whether a test of theirs uses cassettes.
-        claimed: the recordings that the collected tests say they use.
-        config: says what is a module of tests.
-    """
-    from pytest_regen.cassettes.files.storage import name_parts, unused_reason
-
-    patterns = config.getini("python_files")
-    tests = {(path.parent, path.name.partition("[")[0]) for path in claimed if "[" in path.name}
-    for parent in sorted({module.parent for module, uses in modules.items() if uses}):
-        for folder in sorted(path for path in (parent / "cassettes").glob("*") if path.is_dir()):
-            module = parent / f"{folder.name}.py"
-            if module not in modules and not any(fnmatch(module.name, p) for p in patterns):
-                continue  # Not the folder of a module of tests.
-            for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-                if file in claimed or name_parts(file)[1] not in _SUFFIXES:
-                    continue
-                test, bracket, _ = file.name.partition("[")
-                # A case of a test of which other cases were collected is gone. Else what the module
-                # names may be used by a test that is not collected here, or by `use_cassette`; one
-                # that is there and was not collected may use any cassette.
-                is_gone_case = bool(bracket) and (file.parent, test) in tests
-                is_unnamed = module in modules and bool(unused_reason(file))
-                if is_gone_case or is_unnamed or not module.exists():
-                    yield file
 
 
 _NAME = "regen-cassette-log"
@@ -180,16 +123,10 @@ class CassetteLog:
         self.notes: list[CassetteNote] = []
         self.drifted: set[str] = set()
         """Cassettes that are not what their tests ask for, from the rootdir."""
-        self._claimed: set[Path] = set()
-        """The cassettes that the collected tests say they use."""
         self._users: dict[Path, dict[str, bool]] = {}
         """Tests with a cassette of their own, by cassette: node id, and whether it was named."""
         self.begun: set[Path] = set()
         """Shared cassettes that were recorded from scratch in this run."""
-        self._used: set[Path] = set()
-        """Others that were used."""
-        self._modules: dict[Path, bool] = {}
-        """The modules collected, and whether a test of theirs uses cassettes."""
 
     def add(self, notes: Iterable[CassetteNote]) -> None:
         """Keep notes, each once."""
@@ -254,21 +191,14 @@ class CassetteLog:
         for note in data["notes"]:
             self.add([CassetteNote(**{**note, "causes": tuple(note["causes"])})])
         self.drifted.update(data["drifted"])
-        self._used.update(map(Path, data["used"]))
-
-    def use(self, file: Path) -> None:
-        """Note that a test uses a cassette, which it may not have claimed before."""
-        path = Path(os.path.abspath(file))  # noqa: PTH100 - a link is where it stands
-        if path not in self._claimed:
-            self._used.add(path)
 
     def users(self, path: Path) -> Mapping[str, bool]:
         """Return the collected tests whose own cassette this is, and whether it was named so."""
         return self._users.get(path, {})
 
     def claim(self, items: Iterable[pytest.Item]) -> None:
-        """Note which files the collected tests would use, before any of them is deselected."""
-        from pytest_regen.pytest_plugin.names import own_cassette, vcr_cassettes
+        """Note who uses which cassette, before any test is deselected."""
+        from pytest_regen.pytest_plugin.names import own_cassette
 
         other = other_vcr_plugin(self._config.pluginmanager)
         if other and any(item.get_closest_marker("vcr") is not None for item in items):
@@ -278,41 +208,23 @@ class CassetteLog:
             self.add([CassetteNote("hint", what, next=advice)])
         for item in items:
             try:
-                cassette, files = own_cassette(item), vcr_cassettes(item)
+                cassette = own_cassette(item)
             except pytest.UsageError:
                 continue  # its set-up says what is wrong
-            self._claimed.update(files)
             if cassette is not None:
-                self._claimed.add(cassette)
                 users = self._users.setdefault(cassette, {})
                 users[item.nodeid] = cassette_mark(item).name is not None
-            uses = cassette is not None or bool(files)
-            self._modules[item.path] = self._modules.get(item.path, False) or uses
 
-    @pytest.hookimpl(trylast=True)  # The exit status, by which a run is whole, is final by then.
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Look for orphans, where every test was collected; a worker sends what it found."""
-        if is_full_run(session):
-            files = orphans(self._modules, self._claimed, session.config)
-            self.add(map(self._orphan, files))
+        """Send what a worker noted; leave what drifted to ``pytest-regen cassettes check``."""
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output["regen_cassettes"] = {
-                "notes": [note.to_json() for note in self.notes],
-                "drifted": sorted(self.drifted),
-                "used": sorted(map(str, self._used)),
-            }
+            notes = [note.to_json() for note in self.notes]
+            output["regen_cassettes"] = {"notes": notes, "drifted": sorted(self.drifted)}
             return
-        used = {self._orphan(file) for file in self._used}
-        self.notes = [note for note in self.notes if note not in used]
         cache: pytest.Cache | None = getattr(session.config, "cache", None)
         if cache is not None and (self.drifted or cache.get(_DRIFTED, [])):
-            # `pytest-regen cassettes check` lists them.
             cache.set(_DRIFTED, sorted(self.drifted))
-
-    def _orphan(self, path: Path) -> CassetteNote:
-        what, advice = "no test of this run asks for it", "delete it if none of another run does"
-        return CassetteNote("orphan", what, cassette=self._from_rootdir(path), next=advice)
 
     def _from_rootdir(self, path: Path) -> str:
         return os.path.relpath(path, self._config.rootpath)
@@ -329,7 +241,7 @@ class CassetteLog:
 _SCREEN = 30
 """Lines beyond which notes of a kind are grouped by cause."""
 _MANY = 4
-"""Tests beyond which a command reads their names from a file, and failing ones are repeated."""
+"""Tests beyond which a command reads their names from a file, and failing ones are told again."""
 _CAUSES = 8
 """Causes that are shown, those of most tests first."""
 _NAMES = 3
@@ -353,7 +265,7 @@ def summary_lines(notes: Sequence[CassetteNote], config: pytest.Config) -> list[
     lines: list[str] = []
     for kind in _HEADS:
         lines += _of_kind(kind, [note for note in notes if note.kind == kind], config)
-    return [*lines, *(str(note) for note in notes if note.kind in {"orphan", "hint"})]
+    return [*lines, *(str(note) for note in notes if note.kind == "hint")]
 
 
 def by_cause(notes: Iterable[CassetteNote]) -> dict[tuple[str, str], list[str]]:
@@ -368,9 +280,8 @@ def by_cause(notes: Iterable[CassetteNote]) -> dict[tuple[str, str], list[str]]:
 
 
 def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) -> Iterator[str]:
-    failed = {note.test for note in notes if note.failed}
-    if len(failed) <= _MANY:
-        # Each failed with its own; of many none shows what they have in common.
+    if len({note.test for note in notes if note.failed}) <= _MANY:
+        # Not again, because each test failed with its own; of many none shows what they share.
         notes = [note for note in notes if not note.failed]
     if not notes:
         return
@@ -378,28 +289,29 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
     if len(lines) <= _SCREEN and not any(note.failed for note in notes):
         yield from lines
     else:
-        yield from _group_lines(kind, notes, lines, config)
+        yield from _group_lines(kind, notes)
+        # In a file, because what a recording run has said cannot be seen by running it again.
+        file = _write_lines(f"{kind}.txt", map(scrub_text, lines), config)
+        yield from [f"in full: {file}"] if file else []
     if kind == "recorded":
         return  # What mends a recording stands below it.
     from pytest_regen.cassettes.misses import IGNORING
 
     before, behind = IGNORING.split("{}")
-    commands, paths = [], []
+    commands: dict[str, list[str]] = {}
+    paths: list[str] = []
     for note in notes:
         for line in filter(None, map(str.strip, note.next.splitlines())):
             if line.startswith("ignore = "):
                 paths += line.removeprefix(before).removesuffix(behind).split(", ")
             else:
-                commands.append((note.test, line))
-    if commands:
-        yield f"next: {_command(kind, commands, config)}"
+                commands.setdefault(line, []).append(note.test)
+    yield from (f"next: {command}" for command in _joined(kind, commands, config))
     if paths:
         yield f"next: {IGNORING.format(', '.join(dict.fromkeys(paths)))}"
 
 
-def _group_lines(
-    kind: str, notes: Sequence[CassetteNote], lines: Sequence[str], config: pytest.Config
-) -> Iterator[str]:
+def _group_lines(kind: str, notes: Sequence[CassetteNote]) -> Iterator[str]:
     all_tests = list(dict.fromkeys(note.test for note in notes))
     yield f"{kind}: {plural(len(all_tests), 'test')} {_HEADS[kind]}"
     causes = list(by_cause(notes).items())
@@ -410,48 +322,29 @@ def _group_lines(
         yield f"        {_names(tests)}"
     if len(causes) > _CAUSES:
         yield f"    and {plural(len(causes) - _CAUSES, 'other cause')}"
-    file = _write_lines(f"{kind}.txt", map(scrub_text, lines), config)
-    if file:
-        yield f"next: read what mends each: {file}" if kind == "recorded" else f"in full: {file}"
 
 
 def _names(tests: Sequence[str]) -> str:
-    """Return the first tests; a module is named once for those that follow one another."""
-    names, last_module = [], ""
-    for test in tests[:_NAMES]:
-        module, _, name = test.partition("::")
-        names.append(name if module == last_module else test)
-        last_module = module
-    more = len(tests) - len(names)
-    return ", ".join(names) + (f" and {more:,} more" if more else "")
+    more = len(tests) - _NAMES
+    return ", ".join(tests[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _command(kind: str, commands: Sequence[tuple[str, str]], config: pytest.Config) -> str:
-    """Return the command that records anew what all of the tests ask for, each with its own."""
-    texts = list(dict.fromkeys(command for _, command in commands))
-    if len(texts) == 1:
-        return texts[0]
-    ways = set()
-    for text in texts:
-        words = shlex.split(text)
-        start = next((n for n, word in enumerate(words) if word.startswith("--")), len(words))
-        ways.add(tuple(words[start:]))
-    options = ways.pop()
-    if ways:
-        # One way for tests that each would record in their own; both marks heed it.
-        every = " ".join(texts)
-        mode = "rewrite" if " rewrite" in every else "new_episodes"
-        drop = ("--regen-drop-unplayed",) if "--regen-drop-unplayed" in every else ()
-        options = ("--regen-record", mode, *drop)
-    tests = list(dict.fromkeys(test for test, _ in commands))
-    # Before 8.2 pytest reads no arguments from a file.
-    if len(tests) > _MANY and pytest.version_tuple[:2] >= (8, 2):
-        names = shlex.split(node_command(config, *tests))[1:]
-        # As they are: pytest keeps them in its cache, too.
-        file = _write_lines(f"{kind}-tests.txt", names, config)
-        if file:
-            return shlex.join(["pytest", f"@{file}", *options])
-    return node_command(config, *tests, options=options)
+def _joined(
+    kind: str, commands: Mapping[str, Sequence[str]], config: pytest.Config
+) -> Iterator[str]:
+    """Yield the commands that tests name, those with the same options as one for all tests."""
+    if len(commands) == 1:
+        yield from commands
+        return
+    ways: dict[str, dict[str, None]] = {}
+    for command, tests in commands.items():
+        ways.setdefault(command[command.find(" --") :], {}).update(dict.fromkeys(tests))
+    for options, names in ways.items():
+        command, file = node_command(config, *names), ""
+        # Before 8.2 pytest reads no arguments from a file.
+        if len(names) > _MANY and pytest.version_tuple[:2] >= (8, 2):
+            file = _write_lines(f"{kind}-tests.txt", shlex.split(command)[1:], config)
+        yield (shlex.join(["pytest", f"@{file}"]) if file else command) + options
 
 
 def _write_lines(name: str, lines: Iterable[str], config: pytest.Config) -> str:
@@ -459,9 +352,6 @@ def _write_lines(name: str, lines: Iterable[str], config: pytest.Config) -> str:
     cache: pytest.Cache | None = getattr(config, "cache", None)
     if cache is None:
         return ""
-    try:
-        file = cache.mkdir("regen") / name
-        file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    except OSError:
-        return ""
+    file = cache.mkdir("regen") / name
+    file.write_text("\n".join(lines), "utf-8")
     return os.path.relpath(file, config.invocation_params.dir)
