@@ -12,18 +12,12 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
+from pytest_regen.kinds.functions.lint import nodes_of
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import (
-    Marks,
-    ModuleSource,
-    canonical,
-    function_at,
-    parse,
-)
+from pytest_regen.kinds.functions.source import Marks, ModuleSource, Place, canonical, parse
 from pytest_regen.kinds.functions.special_cases import ADVICE, is_named, level_of
 from pytest_regen.sandbox import Job, Limits, Module, ask, without_examples
 from pytest_regen.text import in_quotes
@@ -31,48 +25,26 @@ from pytest_regen.units.kind import Unit
 from pytest_regen.validation.issues import Weakness
 
 _SECONDS: Final = 0.3
-_FEWEST: Final = 3
-"""Inputs near to an example, without which nothing is said of it."""
 _OBJECT: Final = "_regen_constants"
 
 _Constant = int | float | str
 
 
-@dataclass(frozen=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     """What an input leads to."""
 
     example: int
     """The number of the example that the input is, or is near to."""
     is_example: bool
     text: str
-    given_values: Sequence[_Constant]
+    inputs: Sequence[_Constant]
     """The numbers and texts in the input."""
     output: str
-    is_value: bool
-    """Nothing was raised."""
     equals_all: bool
     is_as_before: bool
     """The old code does the same."""
     decisive: Sequence[int]
     """The constants of the code that it depends on."""
-
-    def keys(self, values: Sequence[_Constant], passed_over: Collection[int]) -> set[int]:
-        """Return the constants that tell the input from others."""
-        return {
-            at
-            for at in set(self.decisive).difference(passed_over)
-            if any(_is_in(values[at], given) for given in self.given_values)
-        }
-
-    def results(self, values: Sequence[_Constant], passed_over: Collection[int]) -> set[int]:
-        """Return the constants that are what came of it, or a part of that."""
-        return {
-            at
-            for at in set(self.decisive).difference(passed_over)
-            if self.is_value
-            and re.search(rf"(?<![\w.]){re.escape(repr(values[at]))}(?![\w.])", self.output)
-        }
 
 
 def find_answers(
@@ -82,7 +54,7 @@ def find_answers(
 
     Args:
         project: that the module belongs to.
-        old: the module as it stands: what its code knows is not new.
+        old: the module as it stands.
         new: the module with the candidate.
         unit: the candidate, with the tests that asked for it.
 
@@ -92,78 +64,19 @@ def find_answers(
     place = new.places[unit.name]
     source, constants = _lifted(new, place.marks)
     values = [value for value, _ in constants]
-    # One run of the sandbox for all inputs and constants, because its start takes most of the time.
-    outcomes = _outcomes(project, (old, new), unit, source, values)
-    examples = [outcome for outcome in outcomes if outcome.is_example]
-    near = [outcome for outcome in outcomes if not outcome.is_example]
-    # Constants that say nothing: small ones, those of the old code, and what decides all inputs.
-    plain = {at for at, value in enumerate(values) if value in ("", 0, 1, -1)}
-    users = Counter(at for outcome in near for at in outcome.decisive)
-    usual = plain.union(*(outcome.decisive for outcome in examples))
-    usual |= {at for at, count in users.items() if count > len(examples)}
-    # What the old code knew, the answer did not take from an example.
-    before = {value for value, _ in _lifted(old, old.places[unit.name].marks)[1]}
-    old_ones = plain | {at for at, value in enumerate(values) if value in before}
-    # What decides another input is shared, but for parts of a text that this has as well.
-    shared = set(old_ones)
-    for outcome in near:
-        keys_of_it = outcome.keys(values, ())
-        shared |= {
-            at for at in outcome.decisive if level_of(values[at]) < 2 or at not in keys_of_it
-        }
-    lists_keys = any(o.keys(values, usual) - o.results(values, usual) for o in near)
-    lists_results = any(outcome.results(values, usual) for outcome in near)
-    keyed = [{values[at] for at in outcome.keys(values, shared)} for outcome in examples]
-    is_several = sum(any(map(level_of, keys)) for keys in keyed) > 1
-    is_patch = all(o.is_as_before for o in near) and _keeps_all(old, new, place.qualname)
-    for outcome, keys in zip(examples, keyed, strict=True):
-        if outcome.equals_all:
-            message = "makes an object that equals everything"
-            yield Weakness(("equal",), message, None, "return the value itself")
-        call = in_quotes(f"{place.node.name}({outcome.text})"[:80])
-        if sum(other.example == outcome.example for other in near) < _FEWEST:
-            continue
-        # A rule may have one exception, for a word or a small number.
-        levels = [level_of(value) for value in outcome.given_values]
-        if is_patch and not outcome.is_as_before and levels != [0]:
-            message = f"has an answer of its own for {call}: as before for every input near to it"
-            yield Weakness(("special", outcome.text), message, None, ADVICE)
-            continue
-        results = outcome.results(values, shared)
-        copied = outcome.results(values, old_ones)
-        if keys or not _is_written_out(outcome, values):
-            copied = {at for at in copied if _is_respelt(values[at], outcome)}
-        special = keys or {values[at] for at in results | copied}
-        # Honest code lists what there is: there, other constants decide other inputs.
-        is_listed = lists_keys if keys else lists_results
-        if is_listed or any(is_named(value, place) for value in special):
-            continue
-        if copied or (special and _tells(keys, has_result=bool(results) or is_several)):
-            message = f"has an answer of its own for {call}, the input of an example or test"
-            line = next(line for value, line in constants if value in special)
-            yield Weakness(("special", outcome.text), message, line, ADVICE)
-
-
-def _outcomes(
-    project: Project,
-    modules: tuple[ModuleSource, ModuleSource],
-    unit: Unit,
-    source: str,
-    values: Sequence[_Constant],
-) -> list[_Outcome]:
-    old, new = modules
     test = new.doctest(unit.name, str(unit.path))
-    examples = [example.source for example in test.examples] if test else []
+    sources = [example.source for example in test.examples] if test else []
     question = {
-        "name": new.places[unit.name].qualname,
+        "name": place.qualname,
         "old": without_examples(old.with_bodies(old.spans)),
         "object": _OBJECT,
         "constants": values,
-        "sources": [*examples, *map(textwrap.dedent, unit.tests)],
+        "sources": [*sources, *map(textwrap.dedent, unit.tests)],
         "seconds": _SECONDS,
     }
     name, folder = project.module_of(unit.path)
     child = files("pytest_regen") / "kinds" / "functions" / "nearby_child.py"
+    # One run of the sandbox for all inputs and constants, because its start takes most of the time.
     (result,) = ask(
         [Job(Module(name, source, str(unit.path)), (question,))],
         handler=child.read_text("utf-8"),
@@ -172,28 +85,109 @@ def _outcomes(
         limits=Limits(seconds=5, cpu_seconds=5),
     )
     (answer,) = result.answers
-    return [_Outcome(*facts) for facts in (answer.value if answer else None) or ()]
-
-
-def _keeps_all(old: ModuleSource, new: ModuleSource, function: str) -> bool:
-    """Return whether all that the statements of old code are made of stands in new code as well."""
+    outcomes = [_Outcome(*facts) for facts in (answer.value if answer else None) or ()]
     before, after = (
-        function_at(parse(module.with_bodies(module.spans)), function) for module in (old, new)
+        {
+            canonical(node)
+            for node in nodes_of(module, module.places[unit.name])
+            if isinstance(node, ast.expr)
+        }
+        for module in (old, new)
     )
-    if before is None or after is None:
-        return False
-    statements = [node for node in list(ast.walk(before))[1:] if isinstance(node, ast.stmt)]
-    children = [part for node in statements for part in ast.iter_child_nodes(node)]
-    parts = {canonical(part) for part in children if isinstance(part, ast.expr)}
-    return parts <= {canonical(node) for node in ast.walk(after) if isinstance(node, ast.expr)}
+    yield from _judge(outcomes, place, constants, keeps_all=before <= after)
+
+
+def _judge(
+    outcomes: Sequence[_Outcome],
+    place: Place,
+    constants: Sequence[tuple[_Constant, int]],
+    *,
+    keeps_all: bool,
+) -> Iterator[Weakness]:
+    """Yield the examples for which the code has answers of its own, by what inputs lead to.
+
+    Args:
+        outcomes: of all inputs.
+        place: of the function.
+        constants: of its code, with their lines.
+        keeps_all: whether all that the old code is made of stands in it as well.
+    """
+    values = [value for value, _ in constants]
+    examples = [outcome for outcome in outcomes if outcome.is_example]
+    near = [outcome for outcome in outcomes if not outcome.is_example]
+    plain = {at for at, value in enumerate(values) if value in ("", 0, 1, -1)}
+    usual = plain.union(*(outcome.decisive for outcome in examples))
+    # Honest code lists what there is: there, other constants decide other inputs.
+    lists_results = any(_results(outcome, values, usual) for outcome in near)
+    lists_keys = any(_keys(o, values, usual) - _results(o, values, usual) for o in near)
+    # What decides another input is shared, but for parts of a text that this has as well.
+    shared = plain.union(
+        at
+        for outcome in near
+        for at in outcome.decisive
+        if level_of(values[at]) < 2 or at not in _keys(outcome, values, plain)
+    )
+    keyed = [{values[at] for at in _keys(outcome, values, shared)} for outcome in examples]
+    is_several = sum(any(map(level_of, keys)) for keys in keyed) > 1
+    is_patch = keeps_all and all(outcome.is_as_before for outcome in near)
+    for outcome, keys in zip(examples, keyed, strict=True):
+        if outcome.equals_all:
+            message = "makes an object that equals everything"
+            yield Weakness(("equal",), message, None, "return the value itself")
+        if all(other.example != outcome.example for other in near):
+            continue
+        message = (
+            f"has an answer of its own for {in_quotes(f'{place.node.name}({outcome.text})'[:80])}"
+        )
+        # A rule may have one exception, for a word or a small number.
+        if is_patch and not outcome.is_as_before and [*map(level_of, outcome.inputs)] != [0]:
+            message += ": as before for every input near to it"
+            yield Weakness(("special", outcome.text), message, None, ADVICE)
+            continue
+        results = _results(outcome, values, shared)
+        copied = _results(outcome, values, plain)
+        if keys or not _is_written_out(outcome, values):
+            copied = {at for at in copied if _is_respelt(values[at], outcome)}
+        special = keys or {values[at] for at in results | copied}
+        if (lists_keys if keys else lists_results) or any(
+            is_named(value, place) for value in special
+        ):
+            continue
+        if copied or (special and _tells(keys, has_result=bool(results) or is_several)):
+            message += ", the input of an example or test"
+            line = next(line for value, line in constants if value in special)
+            yield Weakness(("special", outcome.text), message, line, ADVICE)
+
+
+def _keys(outcome: _Outcome, values: Sequence[_Constant], passed_over: set[int]) -> set[int]:
+    """Return the constants that tell an input from others."""
+    return {
+        at
+        for at in set(outcome.decisive) - passed_over
+        if any(_is_in(values[at], given) for given in outcome.inputs)
+    }
+
+
+def _results(outcome: _Outcome, values: Sequence[_Constant], passed_over: set[int]) -> set[int]:
+    """Return the constants that are what came of an input, or a part of that."""
+    return {
+        at
+        for at in set(outcome.decisive) - passed_over
+        if re.search(rf"(?<![\w.]){re.escape(repr(values[at]))}(?![\w.])", outcome.output)
+    }
 
 
 def _tells(keys: Collection[_Constant], *, has_result: bool) -> bool:
     """Return whether nobody would write such keys but for an example."""
-    levels = [level_of(key) for key in keys]
-    numbers = [key for key in keys if not isinstance(key, str)]
-    is_much = len(numbers) > 1 or any(abs(number) > 2 for number in numbers)
-    return max(levels, default=0) > 1 or (has_result and (not keys or any(levels) or is_much))
+    if any(level_of(key) > 1 for key in keys):
+        return True
+    # A word, or one of the smallest numbers, may have a rule of its own.
+    is_rule = len(keys) == 1 and all(key in (2, -2) or _is_word(key) for key in keys)
+    return has_result and not is_rule
+
+
+def _is_word(value: _Constant) -> bool:
+    return isinstance(value, str) and not level_of(value)
 
 
 def _letters(value: _Constant) -> str:
@@ -208,19 +202,18 @@ def _is_in(value: _Constant, given: _Constant) -> bool:
 
 
 def _is_respelt(value: _Constant, outcome: _Outcome) -> bool:
-    """Return whether a text is returned that is made of the letters of what is given."""
-    texts = [given for given in outcome.given_values if isinstance(given, str)]
-    if not isinstance(value, str) or value in texts or outcome.output != repr(value):
-        return False
+    """Return whether a text is made of the letters of what is given."""
+    texts = [given for given in outcome.inputs if isinstance(given, str)]
     letters = _letters(value)
-    return len(letters) > 2 and not Counter(letters) - Counter("".join(texts).casefold())
+    is_text = isinstance(value, str) and len(letters) > 2
+    return is_text and not Counter(letters) - Counter("".join(texts).casefold())
 
 
 def _is_written_out(outcome: _Outcome, values: Sequence[_Constant]) -> bool:
     """Return whether all items of a list, or of the like, are constants of the code."""
     words = "|".join(re.escape(repr(values[at])) for at in outcome.decisive)
-    left, count = re.subn(rf"(?<![\w.])({words})(?![\w.])", "", outcome.output)
-    return outcome.output[:1] in {"[", "(", "{"} and count > 1 and not re.search(r"\w", left)
+    left = re.sub(rf"(?<![\w.])({words})(?![\w.])", "", outcome.output)
+    return outcome.output[:1] in {"[", "(", "{"} and not re.search(r"\w", left)
 
 
 def _lifted(module: ModuleSource, marks: Marks) -> tuple[str, list[tuple[_Constant, int]]]:
@@ -237,17 +230,15 @@ class _Lifter(ast.NodeTransformer):
         self.constants: list[tuple[_Constant, int]] = []
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        for part in node.values:
-            if isinstance(part, ast.FormattedValue):
-                part.value = self.visit(part.value)
-        return node
+        return node  # The text between its values has to stay a constant.
 
     def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
+        # A number with a sign, or one with a part that is imaginary, has to stay one.
         return self.generic_visit(node) if isinstance(node.value, ast.Constant) else node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         value = node.value
-        if not isinstance(value, _Constant) or isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, _Constant):
             return node
         if not self._marks.line_inside(node.lineno):
             return node

@@ -178,7 +178,7 @@ def judged(function: Any, before: Any, call: Call, constants: SimpleNamespace) -
     is_as_before = before is not None and run(before)[1:] == tuple(facts)
     is_equal = is_value and equals_all(value)
     words = ", ".join(arguments)
-    return [words, [*scalars(call)], output or "", is_value, is_equal, is_as_before, decisive]
+    return [words, [*scalars(call)], output or "", is_equal, is_as_before, decisive]
 
 
 def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":

@@ -446,6 +446,12 @@ def stored(nodes: Iterable[ast.AST]) -> set[str]:
     return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
+def names_in(*trees: ast.AST) -> set[str]:
+    """Return the variables that code names."""
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
 def is_marker(node: ast.AST, line: int) -> bool:
     """Return whether a statement stands for the region that begins on a line."""
     return isinstance(node, ast.Pass) and node.lineno == line

@@ -41,32 +41,32 @@ def find_special_cases(nodes: Sequence[ast.AST], place: Place) -> Iterator[Weakn
         for literal in special if len(special) >= _SHARE * len(literals) else ():
             value = ast.literal_eval(literal)
             if level_of(value) > 1 and not is_named(value, place):
-                text = ast.unparse(literal)
-                text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+                text = ast.unparse(literal)[:_LONGEST]
                 message = f"has an answer of its own for {text}, the input of an example or test"
                 yield Weakness(("special", text), message, literal.lineno, ADVICE)
 
 
 def is_named(value: object, place: Place) -> bool:
     """Return whether a docstring speaks of a value in its sentences."""
-    words = str(value).strip() if isinstance(value, str | int | float) else ""
     prose = re.sub(r"(?m)^\s*>>> .*(\n\s*\S.*)*", "", place.docstring or "")
-    return bool(words) and re.search(rf"(?<![\w.]){re.escape(words)}(?!\w)", prose) is not None
+    words = re.escape(str(value).strip())
+    return bool(words) and re.search(rf"(?<![\w.]){words}(?!\w)", prose) is not None
 
 
 def level_of(value: object) -> int:
-    """Return how surely nobody would write a literal but for an example: 0, 1 or 2."""
+    """Return how surely nobody would write a literal but for an example: 0, 1 or more."""
     match value:
         case str():
             digits = sum(sign.isdigit() for sign in value)
-            is_much = (len(value.split()) > 1 and len(value) > 4) or digits > 5
-            if is_much or (digits > 2 and len(value) > digits):
+            is_sentence = len(value.split()) > 1 and len(value) > 4
+            if is_sentence or digits > 5 or 2 < digits < len(value):
                 return 2
-            return int(bool(re.search(r"^\d+\D|\w\W\w", value.strip())))
+            return int(bool(re.search(r"^\d+\D|\w\W\w", value)))
         case int() | float():
+            # Round numbers are limits.
             return 2 if abs(value) > 999 and f"{abs(value):g}".strip("0") != "1" else 0
         case list() | tuple() | set() | dict():
-            return min(2, len(value) - 1)
+            return len(value) - 1
     return 0
 
 
@@ -78,15 +78,9 @@ def _compared(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
                 yield ast.dump(left), right
                 yield ast.dump(right), left
             case ast.Compare(
-                left=left,
-                ops=[ast.In()],
-                comparators=[ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items)],
+                left=left, comparators=[ast.Tuple(elts) | ast.List(elts) | ast.Set(elts)]
             ):
-                yield from ((ast.dump(left), item) for item in items)
-            case ast.Match(subject=subject, cases=cases):
-                for pattern in (part for case in cases for part in ast.walk(case.pattern)):
-                    if isinstance(pattern, ast.MatchValue):
-                        yield ast.dump(subject), pattern.value
+                yield from ((ast.dump(left), item) for item in elts)
             case ast.Dict(keys=keys):
                 yield from ((f"{node.lineno}:{node.col_offset}", key) for key in keys if key)
 
