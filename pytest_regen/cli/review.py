@@ -131,12 +131,11 @@ class Desk:
 
     def do(self, verb: str, candidate: Candidate, *, accept_any: bool = False) -> Look[Any] | None:
         """Show, accept or reject a candidate; raises RegenError."""
-        place = self._place_of(candidate)
+        place, look = self._place_of(candidate), None
         try:
             if verb == "reject":
                 reject_candidate(place, candidate, self.folder)
-                return None
-            if place is None:
+            elif place is None:
                 what = "store" if candidate.has_pages else "file with units"
                 raise OutdatedCandidateError(
                     f"candidate {candidate.id} is for {unit_id(candidate.place, candidate.name)}",
@@ -144,15 +143,17 @@ class Desk:
                     "what it is for is gone",
                     hint=f"pytest-regen review reject {candidate.id}",
                 )
-            if verb == "show":
-                return look_at(place, candidate)
-            return accept_candidate(place, candidate, self.folder, accept_any=accept_any)
+            elif verb == "show":
+                look = look_at(place, candidate)
+            else:
+                accept_candidate(place, candidate, self.folder, accept_any=accept_any)
         except RegenError as error:
             # The next command is about the folder that was named, which nobody below knows.
             words = shlex.split(error.hint) if self._other else []
             if words[:2] == ["pytest-regen", "review"]:
                 error.hint = self.command(*words[2:])
             raise
+        return look
 
     def _place_of(self, candidate: Candidate) -> Place[Any] | None:
         # A candidate of CI may name any path: what is neither a store nor claimed is not believed.

@@ -10,13 +10,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Generic
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import KindError, UsageError
-from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder, moment
+from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder
 from pytest_regen.regeneration.places import Place, PlaceUpdate, Trial, V
 from pytest_regen.regeneration.values import (
     Answer,
@@ -101,8 +102,8 @@ class HeldPlace(Generic[V]):
                 trial.withdraw()
         with self._place.update() as update:
             rejected = [Rejected(a, candidate.issues(a.ask.name)) for a in answers]
-            ids = self.write(update, candidate, () if waiting.is_accepted else rejected)
-            waiting.history = ids
+            rejected = [] if waiting.is_accepted else rejected
+            waiting.history = self.write(update, candidate, rejected)
 
     def add(self, stored: V, candidate: V, answers: Sequence[Answer]) -> None:
         """Let outputs wait.
@@ -116,8 +117,7 @@ class HeldPlace(Generic[V]):
         self._answers |= {_key(answer): answer for answer in answers}
         names = dict.fromkeys(answer.ask.name for answer in answers)
         candidates = [self._candidate(name, stored, candidate) for name in names]
-        with self._folder.changing() as change:
-            change.add(candidates)
+        self._folder.change(add=candidates)
         self.ids |= {candidate.name: candidate.id for candidate in candidates}
 
     def write(
@@ -125,53 +125,47 @@ class HeldPlace(Generic[V]):
     ) -> tuple[str, ...]:
         """Put outputs into the history, and with them candidates that newer ones stand in for."""
         older = self._folder.read((self._name, name) for name in self.ids).older
-        entries = [rejected_of(self._place, candidate, past) for past in older]
+        past = [rejected_of(self._place, candidate, replaced) for replaced in older]
         # In one change with what is rejected, because a kill must not lose one of both.
-        past = [entry for listed in entries for entry in listed or ()]
-        ids: tuple[str, ...] = ()
-        if rejected or past:
-            ids = update.write(update.view, (), [*rejected, *past])
+        entries = [*rejected, *chain.from_iterable(past)]
+        ids = update.write(update.view, (), entries) if entries else ()
         if older:
             # Dropped last, because a kill before it leaves them to whoever writes next.
-            with self._folder.changing() as change:
-                change.put_aside(
-                    gone for gone, entry in zip(older, entries, strict=True) if entry is None
-                )
-                change.drop(older)
+            lost = [gone for gone, entries in zip(older, past, strict=True) if not entries]
+            self._folder.change(drop=older, aside=lost)
         return ids[: len(rejected)]
 
     def _candidate(self, name: str, stored: V, candidate: V) -> Candidate:
-        pages = sorted(
-            (page, answer) for (unit, page), answer in self._answers.items() if unit == name
+        outputs = tuple(
+            Output(
+                page,
+                stored.output(name, page),
+                answer.output,
+                answer.model,
+                answer.provider,
+                answer.stop_reason,
+                _digest_of(answer.ask),
+                answer.usage.counts,
+            )
+            for (unit, page), answer in sorted(self._answers.items(), key=lambda item: item[0])
+            if unit == name
         )
-        tests = [note for note in self._feedback if isinstance(note, FailedTest)]
+        notes = self._feedback
+        tests = [note.source for note in notes if isinstance(note, FailedTest) and note.source]
+        words = [
+            note if isinstance(note, str) else f"{note.code}: {note.message}" for note in notes
+        ]
         return Candidate(
             self._name,
             name,
             stored.basis(name),
-            tuple(
-                Output(
-                    page,
-                    stored.output(name, page),
-                    answer.output,
-                    answer.model,
-                    answer.provider,
-                    answer.stop_reason,
-                    _digest_of(answer.ask),
-                    answer.usage,
-                )
-                for page, answer in pages
-            ),
+            outputs,
             has_pages=self._place.path.is_dir(),
             issues_before=_scrubbed(stored.issues(name)),
             issues_after=_scrubbed(candidate.issues(name)),
-            feedback=tuple(
-                scrub_text(note if isinstance(note, str) else f"{note.code}: {note.message}")
-                for note in self._feedback
-            ),
-            tests=tuple(scrub_text(note.source) for note in tests if note.source),
+            feedback=tuple(map(scrub_text, words)),
+            tests=tuple(map(scrub_text, tests)),
             asked_by=scrub_text(self._pending.asked_by),
-            made_at=moment(),
         )
 
 
@@ -247,7 +241,7 @@ class _HeldTrial:
 def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     """Return the outputs of a candidate as answers to what a place asks for now.
 
-    Fewer than it has, where the unit or one of its pages is gone.
+    None where the unit or one of its pages is gone.
 
     Raises:
         KindError: a method of the kind raised.
@@ -261,25 +255,15 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
         output = outputs[ask.page]
         who, model, reason = output.provider, output.model, output.stop_reason
         ready = Known(output.new, model, who, reason, generated_at=candidate.made_at)
-        answers.append(
-            Answer(
-                replace(ask, known=ready),
-                output=output.new,
-                stop_reason=reason,
-                model=model,
-                provider=who,
-                usage=output.usage,
-            )
-        )
-    return answers
+        answer = Answer(replace(ask, known=ready), output.new, "", reason, model, who, output.usage)
+        answers.append(answer)
+    return answers if len(answers) == len(outputs) else []
 
 
-def rejected_of(place: Place[V], view: V, candidate: Candidate) -> list[Rejected] | None:
-    """Return a candidate as entries for the history; ``None`` where nothing asks for it now."""
+def rejected_of(place: Place[V], view: V, candidate: Candidate) -> list[Rejected]:
+    """Return a candidate as entries for the history; none where nothing asks for it now."""
     try:
         answers = answers_of(place, view, candidate)
     except KindError:
-        return None
-    if len(answers) < len(candidate.outputs):
-        return None
+        return []
     return [Rejected(answer, candidate.issues_after) for answer in answers]

@@ -5,11 +5,11 @@ believed: a candidate names a place, a piece and pages, and whoever accepts it l
 project. Its id is a digest of what it says; a file that says something else is not accepted.
 """
 
+import json
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
 from pytest_regen.errors import ReviewError, StoreCorruptError, StoreWriteError
 from pytest_regen.files import is_linked, lock_file
-from pytest_regen.strict_json import Node, as_json, parse_json
+from pytest_regen.strict_json import as_json
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.validation.issues import Issue
 
@@ -32,10 +32,9 @@ Piece = tuple[str, str]
 _FORMAT: Final = 1
 _ID: Final = 8
 """Digits of an id: a project has a handful of candidates, and each is looked for in all."""
-_LARGEST: Final = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Output:
     """The new output of one page; a unit has one."""
 
@@ -46,40 +45,17 @@ class Output:
     new: str
     model: str
     """Who answered, as the provider says."""
-    provider: str | None = None
+    provider: str | None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
-    stop_reason: str = ""
-    request: str = ""
+    stop_reason: str
+    request: str
     """Digest of what was asked, corrections included; cassettes hold the words."""
-    usage: Usage = field(default_factory=Usage)
+    tokens: dict[str, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the output as a candidate's file holds it."""
-        return {
-            "page": self.page,
-            "old": self.old,
-            "new": self.new,
-            "model": self.model,
-            "provider": self.provider,
-            "stop_reason": self.stop_reason,
-            "request": self.request,
-            "tokens": self.usage.counts,
-        }
-
-    @classmethod
-    def from_node(cls, node: Node) -> Self:
-        """Return the output that ``to_json`` wrote; raises StoreCorruptError."""
-        tokens = node.node("tokens")
-        return cls(
-            node.count("page", least=1),
-            node.optional_text("old"),
-            node.text("new"),
-            node.text("model"),
-            node.optional_text("provider"),
-            node.text("stop_reason"),
-            node.text("request"),
-            Usage(*(tokens.optional_count(key) for key in TOKENS)),
-        )
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the reply."""
+        return Usage(*map(self.tokens.get, TOKENS))
 
 
 @dataclass(frozen=True)
@@ -94,17 +70,19 @@ class Candidate:
     """Digest of what stood there and of what was asked; see ``View.basis``."""
     outputs: tuple[Output, ...]
     """By page, at least one."""
-    has_pages: bool = False
+    has_pages: bool
     """Whether it is a type, which has pages."""
-    issues_before: tuple[Issue, ...] = ()
-    issues_after: tuple[Issue, ...] = ()
-    feedback: tuple[str, ...] = ()
+    issues_before: tuple[Issue, ...]
+    issues_after: tuple[Issue, ...]
+    feedback: tuple[str, ...]
     """What the asking test reported, beyond the issues."""
-    tests: tuple[str, ...] = ()
+    tests: tuple[str, ...]
     """The sources of the tests that the correction showed: a text made for them alone is weaker."""
-    asked_by: str = ""
+    asked_by: str
     """The test item, or the command."""
-    made_at: str = ""
+    made_at: str = field(
+        default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), kw_only=True
+    )
     """UTC, to the second."""
 
     @cached_property
@@ -126,73 +104,38 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the candidate's file."""
-        return {
-            "format": _FORMAT,
-            "id": self.id,
-            "place": self.place,
-            "name": self.name,
-            "has_pages": self.has_pages,
-            "asked_by": self.asked_by,
-            "made_at": self.made_at,
+        issues = {
             "issues_before": [issue.to_json() for issue in self.issues_before],
             "issues_after": [issue.to_json() for issue in self.issues_after],
-            "feedback": list(self.feedback),
-            "tests": list(self.tests),
-            "basis": self.basis,
-            "outputs": [output.to_json() for output in self.outputs],
         }
+        return {"format": _FORMAT, "id": self.id, **asdict(self), **issues}
 
     @classmethod
-    def from_json(cls, data: object, file: Path) -> Self:
+    def from_json(cls, data: bytes, file: Path) -> Self:
         """Return the candidate that ``to_json`` wrote.
 
         Raises:
             StoreCorruptError: it is none; the message names ``file``.
         """
-        node = Node(data, file)
-        if node.count("format", least=1) != _FORMAT:
-            raise node.error("format", f"only format {_FORMAT} is known: update pytest-regen")
-        outputs = tuple(
-            Output.from_node(Node(entry, file, f"$.outputs[{number}]"))
-            for number, entry in enumerate(node.list("outputs"))
-        )
-        candidate = cls(
-            node.text("place"),
-            node.text("name"),
-            node.text("basis"),
-            outputs,
-            node.flag("has_pages"),
-            _issues(node, "issues_before"),
-            _issues(node, "issues_after"),
-            tuple(map(str, node.list("feedback"))),
-            tuple(map(str, node.list("tests"))),
-            node.text("asked_by"),
-            node.text("made_at"),
-        )
-        if not outputs or len({output.page for output in outputs}) < len(outputs):
-            raise node.error("outputs", "a candidate has each of its pages once")
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            candidate = TypeAdapter(cls).validate_json(data, strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise _no_candidate(file, f"{place}: {first['msg']}".lstrip(": ")) from None
+        pages = [output.page for output in candidate.outputs]
+        header = json.loads(data)
+        if header.get("format") != _FORMAT:
+            raise _no_candidate(file, f"only format {_FORMAT} is known: update pytest-regen")
+        if not pages or len(set(pages)) < len(pages):
+            raise _no_candidate(file, "a candidate has each of its pages once")
         if why := _place_fault(candidate.place):
-            raise node.error("place", why)
-        if candidate.id != node.text("id"):
-            raise node.error(
-                "id", f"what it says makes the id {candidate.id}: it was edited, or is torn"
-            )
+            raise _no_candidate(file, why)
+        if candidate.id != header.get("id"):
+            raise _no_candidate(file, f"what it says makes the id {candidate.id}, not its own")
         return candidate
-
-
-def _issues(node: Node, key: str) -> tuple[Issue, ...]:
-    try:
-        issues = tuple(Issue.from_json(issue) for issue in node.list(key))
-    except (AttributeError, KeyError, TypeError):
-        raise node.error(key, "no list of issues") from None
-    for issue in issues:
-        texts = (issue.type_name, issue.detail, issue.field, issue.file, issue.severity)
-        numbers = (issue.page, issue.line)
-        if not all(isinstance(text, str | None) for text in texts) or not all(
-            type(number) in {int, type(None)} for number in numbers
-        ):
-            raise node.error(key, "no list of issues")
-    return issues
 
 
 def _place_fault(place: str) -> str:
@@ -202,6 +145,10 @@ def _place_fault(place: str) -> str:
     if is_plain and not (os.name == "nt" and set(place) & set("\\:")):
         return ""
     return f"{place!r:.80} is no path below the root of the project"
+
+
+def _no_candidate(path: Path, what: str) -> StoreCorruptError:
+    return StoreCorruptError(f"{path}: {what}", hint=f"remove {path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +216,7 @@ class PendingFolder:
 
     def waits(self, candidate: Candidate) -> bool:
         """Return whether a candidate is still there."""
-        names = self._files.read(self._names)
-        return any(_id_in(name) == candidate.id for name in names)
+        return candidate.id in map(_id_in, self._files.read(self._names))
 
     def _read(self, view: View, *, marks: Collection[str] | None) -> Waiting:
         newest: dict[Piece, Candidate] = {}
@@ -279,11 +225,10 @@ class PendingFolder:
         for name in self._names(view):
             if marks is not None and _mark_in(name) not in marks:
                 continue
-            path = view.root / name
             try:
                 candidate = _read_candidate(view, name)
             except StoreCorruptError as error:
-                faults[path] = error
+                faults[view.root / name] = error
                 continue
             before = newest.pop(candidate.piece, None)
             if before is not None and before.id != candidate.id:
@@ -294,72 +239,46 @@ class PendingFolder:
 
     def _names(self, view: View) -> list[str]:
         """Return the names of candidates' files, oldest first."""
-        if not self.path.is_dir():
-            return []
-        names = (
-            name
-            for name in view.names(self._prefix, ".json")
-            if "/" not in name.removeprefix(self._prefix)
-        )
-        return sorted(names)
+        names = view.names(self._prefix, ".json") if self.path.is_dir() else ()
+        return sorted(name for name in names if "/" not in name.removeprefix(self._prefix))
 
-    @contextmanager
-    def changing(self) -> Iterator["PendingChange"]:
-        """Lock the folder; candidates are added and dropped meanwhile.
+    def change(
+        self,
+        *,
+        add: Iterable[Candidate] = (),
+        drop: Iterable[Candidate] = (),
+        aside: Iterable[Candidate] = (),
+    ) -> None:
+        """Add and remove candidates, all in one change.
+
+        Args:
+            add: those to write. One that waits already is the newest of its piece from now on.
+            drop: those to remove; one that is gone already is fine.
+            aside: those to keep where no review looks, for no history can take them: nothing asks
+                for their pieces any more.
 
         Raises:
-            StoreWriteError: it cannot be written.
+            StoreWriteError: the folder cannot be written.
         """
+        contents: dict[str, bytes | None] = {}
         with self._files.locked() as view:
-            yield PendingChange(self._files, self._prefix, view, self._names(view))
-
-
-class PendingChange:
-    """A folder of candidates that is locked for writing."""
-
-    def __init__(self, files: AtomicFiles, prefix: str, view: View, names: Sequence[str]) -> None:
-        self._files = files
-        self._prefix = prefix
-        self._ids: dict[str, list[str]] = {}
-        for name in names:
-            self._ids.setdefault(_id_in(name), []).append(name)
-        self._view = view
-
-    def add(self, candidates: Iterable[Candidate]) -> None:
-        """Write candidates. One that waits already is the newest of its piece from now on.
-
-        Raises:
-            ReviewError: one is larger than what is read.
-        """
-        contents: dict[str, bytes | None] = {}
-        for candidate in candidates:
-            contents |= dict.fromkeys(self._ids.get(candidate.id, ()), None)
-            # Names sort by time; what is dropped with the old one is written with the new one.
-            moment_ = new_id().partition("-")[0]
-            name = f"{self._prefix}{moment_}-{_mark_of(candidate.piece)}-{candidate.id}.json"
-            contents[name] = as_json(candidate.to_json())
-            if len(contents[name] or b"") > _LARGEST:
-                raise ReviewError(
-                    f"the candidate for {candidate.place}::{candidate.name} cannot wait",
-                    why=f"its file would be larger than {_LARGEST:,} bytes, which review refuses",
-                    hint="ask again, for less",
-                )
-        if contents:
-            self._files.commit({**contents, **self._files.ignore_file(self._prefix.rstrip("/"))})
-
-    def put_aside(self, candidates: Iterable[Candidate]) -> None:
-        """Keep candidates that no history can take: nothing asks for their pieces any more."""
-        contents: dict[str, bytes | None] = {}
-        for candidate in candidates:
-            for name in self._ids.pop(candidate.id, ()):
-                target = f"{self._files.aside}/{name.removeprefix(self._prefix)}"
-                contents |= {name: None, target: as_json(candidate.to_json())}
-        self._files.commit(contents)
-
-    def drop(self, candidates: Iterable[Candidate]) -> None:
-        """Remove candidates; one that is gone already is fine."""
-        names = [name for candidate in candidates for name in self._ids.get(candidate.id, ())]
-        self._files.commit(dict.fromkeys(names, None))
+            names: dict[str, list[str]] = {}
+            for name in self._names(view):
+                names.setdefault(_id_in(name), []).append(name)
+            for candidate in (*add, *drop, *aside):
+                contents |= dict.fromkeys(names.get(candidate.id, ()), None)
+            for candidate in add:
+                # Names sort by time; what is dropped with the old one is written with the new one.
+                moment = new_id().partition("-")[0]
+                name = f"{moment}-{_mark_of(candidate.piece)}-{candidate.id}.json"
+                contents[self._prefix + name] = as_json(candidate.to_json())
+            for candidate in aside:
+                for name in names.get(candidate.id, ()):
+                    target = f"{self._files.aside}/{name.removeprefix(self._prefix)}"
+                    contents[target] = as_json(candidate.to_json())
+            if contents:
+                ignored = self._files.ignore_file(self._prefix.rstrip("/"))
+                self._files.commit({**contents, **ignored})
 
 
 def _mark_of(piece: Piece) -> str:
@@ -378,26 +297,11 @@ def _id_in(name: str) -> str:
 def _read_candidate(view: View, name: str) -> Candidate:
     path = view.root / name
     # A candidate may come from elsewhere, because CI hands it over as an artifact: what is no
-    # plain file could block the reader for ever, or lead out of the project.
-    try:
-        facts = path.lstat()
-    except FileNotFoundError:
-        pass  # A committed change that is not in its place yet.
-    else:
-        if not stat.S_ISREG(facts.st_mode):
-            raise _no_candidate(path, "it is no file, or a link")
-        if facts.st_size > _LARGEST:
-            raise _no_candidate(path, f"{facts.st_size:,} bytes are more than any candidate has")
-    candidate = Candidate.from_json(parse_json(view.read(name) or b"", path), path)
+    # plain file could block the reader for ever, or lead out of the project. A file may also be
+    # missing here, where a committed change is not in its place yet.
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise _no_candidate(path, "it is no file, or a link")
+    candidate = Candidate.from_json(view.read(name) or b"", path)
     if (candidate.id, _mark_of(candidate.piece)) != (_id_in(name), _mark_in(name)):
         raise _no_candidate(path, f"it holds the candidate {candidate.id}")
     return candidate
-
-
-def _no_candidate(path: Path, what: str) -> StoreCorruptError:
-    return StoreCorruptError(f"{path}: {what}", hint=f"remove {path}")
-
-
-def moment() -> str:
-    """Return the present moment as candidates hold it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

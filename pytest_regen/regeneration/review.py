@@ -22,14 +22,13 @@ from pytest_regen.validation.issues import Issue
 class Look(Generic[V]):
     """A candidate beside what stands in its place now."""
 
-    before: V
     after: V
-    """With the candidate in place."""
+    """The place with the candidate."""
     diff: str
     """Unified diff of the file that people read."""
     issues: tuple[Issue, ...]
     """What would be wrong with the piece."""
-    is_stored: bool = False
+    is_stored: bool
     """Whether it is what stands there."""
 
 
@@ -48,7 +47,7 @@ def look_at(place: Place[V], candidate: Candidate) -> Look[V]:
 
 def accept_candidate(
     place: Place[V], candidate: Candidate, folder: PendingFolder, *, accept_any: bool = False
-) -> Look[V]:
+) -> None:
     """Store a candidate, as named work does: under the lock, errors must not rise.
 
     What it replaces goes to the history. One that stands there already is no longer waiting.
@@ -80,11 +79,9 @@ def accept_candidate(
             change = Change(candidate.name, view, look.after)
             may = Regenerate({}, accept_any=accept_any).may_replace(change)
             if not (may and look.after.is_placed(candidate.name)):
-                raise _worse(candidate, look)
+                raise _worse(candidate, view.score(candidate.name).errors, look)
             update.write(look.after, answers, ())
-        with folder.changing() as changing:
-            changing.drop([candidate])
-    return look
+        folder.change(drop=[candidate])
 
 
 def reject_candidate(
@@ -105,17 +102,13 @@ def reject_candidate(
     """
     if place is None:
         _refuse_gone(folder, candidate)
-        with folder.changing() as changing:
-            changing.put_aside([candidate])
+        folder.change(aside=[candidate])
         return ()
     with place.update() as update:
         _refuse_gone(folder, candidate)
         rejected = rejected_of(place, update.view, candidate)
         ids = update.write(update.view, (), rejected) if rejected else ()
-        with folder.changing() as changing:
-            if rejected is None:
-                changing.put_aside([candidate])
-            changing.drop([candidate])
+        folder.change(drop=[candidate], aside=() if rejected else [candidate])
     return ids
 
 
@@ -145,14 +138,14 @@ def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Ans
     """
     name, outputs = candidate.name, candidate.outputs
     # Accepted by a process that was killed before it could say so, it is no more out of date.
-    stands = all(view.output(name, output.page) == output.new for output in outputs)
-    why, answers = "" if stands else view.obstacle(name), []
+    stands = _stands(view, candidate)
+    why = "" if stands else view.obstacle(name)
     if not why:
         answers = answers_of(place, view, candidate)
-        if len(answers) < len(outputs):
-            why = "nothing asks for it any more"
-        elif stands or view.basis(name) == candidate.basis:
+        if answers and (stands or view.basis(name) == candidate.basis):
             return answers
+        if not answers:
+            why = "nothing asks for it any more"
         elif any(view.output(name, output.page) != output.old for output in outputs):
             why = "another text stands there than the one it was to replace"
         else:
@@ -166,25 +159,27 @@ def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Ans
     )
 
 
+def _stands(view: V, candidate: Candidate) -> bool:
+    return all(view.output(candidate.name, each.page) == each.new for each in candidate.outputs)
+
+
 def _look(place: Place[V], view: V, answers: list[Answer], candidate: Candidate) -> Look[V]:
     name, after = candidate.name, view.with_answers(answers)
-    stands = all(view.output(name, output.page) == output.new for output in candidate.outputs)
+    is_stored = _stands(view, candidate) and not view.obstacle(name)
     diff = source_diff(view.text, after.text, place.file_name)
-    return Look(view, after, diff, after.issues(name), stands and not view.obstacle(name))
+    return Look(after, diff, after.issues(name), is_stored)
 
 
-def _worse(candidate: Candidate, look: Look[V]) -> WorseCandidateError:
-    name = candidate.name
-    before, after = look.before.score(name).errors, look.after.score(name).errors
+def _worse(candidate: Candidate, before: int, look: Look[V]) -> WorseCandidateError:
+    after = look.after.score(candidate.name).errors
     why = f"{before:,} errors there now, {after:,} with it"
     errors = [issue for issue in look.issues if issue.severity == "error"]
     why += f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
     what = "cannot be put in its place"
     command = f"pytest-regen review reject {candidate.id}"
-    if look.after.is_placed(name):
+    if look.after.is_placed(candidate.name):
         what = "would be worse than what stands there"
         why += "; --accept-any takes it all the same"
         command = f"pytest-regen review accept {candidate.id} --accept-any"
-    return WorseCandidateError(
-        f"candidate {candidate.id} for {candidate.place}::{name} {what}", why=why, hint=command
-    )
+    name = f"{candidate.place}::{candidate.name}"
+    return WorseCandidateError(f"candidate {candidate.id} for {name} {what}", why=why, hint=command)

@@ -170,18 +170,6 @@ def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
     assert german(here) == WRONG
 
 
-def test_what_nobody_could_read_does_not_wait(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command says so in place of an id; the file is as it was."""
-    monkeypatch.setattr("pytest_regen.regeneration.pending._LARGEST", 300)
-
-    done = command("regenerate", FILE, "--unit", "berth", "--pending", *TRANSLATOR)
-
-    assert done.code == 2
-    assert f"the candidate for {FILE}::berth cannot wait" in done.told
-    assert german(here) == WRONG
-    assert read(here) == ()
-
-
 def test_a_newer_candidate_takes_the_place_of_an_older_one(
     here: Path, waiting: list[Candidate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
