@@ -1,41 +1,27 @@
 """An API description becomes a store, or an existing store follows its document."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.changes import Change, compare_types
-from pytest_regen.errors import RefusedError, RegenError
-from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.regeneration import verbs
+from pytest_regen.regeneration import store_pages, verbs
 from pytest_regen.regeneration.costs import AskSize, page_size
 from pytest_regen.regeneration.flow import Job, source_diff, work_steps
-from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
+from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
-from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
-from pytest_regen.regeneration.sharing import Sharing
-from pytest_regen.regeneration.store_pages import (
-    keeps_template,
-    model_for,
-    with_pages,
-    without_types,
-)
+from pytest_regen.regeneration.queue import Flow, drive_flows
+from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_place import LockedStore, StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error, is_edited
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    HealResult,
-    Known,
-    StopReason,
-    TurnSettings,
-)
-from pytest_regen.stores import RegenStore, StoredPage, refuse_unwritable
+from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
+from pytest_regen.stores import RegenStore, refuse_unwritable
 from pytest_regen.stores.formats import PagesEnvelope
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
@@ -44,16 +30,16 @@ from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
 from pytest_regen.validation.stores import format_note, validate_pages
 
-KnownPages = Mapping[PageKey, Known | str]
-"""Answers that are there without asking; in a plan, the folder of the store that would have one."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateResult(verbs.Result):
     """What ``generate_store`` did, or would do in a dry run."""
 
     plan: StorePlan
-    known: KnownPages = field(default_factory=dict)
+    shared: Mapping[PageKey, str] = field(default_factory=dict)
+    """Pages that another store has the answer to, and its folder; not in ``asked``."""
+    asked: tuple[PageKey, ...] = ()
+    """Pages asked, or to be asked in a dry run."""
     written: tuple[PageKey, ...] = ()
     """Those of ``asked`` that the template writes, so that no model is asked."""
     sizes: tuple[AskSize, ...] = ()
@@ -63,44 +49,32 @@ class GenerateResult(verbs.Result):
     """Whether the folder follows the document now; not in a dry run, or without any answer."""
 
     @property
-    def asked(self) -> tuple[PageKey, ...]:
-        """Pages asked, or to be asked in a dry run."""
-        return tuple(entry.key for entry in self.plan.asked if entry.key not in self.known)
-
-    @property
-    def shared(self) -> Mapping[PageKey, str]:
-        """Pages that another store has the answer to, and its folder; not in ``asked``."""
-        folders = {
-            key: answer if isinstance(answer, str) else answer.shared_from
-            for key, answer in self.known.items()
-        }
-        return {key: folder for key, folder in folders.items() if folder is not None}
-
-    @property
     def added(self) -> tuple[str, ...]:
         """Types that are new."""
-        return self.plan.added if self._follows else ()
+        return self._types["added"]
 
     @property
     def changed(self) -> tuple[str, ...]:
         """Types that the document says otherwise."""
-        return self.plan.changed if self._follows else ()
+        return self._types["changed"]
 
     @property
     def removed(self) -> tuple[str, ...]:
         """Types that the document no longer has."""
-        return self.plan.removed if self._follows else ()
+        return self._types["removed"]
 
     @property
     def kept(self) -> tuple[str, ...]:
         """Types that stay as they are."""
-        previous = self.plan.previous
-        return self.plan.kept if self._follows else previous.type_names if previous else ()
+        return self._types["kept"]
 
     @property
-    def _follows(self) -> bool:
-        """Whether the folder follows the document, or would."""
-        return self.is_stored or self.view is None
+    def _types(self) -> Mapping[str, tuple[str, ...]]:
+        if self.is_stored or self.view is None:
+            return self.plan.types
+        previous = self.plan.previous
+        stays = {"kept": previous.type_names if previous else ()}
+        return {**dict.fromkeys(self.plan.types, ()), **stays}
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -132,21 +106,9 @@ def generate_store(
     part: Part | str,
     out: Path | str,
     *,
-    provider: Provider | None = None,
-    settings: TurnSettings | None = None,
-    language: str | None = None,
-    default_language: str = DEFAULT_LANGUAGE,
-    status: str | None = None,
-    fields_per_page: int | None = None,
-    namespace: str | None = None,
-    profile: str | None = None,
-    attempts: int = 2,
-    force: bool = False,
-    discard_edits: bool = False,
-    allow_defects: bool = False,
-    dry_run: bool = False,
     ignore: Ignore = (),
     sharing: Sharing | None = None,
+    **options: Any,
 ) -> GenerateResult:
     """Generate the types of a part of a document into a folder below ``out``.
 
@@ -158,47 +120,20 @@ def generate_store(
         part: an operation, whose response is read, or its method and path: ``GET /v1/projects``;
             ``Request`` of an operation; ``Components``, the schemas with names.
         out: the folder in which each store has a folder of its own.
-        provider: answers instead of the Anthropic API.
-        settings: provider, model, budget, jobs and hooks in one; wins over ``provider``.
-        language: name of the target language; by default the stored one.
-        default_language: of a new store where ``language`` is not given.
-        status: of the response to read; by default 200, else the lowest 2xx with JSON.
-        fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
-        namespace: of the source; by default the stored one, else one made from the operation.
-        profile: of the language; by default the stored one, else ``default``.
-        attempts: replies per page at most, the draft included.
-        force: ask every page, whatever is stored.
-        discard_edits: rebuild types that were edited by hand and have changed in the document.
-        allow_defects: generate what can be read where the document is broken, a reference to
-            nothing for one; the store reports what is lost as REVIEW.
-        dry_run: plan only; nothing is asked or written.
         ignore: codes that do not count, as ``validate_store`` takes them.
-        sharing: the stores that this one shares answers with.
+        sharing: the stores that this one shares answers with; by default none.
+        **options: those of ``generate_stores``.
 
     Raises:
         DocumentError, UsageError, StoreError: the work cannot start; nothing was written.
     """
-    options = {
-        "language": language,
-        "default_language": default_language,
-        "status": status,
-        "fields_per_page": fields_per_page,
-        "namespace": namespace,
-        "profile": profile,
-        "force": force,
-        "allow_defects": allow_defects,
-    }
-    generating = _Generating(
-        out,
-        None if dry_run and settings is None else _settings(provider, settings),
-        sharing,
-        lambda _: ignore,
-        options,
-        attempts=attempts,
-        discard_edits=discard_edits,
-        dry_run=dry_run,
+    sharing = sharing or Sharing(out, is_for_many=False, reads_stored=False)
+    ((_, result),) = generate_stores(
+        document, [part], out, ignore=lambda _: ignore, sharing=sharing, **options
     )
-    return drive_flow(generating.steps(document, part), _settings(provider, settings))
+    if isinstance(result, RegenError):
+        raise result
+    return result
 
 
 def generate_stores(
@@ -208,6 +143,9 @@ def generate_stores(
     *,
     provider: Provider | None = None,
     settings: TurnSettings | None = None,
+    attempts: int = 2,
+    discard_edits: bool = False,
+    dry_run: bool = False,
     ignore: Callable[[Path], Ignore] = lambda _: (),
     sharing: Sharing | None = None,
     begins: Callable[[int, Part | str], None] = lambda _number, _part: None,
@@ -226,10 +164,13 @@ def generate_stores(
         out: the folder in which each store has a folder of its own.
         provider: answers instead of the Anthropic API.
         settings: provider, model, budget, jobs and hooks in one; wins over ``provider``.
+        attempts: replies per page at most, the draft included.
+        discard_edits: rebuild types that were edited by hand and have changed in the document.
+        dry_run: plan only; nothing is asked or written.
         ignore: returns the codes that do not count, given the folder of a store.
         sharing: the stores that these share answers with; by default those below ``out``.
         begins: called with the number of a part, from 1, and the part, when it begins.
-        **options: those of ``generate_store``, for all parts.
+        **options: the fields of ``StoreOptions``, for all parts.
 
     Yields:
         The name of a part and what came of it, as stores are finished. A ``RegenError`` is what
@@ -239,188 +180,59 @@ def generate_stores(
     Raises:
         DocumentError: the document cannot be read.
     """
-    if not isinstance(document, Document):
-        document = read_document(Path(document))
+    document = document if isinstance(document, Document) else read_document(Path(document))
     parts = list(parts)
-    is_dry = options.pop("dry_run", False)
-    if sharing is None:
-        sharing = Sharing(out, reads_stored=not options.get("force", False))
-    asking = _settings(provider, settings)
-    generating = _Generating(
-        out,
-        settings if is_dry else asking,
-        sharing,
+    settings = settings or TurnSettings(
+        provider or AnthropicProvider(), keeps_template=provider is None
+    )
+    run = _Run(
+        document,
+        Path(out),
+        StoreOptions(**options),
+        settings,
+        sharing or Sharing(out, reads_stored=not options.get("force", False)),
         ignore,
-        options,
-        attempts=options.pop("attempts", 2),
-        discard_edits=options.pop("discard_edits", False),
-        dry_run=is_dry,
+        attempts,
+        discard_edits=discard_edits,
+        dry_run=dry_run,
     )
 
     def flows() -> Iterator[tuple[str, Flow[GenerateResult]]]:
         for number, part in enumerate(parts, 1):
             begins(number, part)
-            yield str(part), generating.steps(document, part)
+            yield str(part), run.steps(part)
 
-    yield from drive_flows(flows(), asking, total=len(parts))
-
-
-def _settings(provider: Provider | None, settings: TurnSettings | None) -> TurnSettings:
-    return settings or TurnSettings(
-        provider or AnthropicProvider(), keeps_template=provider is None
-    )
+    yield from drive_flows(flows(), settings, total=len(parts))
 
 
 @dataclass(frozen=True)
-class _Generating:
-    """Stores that are made of documents, with all that they have in common."""
+class _Run:
+    """What stores have in common that are made of one document."""
 
-    out: Path | str
-    settings: TurnSettings | None
-    """``None`` in a dry run that does not know who is going to be asked."""
-    sharing: Sharing | None
+    document: Document
+    out: Path
+    options: StoreOptions
+    settings: TurnSettings
+    sharing: Sharing
     ignore: Callable[[Path], Ignore]
-    plan_options: Mapping[str, Any]
-    _: KW_ONLY
     attempts: int
     discard_edits: bool
     dry_run: bool
 
-    def steps(self, document: Document | Path | str, part: Part | str) -> Flow[GenerateResult]:
+    def steps(self, part: Part | str) -> Flow[GenerateResult]:
         """Generate one store, as ``generate_store`` says."""
-        sharing = self.sharing
         plan = plan_store(
-            document,
+            self.document,
             part,
             self.out,
+            self.options,
             resolve=not self.dry_run,
-            is_shared=sharing is not None and sharing.is_for_many,
-            **self.plan_options,
+            is_shared=self.sharing.is_for_many,
         )
-        settings = self.settings
-        written = self._written(plan)
-        ready = self._known(plan, written)
-        if self.dry_run or settings is None:
-            place = _PlannedStore(plan, self, ready)
-            if sharing is not None:
-                sharing.plan(plan.path, (e for e in plan.asked if e.key not in ready))
-            sizes = tuple(
-                page_size(entry, model_for(plan.previous, entry, None), plan.ir, plan.profile)
-                for entry in plan.asked
-                if entry.key not in ready and entry.key not in written
-            )
-            return GenerateResult(
-                place, None, plan=plan, known=ready, written=written, sizes=sizes, is_stored=False
-            )
-        # Before anything is asked, because an answer that could not be stored is paid for.
-        if not self.discard_edits:
-            _refuse_edits(plan)
-        place = _PlannedStore(plan, self, ready)
-        place.check_ready(written)
-        if not plan.asked:
-            place.store_plan()
-        names = dict.fromkeys(entry.type_name for entry in plan.asked)
-        try:
-            job = Job(Generate(), names, self.attempts)
-            work = yield from work_steps(place, job, settings)
-            results = tuple(work.results)
-            if any(result.stop_reason == "refused" for result in results):
-                place.store_plan()  # Whoever is refused wants to read the prompt.
-            self._note_refused(plan, work.view, results)
-        finally:
-            if sharing is not None:
-                # Also where the store could not be finished: what it was answered is paid for.
-                if place.is_stored:
-                    sharing.add(plan.path, (entry.key for entry in plan.asked))
-                sharing.release(plan.path)
-        view = place.open()
-        if not place.is_stored:
-            return GenerateResult(
-                place, view, results, plan=plan, known=place.known, is_stored=False
-            )
-        before = plan.previous.source if plan.previous else ""
-        return GenerateResult(
-            place,
-            view,
-            results,
-            source_diff(before, view.text, place.file_name),
-            plan=plan,
-            known=place.known,
-            written=written,
-            validation=validate_store(view.store, ignore=place.ignore),
-        )
-
-    def _note_refused(
-        self, plan: StorePlan, view: StoreView, results: Iterable[HealResult]
-    ) -> None:
-        """Tell other stores which prompts they need not ask."""
-        sharing, settings = self.sharing, self.settings
-        if sharing is None or settings is None:
-            return
-        for result in results:
-            entries = [entry for entry in plan.asked if entry.type_name == result.name]
-            # Of several pages nobody knows here which one was refused; of a page that is there, it
-            # was a correction.
-            is_one = len(entries) == 1 and bool(view.missing(result.name))
-            if isinstance(result.failure, RefusedError) and is_one:
-                model = model_for(plan.previous, entries[0], settings.model)
-                sharing.refuse(entries[0], model, result.failure)
-
-    def _written(self, plan: StorePlan) -> tuple[PageKey, ...]:
-        """Return the pages that the template writes: all, or those of the types that it wrote."""
-        settings = self.settings
-        if settings is None:
-            return ()
-        is_all = isinstance(settings.provider, TemplateProvider)
-        return tuple(
-            entry.key
-            for entry in plan.asked
-            if is_all or keeps_template(plan.previous, entry, settings)
-        )
-
-    def _known(self, plan: StorePlan, written: Collection[PageKey]) -> dict[PageKey, Known | str]:
-        """Return the answers that are there without asking, or who is going to have them.
-
-        An enum of one value leaves nothing to decide: its language writes it.
-        """
-        language, template = find_language(plan.ir.language), TemplateProvider.reference
-        types = {type_.name: type_ for type_ in plan.ir.types}
-        ready: dict[PageKey, Known | str] = {}
-        unknown: list[PromptEntry] = []
-        for entry in plan.asked:
-            type_ = types[entry.type_name]
-            if entry.key in written:
-                continue
-            # Not asked, because a model could only get it wrong.
-            if len(type_.enum_values) == 1:
-                code = language.write_page(type_, entry.fields, "enum_only", profile=plan.profile)
-                ready[entry.key] = Known(code, template, template)
-            else:
-                unknown.append(entry)
-        if self.sharing is not None:
-            ready |= self.sharing.find(plan.path, unknown, partial(self.may_answer, plan))
-        return ready
-
-    def may_answer(self, plan: StorePlan, entry: PromptEntry, page: StoredPage) -> bool:
-        """Return whether who wrote a page is who would be asked with a prompt."""
-        settings = self.settings
-        if settings is None or self.dry_run:
-            return True  # A plan does not know who is going to be asked.
-        if page.provider != provider_reference(settings.provider):
-            return False
-        model = model_for(plan.previous, entry, settings.model)
-        # An alias of a model stands for its versions.
-        return page.model in {model, page.provider} or page.model.startswith(f"{model}-")
-
-
-def _refuse_edits(plan: StorePlan) -> None:
-    """Refuse to rebuild blocks that somebody edited, before anything is written or asked."""
-    previous, touched = plan.previous, {*plan.changed, *plan.removed}
-    results = {} if previous is None else validate_store(previous, behaviour=False)
-    for name, result in results.items():
-        if previous is not None and name in touched and is_edited(result):
-            why = "the document changed this type, and updating it would discard the edit"
-            raise edit_error(previous, name, why)
+        place = _PlannedStore(plan, self)
+        if self.dry_run:
+            return place.result(is_stored=False)
+        return (yield from place.steps())
 
 
 class _PlannedStore(StorePlace):
@@ -430,33 +242,126 @@ class _PlannedStore(StorePlace):
     answered.
     """
 
-    def __init__(self, plan: StorePlan, generating: _Generating, ready: KnownPages) -> None:
-        super().__init__(plan.path, generating.ignore(plan.path))
-        self.plan = plan
-        self.known = dict(ready)
-        """Answers that are there without asking."""
-        self._generating = generating
+    def __init__(self, plan: StorePlan, run: _Run) -> None:
+        super().__init__(plan.path, run.ignore(plan.path))
+        self._plan = plan
+        self._run = run
+        self._is_stored = False
         self._followed: tuple[RegenStore, RegenStore] | None = None
-        self.is_stored = False
+        self._known: dict[PageKey, Known] = {}
+        """Answers that are there without asking."""
+        self._shared: dict[PageKey, str] = {}
+        """Pages that another store answers, and its folder; some of ``_known``."""
+        is_all = isinstance(run.settings.provider, TemplateProvider)
+        self._written = tuple(
+            entry.key
+            for entry in plan.asked
+            if is_all or store_pages.keeps_template(plan.previous, entry, run.settings)
+        )
+        for entry in plan.asked:
+            if entry.key not in self._written:
+                self._look_up(entry)
 
-    def check_ready(self, written: Collection[PageKey]) -> None:
-        """Raise what would stop the first page, or what it would be paid for in vain."""
-        plan, settings = self.plan, self._generating.settings
+    def _look_up(self, entry: PromptEntry) -> None:
+        """Note the answer that is there without asking, or who is going to have it."""
+        sharing, path, template = self._run.sharing, self.path, TemplateProvider.reference
+        type_ = self._plan.ir.type_named(entry.type_name)
+        if type_ is not None and len(type_.enum_values) == 1:
+            # Its language writes it, because a model could only get it wrong.
+            code = store_pages.write_page(self._unwritten, entry)
+            self._known[entry.key] = Known(code, template, template)
+        elif not self._run.dry_run:
+            self._note(entry, sharing.find(path, entry, self._recipient(entry)) or path.name)
+        else:
+            # A plan does not know who is going to be asked.
+            self._note(entry, sharing.claim(path, entry, None))
+
+    def _note(self, entry: PromptEntry, answer: Known | str) -> None:
+        if isinstance(answer, Known):
+            self._known[entry.key] = answer
+            answer = answer.shared_from or self.path.name
+        if answer != self.path.name:
+            self._shared[entry.key] = answer
+
+    def _recipient(self, entry: PromptEntry) -> Recipient:
+        settings = self._run.settings
+        model = store_pages.model_for(self._plan.previous, entry, settings.model)
+        return provider_reference(settings.provider), model
+
+    def result(self, view: StoreView | None = None, **facts: Any) -> GenerateResult:
+        """Return what came of the store, or would."""
+        plan = self._plan
+        asked = [e for e in plan.asked if e.key not in self._known and e.key not in self._shared]
+        sizes = tuple(
+            page_size(entry, self._recipient(entry)[1], plan.ir, plan.profile)
+            for entry in asked
+            if view is None and entry.key not in self._written
+        )
+        return GenerateResult(
+            self,
+            view,
+            plan=plan,
+            shared=self._shared,
+            asked=tuple(entry.key for entry in asked),
+            written=self._written,
+            sizes=sizes,
+            **facts,
+        )
+
+    def steps(self) -> Flow[GenerateResult]:
+        """Ask for the pages without an output that answers."""
+        plan, run = self._plan, self._run
+        # Before anything is asked, because an answer that could not be stored is paid for.
+        if not run.discard_edits:
+            self._refuse_edits()
+        self._refuse_unwritable()
+        unanswered = {entry.key for entry in plan.asked} - {*self._known, *self._written}
+        if run.settings.ready and unanswered:
+            run.settings.ready()
+        if not plan.asked:
+            self._store_plan()
+        try:
+            names = dict.fromkeys(entry.type_name for entry in plan.asked)
+            work = yield from work_steps(self, Job(Generate(), names, run.attempts), run.settings)
+            results = tuple(work.results)
+            if any(result.stop_reason == "refused" for result in results):
+                self._store_plan()  # Whoever is refused wants to read the prompt.
+        finally:
+            # Also where the store could not be finished: what it was answered is paid for.
+            if self._is_stored:
+                run.sharing.add(self.path, (entry.key for entry in plan.asked))
+            run.sharing.release(self.path)
+        view = self.open()
+        if not self._is_stored:
+            return self.result(view, results=results, is_stored=False)
+        before = plan.previous.source if plan.previous else ""
+        diff = source_diff(before, view.text, self.file_name)
+        validation = validate_store(view.store, ignore=self.ignore)
+        return self.result(view, results=results, diff=diff, validation=validation)
+
+    def _refuse_edits(self) -> None:
+        """Refuse to rebuild blocks that somebody edited."""
+        previous, types = self._plan.previous, self._plan.types
+        results = {} if previous is None else validate_store(previous, behaviour=False)
+        for name in (*types["changed"], *types["removed"]):
+            if previous is not None and is_edited(results.get(name)):
+                why = "the document changed this type, and updating it would discard the edit"
+                raise edit_error(previous, name, why)
+
+    def _refuse_unwritable(self) -> None:
+        """Refuse what the first write would end in: it comes after an answer that is paid for."""
+        plan = self._plan
         if plan.previous is not None and plan.asked:
             plan.previous.refuse_links()
-        # The first write comes after the first answer, which is paid for by then.
-        refuse_unwritable(self._without_unwritten, schema_markdown(plan.ir))
-        unanswered = {entry.key for entry in plan.asked} - {*self.known, *written}
-        if settings and settings.ready and unanswered:
-            settings.ready()
+        refuse_unwritable(self._unwritten, schema_markdown(plan.ir))
 
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""
-        return super().open() if self.is_stored else self.view_of(self._without_unwritten)
+        return super().open() if self._is_stored else self.view_of(self._unwritten)
 
     @cached_property
-    def _without_unwritten(self) -> RegenStore:
-        plan = self.plan
+    def _unwritten(self) -> RegenStore:
+        plan = self._plan
         return RegenStore.from_plan(
             plan.path,
             ir=plan.ir,
@@ -473,23 +378,23 @@ class _PlannedStore(StorePlace):
         # Worked out once per store, because each group of answers is put on top of it.
         if self._followed is not None and self._followed[0] is store:
             return self._followed[1]
-        plan = self.plan
+        plan, types = self._plan, self._plan.types
         stored = {**store.pages, **plan.carry_over(store)}
         planned = store.with_plan(
             ir=plan.ir,
             prompts=plan.prompts,
             pages=[stored[entry.key] for entry in plan.prompts if entry.key in stored],
-            source=without_types(store.source, plan.removed) if plan.removed else store.source,
+            source=store_pages.without_types(store.source, types["removed"]),
             envelope=self._envelope(store),
         )
         # A type may have lost a page without any of its others changing.
-        whole = {name for name in plan.changed if name not in {e.type_name for e in plan.asked}}
-        followed = with_pages(planned, [p for p in planned.pages.values() if p.type_name in whole])
-        self._followed = store, followed
-        return followed
+        whole = {*types["changed"]} - {entry.type_name for entry in plan.asked}
+        pages = [page for page in planned.pages.values() if page.type_name in whole]
+        self._followed = store, store_pages.with_pages(planned, pages)
+        return self._followed[1]
 
     def _envelope(self, store: RegenStore) -> PagesEnvelope:
-        plan = self.plan
+        plan = self._plan
         return replace(
             store.envelope,
             source_file=plan.source_file,
@@ -499,7 +404,7 @@ class _PlannedStore(StorePlace):
 
     def written(self, view: StoreView) -> RegenStore | None:
         """Return what the folder holds, which says who wrote each page."""
-        return view.store if self.is_stored else self.plan.previous
+        return view.store if self._is_stored else self._plan.previous
 
     def asks(
         self,
@@ -510,36 +415,29 @@ class _PlannedStore(StorePlace):
     ) -> list[Ask]:
         """Return the requests for pages of a type; models are those of the store before."""
         asks = super().asks(view, name, findings, settings)
-        return [ask if findings[ask.page] else self._as_draft(ask, settings) for ask in asks]
+        return [ask if findings[ask.page] else self._as_draft(ask) for ask in asks]
 
-    def _as_draft(self, ask: Ask, settings: TurnSettings) -> Ask:
+    def _as_draft(self, ask: Ask) -> Ask:
         """Return an ask without corrections: another store may have the answer, now or soon."""
         assert isinstance(ask.entry, PromptEntry)  # asks of a store hold one
-        ready = self.known.get(ask.entry.key)
-        if isinstance(ready, Known):
-            return replace(ask, known=ready)
-        is_template = isinstance(ask.provider or settings.provider, TemplateProvider)
-        if self._generating.sharing is None or is_template:
+        if ask.entry.key in self._known:
+            return replace(ask, known=self._known[ask.entry.key])
+        if isinstance(ask.provider or self._run.settings.provider, TemplateProvider):
             return ask
-        return replace(ask, claim=partial(self._claim, ask.entry, ask.request.model))
+        return replace(ask, claim=partial(self._claim, ask.entry))
 
-    def _claim(
-        self, entry: PromptEntry, model: str
-    ) -> Known | RefusedError | Literal["wait", "ask"]:
-        generating = self._generating
-        assert generating.sharing is not None  # else nothing is claimed
-        may_answer = partial(generating.may_answer, self.plan)
-        answer = generating.sharing.claim(self.path, entry, model, may_answer)
+    def _claim(self, entry: PromptEntry) -> Known | Literal["wait", "ask"]:
+        answer = self._run.sharing.claim(self.path, entry, self._recipient(entry))
         if isinstance(answer, Known):
-            # Noted, because the result tells which pages are shared.
-            self.known[entry.key] = answer
-        return answer
+            self._note(entry, answer)
+            return answer
+        return "ask" if answer == self.path.name else "wait"
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Validate new outputs before others are locked out; drafts of half a store alone."""
         view = self.open()
-        if not self.is_stored and self.plan.previous is not None:
-            view = self.view_of(self._follow(self.plan.previous))
+        if not self._is_stored and self._plan.previous is not None:
+            view = self.view_of(self._follow(self._plan.previous))
         after = view.with_answers(answers)
         names = dict.fromkeys(answer.ask.name for answer in answers)
         if after.store.missing_pages and any(view.missing(name) for name in names):
@@ -554,20 +452,19 @@ class _PlannedStore(StorePlace):
 
         From then on a run that was stopped can be resumed.
         """
-        if self.is_stored:
+        plan = self._plan
+        if self._is_stored:
             with super().update() as locked:
                 yield locked
-            return
-        plan, planned = self.plan, self._without_unwritten
-        if plan.previous is None:
+        elif plan.previous is None:
             # Another process may have made it while the first page was asked: that one serves.
-            creating = RegenStore.create_or_update(planned, schema=schema_markdown(plan.ir))
-            with creating as transaction:
+            schema = schema_markdown(plan.ir)
+            with RegenStore.create_or_update(self._unwritten, schema=schema) as transaction:
                 yield LockedStore(self, transaction)
         else:
             # First and by itself, because the history is to have the edit as it stood.
-            if self._generating.discard_edits:
-                touched = {*plan.changed, *plan.removed}
+            if self._run.discard_edits:
+                touched = {*plan.types["changed"], *plan.types["removed"]}
                 names = [name for name in plan.previous.type_names if name in touched]
                 with StorePlace(plan.path).update() as locked:
                     locked.rebuild(names, keep_lost=True)
@@ -583,10 +480,10 @@ class _PlannedStore(StorePlace):
                     "envelope": self._envelope(store),
                 }
                 yield LockedStore(self, transaction, followed, changes)
-        self.is_stored = True
+        self._is_stored = True
 
-    def store_plan(self) -> None:
+    def _store_plan(self) -> None:
         """Make the folder follow its document where no answer did."""
-        if not self.is_stored:
+        if not self._is_stored:
             with self.update() as locked:
                 locked.write(locked.view, (), ())

@@ -4,10 +4,10 @@ Reads, plans, and writes nothing; a dry run ends here.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Final
 
 from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
 from pytest_regen.documents.ir import (
@@ -25,24 +25,43 @@ from pytest_regen.documents.parts import Components, Part, endpoint_of, find_par
 from pytest_regen.errors import (
     DocumentDefectError,
     StoreCorruptError,
-    StoreMissingError,
     UsageError,
 )
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
-from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.render import is_shared as prompts_are_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.store_place import StorePlace
+from pytest_regen.store_folders import is_store
 from pytest_regen.stores import RegenStore, StoredPage, safe_file_name
-from pytest_regen.text import join_names, plural
-
-_MAX_SHOWN: Final = 5
-"""Places of a broken document that an error shows."""
+from pytest_regen.text import join_names, plural, shorten
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreOptions:
+    """How the types of a document become a store."""
+
+    language: str | None = None
+    """Name of the target language; by default the stored one."""
+    default_language: str = DEFAULT_LANGUAGE
+    """Of a new store where ``language`` is not given."""
+    status: str | None = None
+    """Of the response to read; by default 200, else the lowest 2xx with JSON."""
+    fields_per_page: int | None = None
+    """Fields or enum values per page, instead of a number chosen by tokens."""
+    namespace: str | None = None
+    """Of the source; by default the stored one, else one made from the operation."""
+    profile: str | None = None
+    """Of the language; by default the stored one, else ``default``."""
+    force: bool = False
+    """Ask every page, whatever is stored."""
+    allow_defects: bool = False
+    """Take what can be read where the document is broken, a reference to nothing for one; the
+    store reports what is lost as REVIEW."""
+
+
+@dataclass(frozen=True)
 class StorePlan:
     """A store as the document wants it, beside what is there."""
 
@@ -72,32 +91,23 @@ class StorePlan:
         """The pages without an output that answers."""
         return tuple(entry for entry in self.prompts if entry.key not in self.carried)
 
-    @property
-    def added(self) -> tuple[str, ...]:
-        """Types that the store does not have yet."""
-        return tuple(name for name in self._names if name not in self._old)
+    @cached_property
+    def types(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of types by what becomes of them: ``added``, ``changed``, ``removed``, ``kept``.
 
-    @property
-    def removed(self) -> tuple[str, ...]:
-        """Types that the document no longer has."""
-        return tuple(name for name in self._old if name not in self._names)
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """Types that the store has, for another IR or with pages to ask."""
+        Those with pages to ask have changed, and those that are read from another IR.
+        """
+        before = self.previous.ir.types if self.previous else ()
+        old = {type_.name: type_hash(type_) for type_ in before}
+        new = {type_.name: type_hash(type_) for type_ in self.ir.types}
         asking = {entry.type_name for entry in self.asked}
-        return tuple(
-            name
-            for name, type_ in self._names.items()
-            if name in self._old
-            and (name in asking or type_hash(type_) != type_hash(self._old[name]))
-        )
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Types that stay as they are."""
-        asking = {*self.added, *self.changed}
-        return tuple(name for name in self._names if name not in asking)
+        kept = {name for name in new if new[name] == old.get(name) and name not in asking}
+        return {
+            "added": tuple(name for name in new if name not in old),
+            "changed": tuple(name for name in new if name in old and name not in kept),
+            "removed": tuple(name for name in old if name not in new),
+            "kept": tuple(name for name in new if name in kept),
+        }
 
     @property
     def is_current(self) -> bool:
@@ -105,37 +115,23 @@ class StorePlan:
 
         What only this release reads or words in another way does not count.
         """
-        old = self.previous
+        old, types = self.previous, self.types
         if old is None or old.missing_pages or any(map(old.is_stale, old.type_names)):
             return False
         if (old.ir.endpoint, old.envelope.profile) != (self.ir.endpoint, self.profile):
             return False
+        is_same = not (types["added"] or types["removed"])
         if old.ir.format != self.ir.format:
-            return not (self.added or self.removed)  # Of the others a note says it.
-        return not (self.asked or self.added or self.changed or self.removed)
-
-    @property
-    def _names(self) -> dict[str, TypeIR]:
-        return {type_.name: type_ for type_ in self.ir.types}
-
-    @property
-    def _old(self) -> dict[str, TypeIR]:
-        return {type_.name: type_ for type_ in self.previous.ir.types} if self.previous else {}
+            return is_same  # Of the others a note says it.
+        return is_same and not (self.asked or types["changed"])
 
 
 def plan_store(
     document: Document | Path | str,
     part: Part | str,
     out: Path | str,
+    options: StoreOptions | None = None,
     *,
-    language: str | None = None,
-    default_language: str = DEFAULT_LANGUAGE,
-    status: str | None = None,
-    fields_per_page: int | None = None,
-    namespace: str | None = None,
-    profile: str | None = None,
-    force: bool = False,
-    allow_defects: bool = False,
     resolve: bool = False,
     is_shared: bool = False,
 ) -> StorePlan:
@@ -146,15 +142,7 @@ def plan_store(
         part: an operation, whose response is read, or its method and path: ``GET /v1/projects``;
             ``Request`` of an operation; ``Components``, the schemas with names.
         out: the folder in which each store has a folder of its own.
-        language: name of the target language; by default the stored one.
-        default_language: of a new store where ``language`` is not given.
-        status: of the response to read; by default 200, else the lowest 2xx with JSON.
-        fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
-        namespace: of the source; by default the stored one, else one made from the operation.
-        profile: of the language; by default the stored one, else ``default``.
-        force: ask every page, whatever is stored.
-        allow_defects: plan what can be read where the document is broken; the store reports what
-            is lost as REVIEW.
+        options: how types become a store.
         resolve: first take our version of a store that git could not merge.
         is_shared: whether a new store of an operation has prompts that others may have, too; those
             of a store that is there stay as they are.
@@ -164,54 +152,53 @@ def plan_store(
         UnknownOperationError, UsageError: an argument is wrong.
         StoreCorruptError: the folder holds a store that cannot be read.
     """
+    options = options or StoreOptions()
     if not isinstance(document, Document):
         document = read_document(Path(document))
     part = find_part(document, part)
-    target = find_language(language or default_language)
     endpoint = endpoint_of(part, document)
     path = Path(out) / endpoint.folder
-    joined = _resolve(path) if resolve else ()
-    try:
-        previous = RegenStore.open(path)
-    except StoreMissingError:
-        previous = None
+    joined = _take_ours(path) if resolve and is_store(path) else ()
+    previous = RegenStore.open(path) if is_store(path) else None
+    language = options.language or options.default_language
     if previous is not None:
-        if language not in (None, previous.envelope.language):
-            stored = previous.envelope.language
+        language = previous.envelope.language
+        if options.language not in {None, language}:
             raise UsageError(
-                f"the store {path} is written in {stored}, not in {language}",
-                hint=f"give --language {stored}, or another folder with --out",
+                f"the store {path} is written in {language}, not in {options.language}",
+                hint=f"give --language {language}, or another folder with --out",
             )
-        target = find_language(previous.envelope.language)
-    build = build_ir(document, part, language=target, status=status)
+    target = find_language(language)
+    build = build_ir(document, part, language=target, status=options.status)
     if previous is not None and isinstance(part, Components):
         _refuse_others(previous, document, part)
-    broken = [defect for defect in build.defects if defect.severity == "error"]
-    if broken and not allow_defects:
-        places = [str(defect) for defect in broken[:_MAX_SHOWN]]
-        if len(broken) > _MAX_SHOWN:
-            places.append(f"and {plural(len(broken) - _MAX_SHOWN, 'other place')}")
+    broken = [str(defect) for defect in build.defects if defect.severity == "error"]
+    if broken and not options.allow_defects:
         raise DocumentDefectError(
             f"the document is broken where {part} needs it, in {plural(len(broken), 'place')}",
-            why="; ".join(places),
+            why=shorten(broken),
             hint="correct the document, or take what can be read with --allow-defects",
         )
     reference = os.path.relpath(document.path, path).replace(os.sep, "/")
     ir = build.ir.model_copy(update={"document": DocumentRef(path=reference)})
-    profile = profile or (previous.envelope.profile if previous else "default")
-    namespace = namespace or _namespace(previous, endpoint, target)
+    profile = options.profile or (previous.envelope.profile if previous else "default")
+    # One per store, so that forty endpoints can each have an ``Address``.
+    namespace = options.namespace or (previous.envelope.namespace if previous else None)
+    namespace = namespace or f"Generated.{target.type_name(_words_of(endpoint), is_root=False)}"
     target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
-    base = None if force else previous
+    base = None if options.force else previous
     # What is stored keeps its way of asking, because other words would make all pages stale.
+    if previous is not None:
+        is_shared = all(map(prompts_are_shared, previous.prompts))
+    elif not isinstance(part, Operation):
+        is_shared = True
     prompts = build_prompts(
         ir,
         language=target,
         profile=profile,
-        fields_per_page=fields_per_page,
+        fields_per_page=options.fields_per_page,
         stored_plan=plan_from_entries(base.prompts) if base else {},
-        is_shared=all(map(prompts_are_shared, previous.prompts))
-        if previous
-        else is_shared or not isinstance(part, Operation),
+        is_shared=is_shared,
     )
     name = target.type_name(SCHEMAS, is_root=False)
     if endpoint.status != SCHEMAS:
@@ -238,14 +225,13 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
         UsageError: the store holds others of the document, or those of another document.
     """
     reference = previous.ir.document
-    if reference is not None:
-        source = (previous.path / reference.path).resolve()
-        # One that is gone may well have been renamed to the document that is named now.
-        if source.is_file() and source != document.path.resolve():
-            raise UsageError(
-                f"{previous.path} holds the schemas of {source.name}, not of {document.path.name}",
-                hint="give each document a folder of its own with --out",
-            )
+    source = (previous.path / reference.path).resolve() if reference else document.path.resolve()
+    # One that is gone may well have been renamed to the document that is named now.
+    if source.is_file() and source != document.path.resolve():
+        raise UsageError(
+            f"{previous.path} holds the schemas of {source.name}, not of {document.path.name}",
+            hint="give each document a folder of its own with --out",
+        )
     names = previous.ir.schemas or tuple(document.named_schemas)
     lost = [name for name in names if name in document.named_schemas and name not in part.names]
     if part.names and lost:
@@ -256,31 +242,24 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
         )
 
 
-def _resolve(path: Path) -> tuple[str, ...]:
+def _take_ours(path: Path) -> tuple[str, ...]:
     """Take our version of a store that cannot be read because git could not merge it."""
     try:
         _ = RegenStore.open(path).ir
-    except StoreMissingError:
-        return ()
     except StoreCorruptError:
         return verbs.rebuild(StorePlace(path)).joined
     return ()
 
 
-def _namespace(previous: RegenStore | None, endpoint: Endpoint, language: Language) -> str:
-    """Return one namespace per store, so that forty endpoints can each have an ``Address``."""
-    if previous and previous.envelope.namespace:
-        return previous.envelope.namespace
-    words = f"{endpoint.method.lower()} {endpoint.path}"
+def _words_of(endpoint: Endpoint) -> str:
     if endpoint.status == SCHEMAS:
-        words = SCHEMAS
-    elif endpoint.status == REQUEST:
-        words += f" {REQUEST}"
-    return f"Generated.{language.type_name(words, is_root=False)}"
+        return SCHEMAS
+    request = f" {REQUEST}" if endpoint.status == REQUEST else ""
+    return f"{endpoint.method.lower()} {endpoint.path}{request}"
 
 
 def _find_answered(
-    previous: RegenStore | None, ir: IR, prompts: tuple[PromptEntry, ...], profile: str
+    previous: RegenStore | None, ir: IR, prompts: Sequence[PromptEntry], profile: str
 ) -> dict[PageKey, StoredPage]:
     """Return the stored pages that still answer a prompt, whatever their number was.
 
@@ -288,23 +267,19 @@ def _find_answered(
     type has moved on since, because an update was interrupted, does not. Another profile wants
     other code everywhere.
     """
-    answered: dict[PageKey, StoredPage] = {}
     if previous is None or previous.envelope.profile != profile:
-        return answered
+        return {}
     stored: dict[tuple[str, str], StoredPage] = {}
     # By what is on them, because a field that is added may number all pages of a type anew.
     for entry in previous.prompts:
         page, type_ = previous.pages.get(entry.key), previous.ir.type_named(entry.type_name)
         if page is not None and type_ is not None and page.type_hash in (None, type_hash(type_)):
-            content = page_content_hash(type_, entry.fields, first=entry.page == 1)
-            stored[entry.type_name, content] = page
+            stored[entry.type_name, _content_of(type_, entry)] = page
+    answered: dict[PageKey, StoredPage] = {}
     for entry in prompts:
         type_ = ir.type_named(entry.type_name)
-        if type_ is None:
-            continue
-        content = page_content_hash(type_, entry.fields, first=entry.page == 1)
-        page = stored.get((entry.type_name, content))
-        if page is not None:
+        page = stored.get((entry.type_name, _content_of(type_, entry))) if type_ else None
+        if type_ is not None and page is not None:
             answered[entry.key] = replace(
                 page,
                 page=entry.page,
@@ -313,6 +288,10 @@ def _find_answered(
                 type_hash=type_hash(type_),
             )
     return answered
+
+
+def _content_of(type_: TypeIR, entry: PromptEntry) -> str:
+    return page_content_hash(type_, entry.fields, first=entry.page == 1)
 
 
 def schema_markdown(ir: IR) -> str:

@@ -445,10 +445,6 @@ class _Driver(Generic[R]):
             if claimed == "wait":
                 flow.parked[id_] = batch
                 return
-            if isinstance(claimed, RegenError):
-                self._report.pages_failed += 1
-                flow.arrive(id_, [Answer(ask, failure=claimed)])
-                return
             asks.append(replace(ask, known=claimed) if isinstance(claimed, Known) else ask)
         outcome = [answer_at_once(ask, self._settings) or ask for ask in asks]
         unknown = [ask for ask in outcome if isinstance(ask, Ask)]

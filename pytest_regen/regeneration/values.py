@@ -207,9 +207,8 @@ class Ask:
     """The answer, where no model has to be asked."""
     provider: Provider | None = None
     """Who is asked in place of the provider of the settings: one with a recording of its own."""
-    claim: Callable[[], "Known | RegenError | Literal['wait', 'ask']"] | None = None
-    """Looked at before it is sent: another place may have the answer, was refused one, or is asking
-    for it now."""
+    claim: Callable[[], "Known | Literal['wait', 'ask']"] | None = None
+    """Looked at before it is sent: another place may have the answer, or is asking for it now."""
     correction: str = ""
     """What was put before the prompt; a part of the request."""
     stored: str | None = None

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from command_line import command
 from reference_writer import ReferenceWriter
-from reference_writer_request import parse_request
 from small_documents import document_of
 
-from pytest_regen.emulator import EmulatedReply, Emulator
+from pytest_regen.emulator import Emulator
 from pytest_regen.stores import RegenStore, StoredPage, history
 
 OUT = Path("generated")
@@ -91,29 +90,6 @@ def test_people_and_programs_are_told(api: Emulator) -> None:
     assert [entry["from"] for entry in ran.json["stores"][1]["shared"]] == ["GET_kites"] * 2
     assert "Maker page 1 of 1: shared" in ran.err
     assert len(api.requests) == 4
-
-
-@pytest.mark.parametrize("jobs", [1, 8])
-def test_a_refused_prompt_is_asked_for_once(api: Emulator, jobs: int) -> None:
-    """The model would refuse it for the other store as well; both stores say so."""
-    save()
-    write = ReferenceWriter()
-
-    def respond(body: dict[str, Any]) -> EmulatedReply:
-        is_maker = parse_request(body).type_name == "Maker"
-        return EmulatedReply(stop_reason="refusal") if is_maker else EmulatedReply(write(body))
-
-    api.responder = respond
-
-    ran = command("generate", "api.json", "--all", f"--jobs={jobs}", "--json")
-
-    assert ran.code == 3
-    assert len(api.requests) == 4
-    for store in ran.json["stores"]:
-        assert store["stop_reasons"]["Maker"] == "refused"
-        assert "Maker" in store["failures"][0]["what"]
-    assert sum(store["calls"] for store in ran.json["stores"]) == 4
-    assert set(pages(SHOPS)) == {"ShopDataObject", "Colour"}
 
 
 def test_the_prompt_of_a_shared_page_says_nothing_of_a_store(made: Emulator) -> None:
