@@ -422,7 +422,9 @@ class _PlannedStore(StorePlace):
         assert isinstance(ask.entry, PromptEntry)  # asks of a store hold one
         if ask.entry.key in self._known:
             return replace(ask, known=self._known[ask.entry.key])
-        if isinstance(ask.provider or self._run.settings.provider, TemplateProvider):
+        run = self._run
+        is_template = isinstance(ask.provider or run.settings.provider, TemplateProvider)
+        if is_template or not run.sharing.is_for_many:
             return ask
         return replace(ask, claim=partial(self._claim, ask.entry))
 
