@@ -6,7 +6,7 @@ from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration.generate import GenerateResult, generate_store, generate_stores
-    from pytest_regen.regeneration.planning import StorePlan, plan_store
+    from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store
     from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.regenerate import (
         PartialRegenResult,
@@ -34,6 +34,7 @@ __all__ = [
     "Progress",
     "Sharing",
     "StopReason",
+    "StoreOptions",
     "StorePlan",
     "TurnSettings",
     "fixable",
