@@ -20,21 +20,21 @@ edited between a kill and the next write.
 Where the folder itself is new there is nothing to keep together with: it is filled beside its
 place, and its rename is the moment.
 
-A trial puts a candidate in place while a test looks at it, together with a record of how to take it
-out again. As long as the record is there and its owner is alive, the candidate is what the folder
+A trial puts a candidate in place while a test looks at it, together with a record of what each file
+held before. As long as the record is there and its owner is alive, the candidate is what the folder
 holds. Once the owner is gone, readers see the folder without it and the next writer takes it out.
-A lock, held for the whole of a trial, tells the one from the other.
+A lock, held for the whole of a trial, tells the one from the other. What others write meanwhile
+stays; where they wrote over a part of the candidate, all of it stays, because they built on it.
 """
 
 import copy
-import hashlib
 import json
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pytest_regen import files
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
 from pytest_regen.journal import Change, digest, encode_changes, read_changes
+from pytest_regen.text import take_back
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -202,8 +203,18 @@ class View:
         return content
 
 
-Undo = Callable[[Any, View], Contents]
-"""From the record of a trial, and what the files hold: what they hold without its candidate."""
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a trial puts in place, and what is written when it ends."""
+
+    contents: Contents
+    """In place during the trial."""
+    accepted: Contents = field(default_factory=dict)
+    """Written beside it where it stays."""
+    rejected: Contents = field(default_factory=dict)
+    """Written where it is taken out, by whoever does that: it goes to a history, say."""
+    history: tuple[str, ...] = ()
+    """The ids of the history entries in ``rejected``."""
 
 
 @dataclass(frozen=True)
@@ -232,23 +243,18 @@ class AtomicFiles:
 
     # Reading
 
-    def view(self, undo: Undo | None = None) -> View:
-        """Return the files as they are now.
-
-        Args:
-            undo: how candidates are taken out whose trial was killed.
+    def view(self) -> View:
+        """Return the files as they are now, without candidates whose trial was killed.
 
         Raises:
             StoreCorruptError: the journal, or the record of a trial, is not as it was written.
         """
         view = View(self)
-        if undo is not None:
-            for name, record in self._dead_trials(view):
-                undone = self._undone(undo, name, record, view)
-                view = view.with_changes({**undone, name: None})
+        for name, record in self._dead_trials(view):
+            view = view.with_changes(self.without_candidate(name, record, view))
         return view
 
-    def read(self, function: Callable[[View], T], undo: Undo | None = None) -> T:
+    def read(self, function: Callable[[View], T]) -> T:
         """Return what ``function`` makes of a view in which nothing changed while it looked.
 
         Raises:
@@ -259,7 +265,7 @@ class AtomicFiles:
         while True:
             view: View | None = None
             try:
-                view = self.view(undo)
+                view = self.view()
                 result = function(view)
             except (OSError, StoreCorruptError):
                 # A file that went away or an odd pair may only be a change in progress.
@@ -279,14 +285,11 @@ class AtomicFiles:
     # Writing
 
     @contextmanager
-    def locked(
-        self, timeout: float = LOCK_TIMEOUT, *, recover: Undo | None = None
-    ) -> Iterator[View]:
+    def locked(self, timeout: float = LOCK_TIMEOUT) -> Iterator[View]:
         """Keep every other writer out, and finish what a killed one left.
 
         Args:
             timeout: seconds to wait for another writer.
-            recover: how candidates are taken out whose trial was killed; by default they stay.
 
         Raises:
             StoreWriteError: another writer does not finish, or the files cannot be written.
@@ -296,12 +299,9 @@ class AtomicFiles:
         try:
             with self.explain_errors():
                 self._finish()
-                if recover is not None:
-                    # One after the other: each was made on what the others before it left.
-                    while dead := self._dead_trials(View(self)):
-                        name, record = dead[0]
-                        undone = self._undone(recover, name, record, View(self))
-                        self.commit({**undone, name: None})
+                # One after the other, because each was made on what those before it left.
+                while dead := self._dead_trials(View(self)):
+                    self.commit(self.without_candidate(*dead[0], View(self)))
             yield View(self)
         finally:
             lock.release()
@@ -541,40 +541,37 @@ class AtomicFiles:
 
     @contextmanager
     def trial(
-        self,
-        place: Callable[[View], tuple[Any, Contents]],
-        undo: Undo,
-        *,
-        of: str = "",
-        timeout: float = TRIAL_TIMEOUT,
+        self, place: Callable[[View], Candidate], *, timeout: float = TRIAL_TIMEOUT
     ) -> Iterator["Trial"]:
         """Put a candidate in place for a test that looks at the files; taken out at the end.
 
         One trial at a time, so that each test sees its own candidate; other writers go ahead.
 
         Args:
-            place: from what the files hold, under the lock: the record of the trial, a JSON value,
-                and the contents that put the candidate in place.
-            undo: takes the candidate out, here and wherever a trial was killed.
-            of: what is on trial, where trials of other files may go on beside it.
+            place: makes the candidate from what the files hold, under the lock.
             timeout: seconds to wait for another trial.
 
         Raises:
             StoreWriteError: the files cannot be written; they are as they were.
         """
-        part = f".{hashlib.sha256(of.encode()).hexdigest()[:12]}" if of else ""
-        name = f"{self.aside}/.{new_id()}{part}{_TRIAL}"
+        name = f"{self.aside}/.{new_id()}{_TRIAL}"
         # Held for the whole of the trial: the record of an owner that was killed has no lock.
-        lock = self._acquire(self._trial_lock(name), timeout)
+        lock = self._acquire(self._trial_lock, timeout)
         _own_trials.add(name)
         try:
-            with self.locked(recover=undo) as view:
+            with self.locked() as view:
                 with self.explain_errors():
-                    record, contents = place(view)
-                    data = json.dumps(record, indent=2, ensure_ascii=False).encode()
+                    candidate = place(view)
+                    files_ = {
+                        file: [_as_text(view.read(file)), _as_text(data)]
+                        for file, data in candidate.contents.items()
+                    }
+                    rejected = {file: _as_text(data) for file, data in candidate.rejected.items()}
+                    record = {"files": files_, "rejected": rejected}
                 # In one change with its record: a kill leaves no candidate that nobody takes out.
-                self.commit({**contents, **self.ignore_file(self.aside), name: data})
-            trial = Trial(self, name, record, undo)
+                data = json.dumps(record, indent=1).encode()
+                self.commit({**candidate.contents, **self.ignore_file(self.aside), name: data})
+            trial = Trial(self, name, record, candidate)
             try:
                 yield trial
             finally:
@@ -583,11 +580,10 @@ class AtomicFiles:
             _own_trials.discard(name)
             lock.release()
 
-    def _trial_lock(self, record: str) -> Path:
-        """Return the lock that is held as long as the owner of a record is alive."""
-        part = Path(record).stem.removeprefix(".").partition(".")[2]
-        name = f"{self.lock.name.removesuffix('.lock')}{part and '.'}{part}{_TRIAL}.lock"
-        return self.lock.with_name(name)
+    @property
+    def _trial_lock(self) -> Path:
+        """The lock that is held as long as the owner of a record is alive."""
+        return self.lock.with_name(f"{self.lock.name.removesuffix('.lock')}{_TRIAL}.lock")
 
     def ignore_file(self, folder: str) -> dict[str, bytes]:
         """Return the file by which git ignores a folder, where it is not there yet."""
@@ -599,13 +595,12 @@ class AtomicFiles:
         """Return whether the trial of a record is under way, in this process or another."""
         if record in _own_trials:
             return True
-        file = self._trial_lock(record)
-        if not file.exists():
+        if not self._trial_lock.exists():
             return False
         from filelock import FileLock, Timeout
 
         try:
-            lock = FileLock(file, thread_local=False)
+            lock = FileLock(self._trial_lock, thread_local=False)
             with lock.acquire(timeout=_PROBE, poll_interval=_PROBE / 10):
                 return False
         except Timeout:
@@ -641,12 +636,24 @@ class AtomicFiles:
                 raise self._no_trial(name, error) from None
         return records
 
-    def _undone(self, undo: Undo, name: str, record: Any, view: View) -> Contents:
-        """Return what the files hold without the candidate of a record."""
+    def without_candidate(self, name: str, record: Any, view: View) -> Contents:
+        """Return what is to be written to end a trial whose candidate does not stay."""
         try:
-            return undo(record, view)
+            undone = {}
+            for file, (before, after) in record["files"].items():
+                text = _as_text(view.read(file))
+                if text in {before, after}:
+                    undone[file] = _as_bytes(before)
+                    continue
+                # Not whole, because somebody wrote to the file since.
+                others = take_back(before or "", after or "", text) if text and after else None
+                if others is None:
+                    return {name: None}
+                undone[file] = _as_bytes(others)
+            rejected = {file: _as_bytes(text) for file, text in record["rejected"].items()}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise self._no_trial(name, error) from None
+        return {**undone, **rejected, name: None}
 
     def _no_trial(self, name: str, error: Exception) -> StoreCorruptError:
         return StoreCorruptError(
@@ -672,40 +679,46 @@ def _drop_folder(folder: Path, first: str = "") -> None:
 class Trial:
     """A candidate that is in place; taken out again unless ``accept`` is called."""
 
-    def __init__(self, owner: AtomicFiles, name: str, record: Any, undo: Undo) -> None:
-        self.record = record
+    def __init__(self, owner: AtomicFiles, name: str, record: Any, candidate: Candidate) -> None:
         self.is_accepted = False
+        self.history = candidate.history
+        """Ids of the history entries that are written where the candidate does not stay."""
         self._owner = owner
         self._name = name
-        self._undo = undo
+        self._record = record
+        self._accepted = candidate.accepted
         self._is_open = True
 
-    def accept(self, contents: Callable[[View], Contents] = lambda _: {}) -> None:
-        """Keep the candidate, and write more with it.
-
-        Args:
-            contents: from what the files hold, under the lock: what else is to be written.
+    def accept(self) -> None:
+        """Keep the candidate.
 
         Raises:
             StoreWriteError: nothing can be written; the candidate is taken out at the end.
         """
-        self._end(contents)
-        self.is_accepted = True
+        with self._owner.locked():
+            self._owner.commit({**self._accepted, self._name: None})
+        self._is_open, self.is_accepted = False, True
 
-    def reject(self, contents: Callable[[View], Contents] | None = None) -> None:
+    def reject(self, *, keeps: bool = True) -> None:
         """Take the candidate out, unless the trial has ended.
 
         Args:
-            contents: what is written instead of what ``undo`` returns.
+            keeps: whether it is written down as rejected.
         """
-        self._end(contents or (lambda view: self._undo(self.record, view)))
-
-    def _end(self, contents: Callable[[View], Contents]) -> None:
         if not self._is_open:
             return
-        with self._owner.locked(recover=self._undo) as view:
-            self._owner.commit({**contents(view), self._name: None})
+        record = self._record if keeps else {**self._record, "rejected": {}}
+        with self._owner.locked() as view:
+            self._owner.commit(self._owner.without_candidate(self._name, record, view))
         self._is_open = False
+
+
+def _as_text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def _as_bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
 def refuse_link(path: Path) -> None:

@@ -146,13 +146,16 @@ def _finite_number(digits: str) -> float:
     return number
 
 
-def corrupt(file: Path, where: str, what: str, *, why: str = "") -> StoreCorruptError:
+def corrupt(
+    file: Path, where: str, what: str, *, why: str = "", hint: str = ""
+) -> StoreCorruptError:
     """Return the error for a defect of ``file`` at the JSON path ``where``."""
     place = f"{file}, at {where}" if where else str(file)
     return StoreCorruptError(
         f"{place}: {what}",
         why=why,
-        hint=f"restore the file from version control (git checkout -- '{file}'), or move the "
+        hint=hint
+        or f"restore the file from version control (git checkout -- '{file}'), or move the "
         f"folder {file.parent} away and run pytest-regen generate again",
     )
 

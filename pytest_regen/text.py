@@ -1,4 +1,4 @@
-"""Numbers with their nouns, and lists of names, as messages say them."""
+"""Words of messages; texts that came from outside, taken apart and put together again."""
 
 import json
 import re
@@ -179,3 +179,29 @@ def excerpt(
             start, length = mark(text)
             lines.append(f"    {' ' * width} | {' ' * start}{'^' * length}")
     return lines
+
+
+def take_back(before: str, after: str, now: str) -> str | None:
+    """Return ``now`` without the change from ``before`` to ``after``; other changes of it stay.
+
+    ``None`` where one of the lines that the change wrote is another by now.
+    """
+    from difflib import SequenceMatcher  # Here, because few runs of pytest need it.
+
+    old, new, lines = (text.splitlines(keepends=True) for text in (before, after, now))
+    places = {-1: -1}
+    for block in SequenceMatcher(None, new, lines).get_matching_blocks():
+        places |= {block.a + number: block.b + number for number in range(block.size)}
+    # From the end on, because each change moves the lines behind it.
+    for tag, start, end, old_start, old_end in reversed(
+        SequenceMatcher(None, new, old).get_opcodes()
+    ):
+        if tag == "equal":
+            continue
+        # What the change only took out goes behind the line that stood before it.
+        first = places.get(start, -1) if end > start else places.get(start - 1, -2) + 1
+        last = first + end - start
+        if first < 0 or [places.get(n) for n in range(start, end)] != [*range(first, last)]:
+            return None
+        lines[first:last] = old[old_start:old_end]
+    return "".join(lines)

@@ -377,7 +377,7 @@ class Work(Generic[V]):
         piece = self._pieces[name]
         before = self._place.open()
         tried = before.with_answers(replies)
-        with self._place.trial(before, tried, replies) as trial:
+        with self._place.trial(tried, replies) as trial:
             fails = tuple(check())
             change = Change(name, before, tried, bool(piece.feedback), bool(fails))
             is_better = policy.may_replace(change)

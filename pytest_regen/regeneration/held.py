@@ -86,12 +86,12 @@ class HeldPlace(Generic[V]):
             yield _HeldUpdate(self, update)
 
     @contextmanager
-    def trial(self, _view: V, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(self, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
         """Put a candidate in place, with all that waits; it is taken out in any case."""
         # The files hold another view than the caller's: one without what waits.
         stored = self._place.open()
         both = {**self._answers, **{_key(answer): answer for answer in answers}}
-        with self._place.trial(stored, candidate, list(both.values())) as trial:
+        with self._place.trial(candidate, list(both.values())) as trial:
             waiting = _HeldTrial()
             try:
                 yield waiting
@@ -99,7 +99,7 @@ class HeldPlace(Generic[V]):
                     # It waits before it is taken out, because a kill in between loses nothing then.
                     self.add(stored, candidate, answers)
             finally:
-                trial.withdraw()
+                trial.reject(keeps=False)
         with self._place.update() as update:
             rejected = [Rejected(a, candidate.issues(a.ask.name)) for a in answers]
             rejected = [] if waiting.is_accepted else rejected
@@ -234,7 +234,7 @@ class _HeldTrial:
         """Let the candidate wait for review."""
         self.is_accepted = True
 
-    def withdraw(self) -> None:
+    def reject(self, **_: bool) -> None:
         """Do nothing: it is taken out in any case."""
 
 

@@ -252,15 +252,15 @@ class Trial(Protocol):
 
     @property
     def history(self) -> tuple[str, ...]:
-        """Ids of the history entries that the end of the trial wrote."""
+        """Ids of the history entries that are written where the candidate does not stay."""
         ...
 
     def accept(self) -> None:
         """Keep the candidate."""
         ...
 
-    def withdraw(self) -> None:
-        """Take the candidate out and keep nothing of it here: it is kept elsewhere."""
+    def reject(self, *, keeps: bool = True) -> None:
+        """Take the candidate out; without ``keeps`` it is kept elsewhere."""
         ...
 
 
@@ -392,10 +392,8 @@ class Place(Protocol[V]):
         """Lock the place and read it afresh."""
         ...
 
-    def trial(
-        self, view: V, candidate: V, answers: Sequence[Answer]
-    ) -> AbstractContextManager[Trial]:
-        """Put ``candidate`` in place for a test that reads the files; nothing is locked.
+    def trial(self, candidate: V, answers: Sequence[Answer]) -> AbstractContextManager[Trial]:
+        """Put ``answers`` in place for a test that reads the files; nothing is locked.
 
         Taken out at the end unless it was accepted; its outputs go to the history then. Should the
         process be killed, whoever opens the place next sees it as without the candidate.

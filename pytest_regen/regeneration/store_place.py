@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_regen.commit import Candidate, Trial
+from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import UsageError
 from pytest_regen.regeneration import store_edits
 from pytest_regen.regeneration.costs import AskSize, page_size
-from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.store_pages import (
     ask_for_page,
     entry_of,
@@ -171,19 +172,17 @@ class StorePlace:
         _ = self.open().with_answers(answers).results
 
     def join(self) -> Changes | None:
-        """Take our version of a store that git did not merge; ``None`` of any other.
-
-        Types that the two versions had different outputs for are written again.
-        """
+        """Take our version of a store that git did not merge; ``None`` of any other."""
         refuse_no_store(self.path)
         taken = take_ours(self.path)
         if taken is None:
             return None
-        names = tuple(name for name in self.open().names if name in taken.types)
+        files, types, history = taken
+        # Because git may have merged the pages and not the source: a block is of one side then.
         with self.update() as update:
-            rebuilt = update.rebuild(names)
-        history = (*taken.history, *rebuilt.history)
-        return Changes(names, history, rebuilt.diff, joined=taken.files)
+            rebuilt = update.rebuild(None, keep_lost=True)
+        names = tuple(dict.fromkeys((*types, *rebuilt.names)))
+        return Changes(names, (*history, *rebuilt.history), rebuilt.diff, joined=tuple(files))
 
     @contextmanager
     def update(self) -> Iterator["LockedStore"]:
@@ -192,13 +191,17 @@ class StorePlace:
             yield LockedStore(self, transaction)
 
     @contextmanager
-    def trial(
-        self, view: StoreView, candidate: StoreView, answers: Sequence[Answer]
-    ) -> Iterator[Trial]:
-        """Put a candidate in place for a test that reads the folder."""
-        keys = {entry_of(answer).key for answer in answers}
-        pages = [page for key, page in candidate.store.pages.items() if key in keys]
-        with view.store.trial(pages=pages, source=candidate.store.source) as trial:
+    def trial(self, candidate: StoreView, answers: Sequence[Answer]) -> Iterator[Trial]:
+        """Put outputs in place for a test that reads the folder."""
+        issues = {answer.ask.name: candidate.issues(answer.ask.name) for answer in answers}
+
+        def place(_: FilesView) -> Candidate:
+            # Made anew under the lock, because others may have written since.
+            tried = self.open().with_answers(answers).store
+            pages = [tried.pages[entry_of(answer).key] for answer in answers]
+            return StoreUpdate(RegenStore.open(self.path)).candidate(pages, tried.source, issues)
+
+        with store_files(self.path).trial(place) as trial:
             yield trial
 
     def is_on_trial(self) -> bool:

@@ -1,56 +1,26 @@
 """A store that git could not merge: what follows from other lines is worked out, else ours stays.
 
-Theirs is not joined with it: an answer that both branches gave is a choice, and a person's. Nothing
-is lost, because what is not chosen goes to the history.
+Theirs is not joined with it, because an answer that both branches gave is a choice, and a person's.
+Nothing is lost: what is not chosen goes to the history.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from pytest_regen.commit import View
 from pytest_regen.documents.ir import IR, ir_hash, type_hash
-from pytest_regen.errors import StoreCorruptError, StoreError
-from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.errors import StoreError
+from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
-from pytest_regen.stores.formats import (
-    SCHEMA_FILE,
-    PagesEnvelope,
-    describe_page,
-    read_pages,
-    read_prompts,
-)
+from pytest_regen.stores import formats
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
-from pytest_regen.stores.trials import blocks_of
-from pytest_regen.strict_json import (
-    as_json,
-    conflict_line,
-    corrupt,
-    parse_json,
-    strict_loads,
-    versions,
-)
-
-_ARTIFACTS: Final = (IR_FILE, PROMPTS_FILE, PAGES_FILE)
+from pytest_regen.strict_json import as_json, conflict_line, corrupt, json_or_none, versions
 
 _WORKED_OUT: Final = ("document", "ir_hash", "model", "validation")
 """Members of an artifact that follow from others, or from the document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """How the conflicts of a store were resolved."""
-
-    files: tuple[str, ...]
-    """Artifacts that held conflict markers."""
-    types: frozenset[str]
-    """Types of which the versions had different outputs, or different blocks in the source."""
-    history: tuple[str, ...]
-    """Where theirs is kept: ids of history entries, and the name of a source in ``history/``."""
 
 
 def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
@@ -59,31 +29,31 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
     Raises:
         StoreCorruptError: it is missing, or in conflict about more than that.
     """
-    data = view.read(name)
-    file = view.root / name
+    data, file = view.read(name), view.root / name
     if data is None:
         raise corrupt(file, "", "the file is missing")
     line = conflict_line(data)
     if line is None:
         return data, False
     sides = versions(data) or (b"", b"")
-    try:
-        ours, theirs = (_without_worked_out(strict_loads(side)) for side in sides)
-    except (ValueError, TypeError):
-        ours, theirs = 0, 1
-    if ours == theirs:
+    ours, theirs = (_without_worked_out(json_or_none(side)) for side in sides)
+    if ours == theirs is not None:
         # Because both sides say the same, whichever is read gives the same store.
         return sides[0], True
-    try:
-        old, new = (_by_key(read_pages(side, file)) for side in sides)
-    except StoreCorruptError:
-        what = "the file is two versions of itself"
-    else:
-        changed = [key for key in old if key in new and old[key] != new[key]]
-        what = f"both branches changed {'; '.join(map(describe_page, changed)) or 'the same lines'}"
-    raise StoreCorruptError(
-        f"{file}, at line {line}: a conflict marker of git",
-        why=f"{what}; the next command takes ours, and puts theirs into history/",
+    changed = "the same lines"
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        pages = [page for page in ours.get("pages", ()) if page not in theirs.get("pages", ())]
+        named = (
+            f"{page.get('type_name')}, page {page.get('page')} of {page.get('total_pages')}"
+            for page in pages
+        )
+        changed = "; ".join(named) or changed
+    raise corrupt(
+        file,
+        f"line {line}",
+        "a conflict marker of git",
+        why=f"both branches changed {changed}; the next command takes ours, and puts theirs into "
+        "history/",
         hint=f"pytest-regen rebuild {shlex.quote(str(view.root))}",
     )
 
@@ -92,102 +62,42 @@ def _without_worked_out(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     left = {key: item for key, item in value.items() if key not in _WORKED_OUT}
-    if "pages" in left:
+    if isinstance(pages := left.get("pages"), list):
         # Branches number their new pages alike, and nothing is found by the number.
-        left["pages"] = [{**page, "index": 0} for page in left["pages"]]
+        left["pages"] = [{**page, "index": 0} for page in pages if isinstance(page, dict)]
     return left
 
 
 def with_worked_out(
-    envelope: PagesEnvelope, ir: IR, prompts: Sequence[PromptEntry]
-) -> PagesEnvelope:
+    envelope: formats.PagesEnvelope, ir: IR, prompts: Sequence[PromptEntry]
+) -> formats.PagesEnvelope:
     """Return what a store says of itself, by what is in it."""
     hashes = {type_.name: type_hash(type_) for type_ in ir.types}
-    last = max(envelope.pages, key=lambda page: page.generated_at, default=None)
+    last = max(envelope.pages, key=lambda page: page.generated_at, default=envelope)
     is_planned = all(entry.type_hash == hashes.get(entry.type_name) for entry in prompts)
     new_hash = ir_hash(ir) if is_planned and envelope.ir_hash is not None else envelope.ir_hash
-    return replace(envelope, ir_hash=new_hash, model=last.model if last else envelope.model)
+    return replace(envelope, ir_hash=new_hash, model=last.model)
 
 
-def _by_key(envelope: PagesEnvelope) -> dict[PageKey, str]:
-    return {page.key: page.output for page in envelope.pages}
-
-
-def _conflicts(view: View) -> dict[str, tuple[bytes, bytes]]:
-    """Return both versions of each artifact that holds conflict markers.
-
-    Raises:
-        StoreCorruptError: they cannot be told apart.
-    """
-    conflicts: dict[str, tuple[bytes, bytes]] = {}
-    for name in (*_ARTIFACTS, SCHEMA_FILE):
-        data = view.read(name)
-        if data is None or conflict_line(data) is None:
-            continue
-        sides = versions(data)
-        if sides is None and name in _ARTIFACTS:
-            raise _inseparable(view.root / name, "a conflict marker has no counterpart")
-        if sides is not None:
-            conflicts[name] = sides
-    ours = conflicts.get(PAGES_FILE, (view.read(PAGES_FILE) or b"",))[0]
-    # The name of the source stands in pages.json, whatever else is in conflict there.
-    source = read_pages(ours, view.root / PAGES_FILE).source_file
-    data = view.read(source)
-    if data is not None and conflict_line(data) is not None and (sides := versions(data)):
-        conflicts[source] = sides
-    return conflicts
-
-
-def _inseparable(file: Path, why: str) -> StoreCorruptError:
-    return StoreCorruptError(
-        f"{file}: the two versions cannot be told apart",
-        why=why,
-        hint=f"take one side (git checkout --ours -- '{file}', or --theirs), then run "
-        f"pytest-regen rebuild '{file.parent}'; the other side is in the history of git",
-    )
-
-
-def _read_side(
-    view: View, conflicts: Mapping[str, tuple[bytes, bytes]], side: int
-) -> tuple[IR, tuple[PromptEntry, ...], PagesEnvelope]:
-    """Return what one side of a merge holds; a file that git merged is part of both."""
-    ir, prompts, pages = (
-        (conflicts[name][side] if name in conflicts else view.read(name) or b"", view.root / name)
-        for name in _ARTIFACTS
-    )
-    try:
-        return IR.of(parse_json(*ir)), read_prompts(*prompts), read_pages(*pages)
-    except StoreCorruptError as error:
-        raise _inseparable(view.root / next(iter(conflicts)), error.what) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]["msg"]
-        raise _inseparable(view.root / IR_FILE, first) from None
-
-
-def read_ours(path: Path) -> tuple[IR, PagesEnvelope] | None:
-    """Return what our version of a store is made from, and what it says of itself.
-
-    ``None`` where no artifact holds a conflict marker, or our version cannot be read.
-    """
+def read_ours(path: Path) -> tuple[IR, formats.PagesEnvelope] | None:
+    """Return our version of a store that git could not merge; ``None`` of any other."""
     try:
         view = store_files(path).view()
-        conflicts = _conflicts(view)
-        if not conflicts:
+        sides = {name: _sides(view, name) for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE)}
+        if all(ours == theirs for ours, theirs in sides.values()):
             return None
-        ir, _, envelope = _read_side(view, conflicts, 0)
+        ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
+        return ir, formats.read_pages(sides[PAGES_FILE][0], path / PAGES_FILE)
     except (OSError, StoreError):
         return None
-    return ir, envelope
 
 
-def take_ours(path: Path) -> Resolution | None:
+def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] | None:
     """Make our version the store where git could not merge it; theirs goes to the history.
 
-    What git did merge of theirs stays. Blocks of types to which both gave an output may then
-    differ from their pages, until they are rebuilt.
-
     Returns:
-        What was done; ``None`` where no artifact holds a conflict marker.
+        The files that held conflict markers, the types to which both gave an output, and the names
+        of what went to the history; ``None`` where there was no conflict.
 
     Raises:
         StoreCorruptError: the two versions cannot be told apart, or one of them cannot be read.
@@ -196,38 +106,45 @@ def take_ours(path: Path) -> Resolution | None:
     files = store_files(path)
     # Under the lock, because a command that runs beside this one would read half of each.
     with files.locked() as view:
-        conflicts = _conflicts(view)
-        if not conflicts:
+        names = (IR_FILE, PROMPTS_FILE, PAGES_FILE, formats.SCHEMA_FILE)
+        sides = {name: _sides(view, name) for name in names}
+        ours, theirs = (formats.read_pages(side, path / PAGES_FILE) for side in sides[PAGES_FILE])
+        source = view.read(ours.source_file) or b""
+        sides[ours.source_file] = versions(source) or (source, source)
+        torn = {name: our for name, (our, their) in sides.items() if our != their}
+        if not torn:
             return None
-        ir, prompts, ours = _read_side(view, conflicts, 0)
-        _, _, theirs = _read_side(view, conflicts, 1)
+        prompts = formats.read_prompts(sides[PROMPTS_FILE][0], path / PROMPTS_FILE)
         planned = {entry.key for entry in prompts}
-        pages = [page for page in ours.pages if page.key in planned]
-        stays = {(page.key, page.output) for page in pages}
-        history = [
-            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").with_id()
-            for page in dict.fromkeys((*ours.pages, *theirs.pages))
-            if (page.key, page.output) not in stays
+        stays = [page for page in ours.pages if page.key in planned]
+        texts = {(page.key, page.output) for page in stays}
+        # Once each, because git merged some of them into both sides.
+        others = dict.fromkeys((*ours.pages, *theirs.pages))
+        entries = [
+            HistoryEntry.of(page, "replaced").with_id()
+            for page in others
+            if (page.key, page.output) not in texts
         ]
-        sources = {}
-        blocks: list[dict[str, str]] = [{}, {}]
-        if ours.source_file in conflicts:
-            # As git left it: both sides of what is in conflict, and all that is not.
-            data = view.read(ours.source_file) or b""
-            name = source_name(data.decode("utf-8", "replace"), ours.source_file)
-            sources = {name: data}
-            texts = (side.decode("utf-8", "replace") for side in conflicts[ours.source_file])
-            blocks = [{n: b[0] for n, b in blocks_of(text).items()} for text in texts]
-        envelope = with_worked_out(replace(ours, pages=tuple(pages)), ir, prompts)
-        files.commit(
-            {
-                **history_files(path, history, sources),
-                **{name: sides[0] for name, sides in conflicts.items()},
-                PAGES_FILE: as_json(envelope.to_json()),
-            }
+        kept = {source_name(source.decode("utf-8", "replace"), ours.source_file): source}
+        kept = kept if ours.source_file in torn else {}
+        ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
+        envelope = with_worked_out(replace(ours, pages=tuple(stays)), ir, prompts)
+        history = history_files(path, entries, kept)
+        files.commit({**history, **torn, PAGES_FILE: as_json(envelope.to_json())})
+    types = dict.fromkeys(entry.type_name for entry in entries)
+    return tuple(torn), tuple(types), (*(entry.id for entry in entries), *kept)
+
+
+def _sides(view: View, name: str) -> tuple[bytes, bytes]:
+    data, file = view.read(name) or b"", view.root / name
+    sides = versions(data)
+    if sides is None:
+        raise corrupt(
+            file,
+            "",
+            "the two versions cannot be told apart",
+            why="a conflict marker has no counterpart",
+            hint=f"take one side (git checkout --ours -- '{file}', or --theirs), then run "
+            f"pytest-regen rebuild '{file.parent}'; the other side is in the history of git",
         )
-    differing = {key.type_name for key, _ in _by_key(ours).items() ^ _by_key(theirs).items()}
-    # Where git merged the pages and not the source: the block is ours, its pages are of both.
-    differing |= {name for name, _ in blocks[0].items() ^ blocks[1].items()}
-    ids = (*(entry.id for entry in history), *sources)
-    return Resolution(tuple(conflicts), frozenset(differing), ids)
+    return sides

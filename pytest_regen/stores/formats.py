@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import ValidationError
+
 from pytest_regen.canonical import canonical_hash, text_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -36,6 +38,21 @@ def source_file_fault(name: str) -> str:
     if name.startswith("."):
         return f"{name!r} is hidden, as are the files that the store needs while it is written"
     return ""
+
+
+def read_ir(data: bytes, file: Path) -> IR:
+    """Return the IR in ``data``; raises StoreCorruptError."""
+    try:
+        return IR.of(parse_json(data, file))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
+        value = repr(first["input"])[:80]
+        raise corrupt(file, "$" + "".join(steps), f"{first['msg']}, found {value}") from None
+    except AttributeError:
+        raise corrupt(file, "$", "expected an object") from None
+    except RecursionError:
+        raise corrupt(file, "", "nested too deeply to be read") from None
 
 
 def ir_as_json(ir: IR) -> bytes:

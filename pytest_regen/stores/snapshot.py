@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from pydantic import ValidationError
-
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import View, refuse_link
 from pytest_regen.documents.ir import IR, TypeIR, ir_hash, type_hash
@@ -21,11 +19,11 @@ from pytest_regen.stores.formats import (
     StoredPage,
     describe_page,
     ir_as_json,
+    read_ir,
     read_pages,
     read_prompts,
 )
 from pytest_regen.stores.history import store_files
-from pytest_regen.stores.trials import take_out
 from pytest_regen.strict_json import as_json, corrupt, parse_json
 
 _SHARED = (
@@ -84,7 +82,7 @@ class Snapshot:
         before = _open.get(key)
         read = partial(cls._read, before=before if isinstance(before, cls) else None)
         try:
-            store = store_files(path).read(read, take_out)
+            store = store_files(path).read(read)
         except OSError as error:
             file, why = path / Path(error.filename or ""), error.strerror or str(error)
             raise corrupt(file, "", "it cannot be read", why=why) from error
@@ -197,18 +195,7 @@ class Snapshot:
         Raises:
             StoreCorruptError: ``ir.json`` holds something else.
         """
-        file = self.path / IR_FILE
-        try:
-            return IR.of(parse_json(self.ir_data, file))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
-            found = repr(first["input"])[:80]
-            raise corrupt(file, "$" + "".join(steps), f"{first['msg']}, found {found}") from None
-        except AttributeError:
-            raise corrupt(file, "$", "expected an object") from None
-        except RecursionError:
-            raise corrupt(file, "", "nested too deeply to be read") from None
+        return read_ir(self.ir_data, self.path / IR_FILE)
 
     @cached_property
     def pages(self) -> Mapping[PageKey, StoredPage]:

@@ -6,17 +6,16 @@ One writer at a time, all or nothing, and nothing that a model wrote is lost.
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_regen import commit
-from pytest_regen.commit import LOCK_TIMEOUT, Contents, View
+from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents
 from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
-from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores.formats import (
     HAND,
@@ -28,9 +27,13 @@ from pytest_regen.stores.formats import (
     now,
     source_file_fault,
 )
-from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
+from pytest_regen.stores.history import (
+    HistoryEntry,
+    history_files,
+    source_name,
+    store_files,
+)
 from pytest_regen.stores.snapshot import Snapshot, refuse_no_store, remember
-from pytest_regen.stores.trials import Content, TrialRecord, contents_at_end, splice, take_out
 from pytest_regen.strict_json import as_json
 from pytest_regen.validation.issues import Issue
 
@@ -60,48 +63,8 @@ class RegenStore(Snapshot):
         """
         path = Path(path)
         refuse_no_store(path)  # No lock is made for what is no store.
-        with store_files(path).locked(timeout, recover=take_out):
+        with store_files(path).locked(timeout):
             yield StoreUpdate(cls.open(path))
-
-    @contextmanager
-    def trial(self, *, pages: Iterable[StoredPage], source: str) -> Iterator["Trial"]:
-        """Put a candidate in place for a test that reads the folder.
-
-        ``accept()`` on what is yielded keeps it. Otherwise all is put back when the block ends,
-        byte for byte, and the candidate goes to the history as rejected; what others wrote
-        meanwhile stays. Should this process be killed, the store reads as without the candidate.
-
-        Args:
-            pages: the candidate's, in place of those with the same identity.
-            source: the whole source with the candidate's types in it, made from ``self.source``.
-
-        Raises:
-            StoreWriteError: the folder cannot be written; it is as it was.
-            UnknownPageError: a page has no prompt.
-        """
-        candidates = tuple(pages)
-
-        def place(_: View) -> tuple[object, Contents]:
-            store, text = RegenStore.open(self.path), source
-            if store.source != self.source:
-                # Others committed since the candidate was made: only its own blocks are put in.
-                names = dict.fromkeys(page.type_name for page in candidates)
-                text = splice(store.source, source, names)
-            contents = _pages_and_source(_PageChange(store, candidates), text)
-            before = (store.path / PAGES_FILE).read_bytes().decode()
-            record = TrialRecord(
-                Content(before, store.source if store.has_source else None),
-                Content((contents[PAGES_FILE] or b"").decode(), text),
-                tuple(page.key for page in candidates),
-            )
-            return record.to_json(), contents
-
-        with store_files(self.path).trial(place, take_out) as placed:
-            trial = Trial(self.path, placed)
-            try:
-                yield trial
-            finally:
-                trial.reject()
 
     @classmethod
     def from_plan(
@@ -199,7 +162,7 @@ class RegenStore(Snapshot):
         with files.explain_errors():
             for folder in make_folder(path.resolve().parent):
                 fsync_folder(folder)
-        with files.locked(recover=take_out):
+        with files.locked():
             if is_store(path):
                 yield StoreUpdate(cls.open(path))
             else:
@@ -229,50 +192,111 @@ def refuse_unwritable(planned: Snapshot, schema: str) -> None:
             probe.flush()
 
 
-class Trial:
-    """A candidate that is in place; taken out again unless ``accept`` is called."""
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """What is written of a store, all or nothing; what is not given stays."""
 
-    def __init__(self, path: Path, placed: commit.Trial) -> None:
-        self._path = path
-        self._trial = placed
-        self._record = TrialRecord.from_json(placed.record, path)
-        self.history: tuple[str, ...] = ()
-        """Ids of the history entries that the end of the trial wrote: the old outputs where the
-        candidate was accepted, else the candidate's."""
+    store: RegenStore
+    pages: Iterable[StoredPage] = ()
+    source: str | None = None
+    ir: IR | None = None
+    prompts: Sequence[PromptEntry] | None = None
+    schema: str | None = None
+    envelope: PagesEnvelope | None = None
+    replaced: Iterable[HistoryEntry] = ()
+    keeps_source: bool = False
+
+    @cached_property
+    def plan(self) -> Sequence[PromptEntry]:
+        """All prompts from now on."""
+        return self.store.prompts if self.prompts is None else self.prompts
+
+    @cached_property
+    def stored(self) -> dict[PageKey, StoredPage]:
+        """All pages from now on; raises UnknownPageError for one without a prompt."""
+        planned = {entry.key for entry in self.plan}
+        for page in self.pages:
+            if page.key not in planned:
+                raise UnknownPageError(
+                    f"{describe_page(page.key)} has no prompt in {self.store.path}",
+                    hint="store pages for prompts of the store, or give the new prompts with them",
+                )
+        pages = {**self.store.pages, **{page.key: page for page in self.pages}}
+        return {entry.key: pages[entry.key] for entry in self.plan if entry.key in pages}
+
+    @cached_property
+    def history(self) -> tuple[HistoryEntry, ...]:
+        """What goes to the history: what is given, and each output that is stored no more."""
+        planned = {entry.key for entry in self.plan}
+        given = list(self.replaced)
+        explained = {(entry.key, entry.output) for entry in given}
+        stays = {(page.type_name, page.output) for page in self.stored.values()}
+        for page in self.store.pages.values():
+            output = page.output
+            if (page.type_name, output) not in stays and (page.key, output) not in explained:
+                given.append(
+                    HistoryEntry.of(page, "replaced" if page.key in planned else "vanished")
+                )
+        return tuple(entry.with_id() for entry in given)
+
+    @cached_property
+    def kept_source(self) -> dict[str, bytes]:
+        """The source as it was, where it goes to the history as a file of its own."""
+        name = self.store.envelope.source_file
+        is_moved = self.store.has_source and self.new_envelope.source_file != name
+        if not (self.keeps_source or is_moved):
+            return {}
+        return {source_name(self.store.source, name): self.store.source.encode()}
 
     @property
-    def is_accepted(self) -> bool:
-        """Whether the candidate stays."""
-        return self._trial.is_accepted
+    def ids(self) -> tuple[str, ...]:
+        """The names of what goes to the history."""
+        return (*(entry.id for entry in self.history), *self.kept_source)
 
-    @property
-    def store(self) -> RegenStore:
-        """The store with the candidate in place, read afresh on each access."""
-        return RegenStore.open(self._path)
+    @cached_property
+    def new_envelope(self) -> PagesEnvelope:
+        """What the store says of itself from now on.
 
-    def accept(self, issues: Mapping[str, Sequence[Issue]] | None = None) -> None:
-        """Keep the candidate; the outputs it stands in for go to the history as replaced.
-
-        Args:
-            issues: type name to what was found in the old outputs, kept with them.
-
-        Raises:
-            StoreWriteError: the folder cannot be written; the candidate is taken out instead.
+        Pages change nothing of it but the model, and that only where another one wrote them,
+        because branches that regenerate different types must merge.
         """
-        self._trial.accept(partial(self._end, is_accepted=True, issues=issues))
+        old, ir = self.store.envelope, self.ir or self.store.ir
+        answered = [page for page in self.pages if page.model != HAND]
+        last = max(answered, key=lambda page: page.generated_at, default=old)
+        # The prompts were made from this IR; an IR without prompts leaves the store stale.
+        new_hash = old.ir_hash if self.prompts is None else ir_hash(ir)
+        return replace(
+            self.envelope or old,
+            # Older releases wrote it in stores of schemas, too.
+            ir_hash=None if ir.endpoint.status == SCHEMAS else new_hash,
+            generated_at=old.generated_at,
+            model=last.model,
+        ).with_pages(self.stored.values(), self.plan)
 
-    def reject(self, issues: Iterable[Issue] = ()) -> None:
-        """Take the candidate out; what is wrong with it is kept with it in the history."""
-        names = {key.type_name for key in self._record.candidates}
-        by_type = dict.fromkeys(names, tuple(issues))
-        self._trial.reject(partial(self._end, is_accepted=False, issues=by_type))
-
-    def withdraw(self) -> None:
-        """Take the candidate out and keep nothing of it here: it is kept elsewhere."""
-        self._trial.reject(partial(self._end, is_accepted=False, keeps=False))
-
-    def _end(self, view: View, **options: Any) -> Contents:
-        contents, self.history = contents_at_end(self._record, view, **options)
+    def contents(self) -> Contents:
+        """Return what the files are to hold."""
+        store, envelope = self.store, self.new_envelope
+        contents: dict[str, bytes | None] = {}
+        contents |= history_files(store.path, self.history, self.kept_source)
+        if envelope.source_file != store.envelope.source_file and store.has_source:
+            contents |= {store.envelope.source_file: None}
+            contents |= {envelope.source_file: store.source.encode()}
+        if self.ir is not None:
+            ir = self.ir
+            if ir.validation is None:
+                findings = store.ir.validation or {}
+                names = [type_.name for type_ in ir.types if type_.name in findings]
+                stays = {name: findings[name] for name in names}
+                ir = ir.model_copy(update={"validation": stays})
+            contents[IR_FILE] = ir_as_json(ir)
+        if self.prompts is not None:
+            contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in self.prompts])
+        if self.schema is not None:
+            contents[SCHEMA_FILE] = self.schema.encode()
+        if self.source is not None:
+            contents[envelope.source_file] = self.source.encode()
+        if any((self.pages, self.source is not None, self.ir, self.prompts, self.envelope)):
+            contents[PAGES_FILE] = as_json(envelope.to_json())
         return contents
 
 
@@ -285,33 +309,21 @@ class StoreUpdate:
         self._schema = schema
         """The text of ``schema.md`` where there is no store yet; the first write makes it."""
 
-    def write(
-        self,
-        *,
-        pages: Iterable[StoredPage] = (),
-        source: str | None = None,
-        ir: IR | None = None,
-        prompts: Sequence[PromptEntry] | None = None,
-        schema: str | None = None,
-        envelope: PagesEnvelope | None = None,
-        replaced: Iterable[HistoryEntry] = (),
-        keeps_source: bool = False,
-    ) -> tuple[str, ...]:
+    def write(self, **parts: Any) -> tuple[str, ...]:
         """Write what is given, all or nothing, and keep everything else.
 
         Stored pages that are replaced, or whose prompt is gone, go to the history by themselves.
 
         Args:
-            pages: to be stored in place of those with the same identity.
-            source: the whole source file, line ends as they shall be.
-            ir: the value of ``ir.json``; one without findings keeps those of its types.
-            prompts: all prompts of the store, where the plan changes.
-            schema: the text of ``schema.md``.
-            envelope: new namespace, profile, source file, …; its pages and hashes are not used. A
-                source file of another name is moved, its old content kept in the history.
-            replaced: entries for the history, with their reasons and issues. Where one is about a
-                stored page that is replaced, it stands in for the automatic one.
-            keeps_source: the source as it was is kept in the history, as a file of its own.
+            parts: ``pages``, to be stored in place of those with the same identity; ``source``, the
+                whole source file, line ends as they shall be; ``ir``, the value of ``ir.json``,
+                where one without findings keeps those of its types; ``prompts``, all of the store,
+                where the plan changes; ``schema``, the text of ``schema.md``; ``envelope``, with a
+                new namespace, profile, source file, …, of which pages and hashes are not used (a
+                source file of another name is moved, its old content kept in the history);
+                ``replaced``, entries for the history with their reasons and issues, which stand in
+                for automatic ones about the same pages; ``keeps_source``, whether the source as it
+                was is kept in the history, as a file of its own.
 
         Returns:
             The ids of the history entries written: those of ``replaced`` first, in their order;
@@ -321,107 +333,35 @@ class StoreUpdate:
             UnknownPageError: a page has no prompt.
             StoreWriteError: the folder cannot be written; it is as it was.
         """
-        change = _PageChange(self.store, tuple(pages), prompts, tuple(replaced))
-        contents: dict[str, bytes | None] = {}
-        sources = _kept_source(self.store) if keeps_source else {}
-        files = store_files(self.store.path)
+        store, files = self.store, store_files(self.store.path)
         with files.explain_errors():
+            new: dict[str, bytes] = {}
             if self._schema is not None:
-                contents[IR_FILE] = self.store.ir_data
-                contents[PROMPTS_FILE] = self.store.prompts_data
-                contents[SCHEMA_FILE] = self._schema.encode()
-            contents.update(history_files(self.store.path, change.history, sources))
-            if ir is not None:
-                if ir.validation is None:
-                    names = {type_.name for type_ in ir.types}
-                    old = self.store.ir.validation or {}
-                    stays = {name: found for name, found in old.items() if name in names}
-                    ir = ir.model_copy(update={"validation": stays})
-                contents[IR_FILE] = ir_as_json(ir)
-            if prompts is not None:
-                contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in prompts])
-            if schema is not None:
-                contents[SCHEMA_FILE] = schema.encode()
-            given = (self._schema, prompts, source, envelope, ir)
-            if change.written or any(value is not None for value in given):
-                contents |= _pages_and_source(change, source, envelope=envelope, ir=ir)
+                new = {IR_FILE: store.ir_data, PROMPTS_FILE: store.prompts_data}
+                parts = {"schema": self._schema, "envelope": store.envelope, **parts}
+            change = _Change(store=store, **parts)
+            contents = {**new, **change.contents()}
         files.commit(contents)
         self._schema = None
-        self.store = RegenStore.open(self.store.path)
-        return (*(entry.id for entry in change.history), *sources)
+        self.store = RegenStore.open(store.path)
+        return change.ids
 
+    def candidate(
+        self, pages: Sequence[StoredPage], source: str, issues: Mapping[str, Sequence[Issue]]
+    ) -> Candidate:
+        """Return pages as a trial puts them in place.
 
-def _kept_source(store: Snapshot) -> dict[str, bytes]:
-    return {source_name(store.source, store.envelope.source_file): store.source.encode()}
-
-
-class _PageChange:
-    """What becomes of the pages: those stored from now on, and those that go to the history."""
-
-    def __init__(
-        self,
-        store: Snapshot,
-        written: tuple[StoredPage, ...],
-        plan: Sequence[PromptEntry] | None = None,
-        explained: tuple[HistoryEntry, ...] = (),
-    ) -> None:
-        self.store = store
-        self.written = written
-        self.is_planned = plan is not None
-        self.plan = store.prompts if plan is None else plan
-        planned = {entry.key for entry in self.plan}
-        for page in written:
-            if page.key not in planned:
-                raise UnknownPageError(
-                    f"{describe_page(page.key)} has no prompt in {store.path}",
-                    hint="store pages for prompts of the store, or give the new prompts with them",
-                )
-        stored = dict(store.pages) | {page.key: page for page in written}
-        self.pages = [stored[entry.key] for entry in self.plan if entry.key in stored]
-        stays = {(page.type_name, page.output) for page in self.pages}
-        has_entry = {(entry.key, entry.output) for entry in explained}
-        self.history = [entry.with_id() for entry in explained] + [
-            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").with_id()
-            for page in store.pages.values()
-            if (page.type_name, page.output) not in stays
-            and (page.key, page.output) not in has_entry
+        Args:
+            pages: in place of those with the same identity.
+            source: the whole source file with them.
+            issues: what is wrong with them, by type; kept with those that do not stay.
+        """
+        rejected = [
+            HistoryEntry.of(page, "rejected", issues.get(page.type_name, ())).with_id()
+            for page in pages
         ]
-
-
-def _pages_and_source(
-    change: _PageChange,
-    source: str | None,
-    *,
-    envelope: PagesEnvelope | None = None,
-    ir: IR | None = None,
-) -> dict[str, bytes | None]:
-    """Return the new content of ``pages.json`` and, where one is given, of the source file.
-
-    Of the envelope, a page changes nothing but the model, and that only where another one wrote it:
-    branches that regenerate different types shall merge.
-    """
-    store, old = change.store, change.store.envelope
-    new = replace(
-        envelope or old,
-        ir_hash=old.ir_hash,
-        generated_at=old.generated_at,
-        model=old.model,
-    )
-    if change.is_planned:
-        # The prompts were made from this IR; an IR without prompts leaves the store stale.
-        new = replace(new, ir_hash=ir_hash(ir or store.ir))
-    answered = [page for page in change.written if page.model != HAND]
-    if answered:
-        new = replace(new, model=max(answered, key=lambda page: page.generated_at).model)
-    contents: dict[str, bytes | None] = {}
-    if source is not None:
-        contents[new.source_file] = source.encode()
-    if new.source_file != old.source_file and store.has_source:
-        kept = store.source.encode()
-        contents.setdefault(new.source_file, kept)
-        contents[old.source_file] = None
-        contents |= history_files(store.path, (), _kept_source(store))
-    if store.ir.endpoint.status == SCHEMAS:
-        new = replace(new, ir_hash=None)  # Older releases wrote it.
-    contents[PAGES_FILE] = as_json(new.with_pages(change.pages, change.plan).to_json())
-    return contents
+        return Candidate(
+            _Change(store=self.store, pages=pages, source=source).contents(),
+            rejected=history_files(self.store.path, rejected),
+            history=tuple(entry.id for entry in rejected),
+        )

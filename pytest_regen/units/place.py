@@ -1,17 +1,14 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pytest_regen.commit import AtomicFiles, Contents
-from pytest_regen.commit import Trial as FilesTrial
+from pytest_regen.commit import AtomicFiles, Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import (
-    KindError,
-    SourceError,
     StoreCorruptError,
     UnknownPageError,
     UsageError,
@@ -19,7 +16,6 @@ from pytest_regen.errors import (
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
@@ -34,13 +30,13 @@ from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
 from pytest_regen.units import keeping
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
-from pytest_regen.units.ledger import as_bytes, entry_name, hand_name, read_history
+from pytest_regen.units.ledger import entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
-from pytest_regen.units.texts import call_region, find_texts, texts_or_none, units_in
+from pytest_regen.units.texts import texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
-from pytest_regen.validation.issues import WEAKENED, Feedback, Issue
+from pytest_regen.validation.issues import WEAKENED, Feedback
 
 _LOCK: Final = ".regen/locks/units.lock"
 _LEAST_TOKENS: Final = 64
@@ -186,7 +182,7 @@ class UnitFile:
         Raises:
             StoreCorruptError: what a killed process left cannot be read.
         """
-        return self.files.read(self._read, self.undo)
+        return self.files.read(self._read)
 
     def _read(self, view: FilesView) -> FileUnits:
         try:
@@ -222,7 +218,7 @@ class UnitFile:
     @contextmanager
     def writing(self) -> Iterator[tuple[FileUnits, UnitWrite]]:
         """Lock the project's units; yield those of the file, as read now, and their writer."""
-        with self.files.locked(recover=self.undo) as view:
+        with self.files.locked() as view:
             units = self._known() or self._read(view)
             yield units, UnitWrite(units, self.files)
 
@@ -352,73 +348,34 @@ class UnitFile:
             yield _Update(self, units, write)
 
     @contextmanager
-    def trial(
-        self, view: FileUnits, candidate: FileUnits, answers: Sequence[Answer]
-    ) -> Iterator[Trial]:
-        """Put a candidate in place for a test that reads the file."""
-        name = answers[0].ask.name
-        del view  # The files are read again under the lock, because others may have written.
-        with self.files.trial(partial(self._trial_contents, answers), self.undo) as trial:
-            tried = _Trial(self, trial, answers)
-            yield tried
-            if not trial.is_accepted:
-                tried.reject(candidate.all_issues(name))
+    def trial(self, candidate: FileUnits, answers: Sequence[Answer]) -> Iterator[Trial]:
+        """Put texts in place for a test that reads the file."""
+        issues = {answer.ask.name: candidate.all_issues(answer.ask.name) for answer in answers}
+
+        def place(files: FilesView) -> Candidate:
+            # Made anew under the lock, because others may have written since.
+            units = self._read(files)
+            write, rejected = UnitWrite(units, self.files), UnitWrite(units, self.files)
+            _put_answers(write, units.with_answers(answers), answers)
+            history = tuple(
+                rejected.keep_entry(units.entry_of(answer), "rejected", issues[answer.ask.name])
+                for answer in answers
+            )
+            return Candidate(write.contents(), write.beside(), rejected.contents(), history)
+
+        with self.files.trial(place) as trial:
+            yield trial
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""
         return any(
-            isinstance(record, dict) and record.get("place") == self.place
+            isinstance(record, dict) and self.place in record.get("files", ())
             for record in self.files.live_trials()
         )
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the file; its ledger is committed with it."""
         return (self.path, self.root / ".regen")
-
-    # Trials
-
-    def _trial_contents(
-        self, answers: Sequence[Answer], files: FilesView
-    ) -> tuple[dict[str, Any], Contents]:
-        """Return the record of a trial, and the contents that put the candidate in place."""
-        units = self._read(files)
-        candidate = units.with_answers(answers)
-        contents: dict[str, bytes | None] = {}
-        if candidate.new_entries:
-            contents[self.place] = candidate.data
-        for name, entry in candidate.new_entries.items():
-            contents[entry_name(self.place, name)] = as_bytes(entry.to_json())
-        record = {
-            "place": self.place,
-            "texts": {
-                name: [units.output(name, 1), candidate.output(name, 1)]
-                for name in candidate.new_entries
-            },
-            "files": {
-                name: [_decode(files.read(name)), _decode(data)] for name, data in contents.items()
-            },
-        }
-        return record, contents
-
-    def undo(self, record: Any, files: FilesView) -> Contents:
-        """Return what the files hold without the candidate of a trial.
-
-        A file that is as the trial left it becomes what it was. In one that was written since, only
-        the candidates are taken out, where they still stand.
-        """
-        contents: dict[str, bytes | None] = {}
-        for name, (before, after) in record["files"].items():
-            now = _decode(files.read(name))
-            # Whole, because then nobody but the trial has written it.
-            if now == after:
-                contents[name] = _encode(before)
-            elif name == record["place"] and now is not None:
-                kind = self._kinds.kind_of(self.root / name)
-                if kind is not None:
-                    contents[name] = _remove_candidates(kind, name, now, record["texts"]).encode(
-                        "utf-8"
-                    )
-        return contents
 
 
 class _Update:
@@ -442,11 +399,7 @@ class _Update:
             write.keep_entry(units.entry_of(item.answer), "rejected", item.issues)
             for item in rejected
         ]
-        for answer in answers:
-            _keep_old(units, write, answer.ask.name, answer.output)
-            write.record(candidate.new_entries[answer.ask.name])
-        if answers and candidate.new_entries:
-            write.text = candidate.text
+        _put_answers(write, candidate, answers)
         write.commit()
         if write.text is not None:
             self.view = self._file.remember(candidate.as_stored())
@@ -459,66 +412,18 @@ class _Update:
         return keeping.restore(self.view, self._write, name, to)
 
 
-class _Trial:
-    """A candidate that is in place."""
-
-    def __init__(self, file: UnitFile, trial: FilesTrial, answers: Sequence[Answer]) -> None:
-        self._file = file
-        self._trial = trial
-        self._answers = answers
-        self.history: tuple[str, ...] = ()
-        """Ids of the history entries that the end of the trial wrote."""
-
-    def accept(self) -> None:
-        """Keep the candidate; the text it replaces goes to the history."""
-        self._trial.accept(self._accept_contents)
-
-    def _accept_contents(self, files: FilesView) -> Contents:
-        # From before the trial, because the text that is replaced goes to the history.
-        before = self._units_without(files)
-        write = UnitWrite(before, self._file.files)
-        for answer in self._answers:
-            _keep_old(before, write, answer.ask.name, answer.output)
-        after = FileUnits(self._file.kind, self._file.place, files).load()
-        for answer in self._answers:
-            # The candidate's entry stands there since the trial began.
-            entry = after.entry(answer.ask.name)
-            if entry is not None:
-                write.record(entry)
-        return write.contents()
-
-    def withdraw(self) -> None:
-        """Take the candidate out and keep nothing of it here: it is kept elsewhere."""
-        self._trial.reject()
-
-    def reject(self, issues: Iterable[Issue]) -> None:
-        """Take the candidate out and put it into the history."""
-
-        def contents(files: FilesView) -> Contents:
-            before = self._units_without(files)
-            write = UnitWrite(before, self._file.files)
-            self.history = tuple(
-                write.keep_entry(before.entry_of(answer), "rejected", issues)
-                for answer in self._answers
-            )
-            return {**self._undo_contents(files), **write.contents()}
-
-        self._trial.reject(contents)
-
-    def _units_without(self, files: FilesView) -> FileUnits:
-        """Return the units as they were before the trial."""
-        undone = files.with_changes(self._undo_contents(files))
-        return FileUnits(self._file.kind, self._file.place, undone).load()
-
-    def _undo_contents(self, files: FilesView) -> Contents:
-        return self._file.undo(self._trial.record, files)
-
-
-def _keep_old(units: FileUnits, write: UnitWrite, name: str, new: str) -> None:
-    """Put the text that is replaced into the history, unless it is blank or stays the same."""
-    old = units.output(name, 1)
-    if old is not None and old.strip() and old != new:
-        write.keep_text(name, old, "replaced", units.all_issues(name))
+def _put_answers(write: UnitWrite, candidate: FileUnits, answers: Sequence[Answer]) -> None:
+    """Write new texts; those they replace go to the history, unless blank or the same."""
+    units = write.units
+    for answer in answers:
+        name, old = answer.ask.name, units.output(answer.ask.name, 1)
+        if name not in candidate.new_entries:
+            continue  # It has no place in the file; only a trial is made of such an answer.
+        if old is not None and old.strip() and old != answer.output:
+            write.keep_text(name, old, "replaced", units.all_issues(name))
+        write.record(candidate.new_entries[name])
+    if answers and candidate.new_entries:
+        write.text = candidate.text
 
 
 def _model_of(units: FileUnits, name: str) -> str:
@@ -558,37 +463,3 @@ def _extract(unit: Unit, pieces: Sequence[str]) -> str:
     if not isinstance(text, str):
         raise unusable(kind, "extract", unit.name, text, "it returns the text of the unit")
     return text
-
-
-def _remove_candidates(
-    kind: Kind, place: str, now: str, texts: Mapping[str, Sequence[str | None]]
-) -> str:
-    """Return a file's text without the candidates that still stand in it."""
-    for name, (before, after) in texts.items():
-        try:
-            stands = find_texts(kind, now, place).get(name)
-            if stands is None or stands.text != after:
-                continue
-            if before is not None:
-                now = _replace(kind, place, now, {name: before})
-            elif remove := getattr(kind.region, "remove", None):
-                now = _remove(kind, place, now, name, remove)
-        except (SourceError, KindError):
-            return now
-    return now
-
-
-def _replace(kind: Kind, place: str, text: str, texts: Mapping[str, str]) -> str:
-    return call_region(kind, "replace", lambda: str(kind.region.replace(text, texts)), place)
-
-
-def _remove(kind: Kind, place: str, text: str, name: str, remove: Callable[..., object]) -> str:
-    return call_region(kind, "remove", lambda: str(remove(text, [name])), place)
-
-
-def _decode(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "surrogateescape")
-
-
-def _encode(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogateescape")

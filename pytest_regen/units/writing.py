@@ -141,7 +141,7 @@ class UnitWrite:
             StoreWriteError: the files cannot be written; they are as they were.
         """
         if contents := self.contents():
-            self.files.commit(contents)
+            self.files.commit({**contents, **self.beside()})
 
     def contents(self) -> dict[str, bytes | None]:
         """Return what the files are going to hold.
@@ -159,21 +159,28 @@ class UnitWrite:
             stored = as_bytes(units.to_store(entry).to_json()) if entry and is_file else None
             contents[entry_name(place, name)] = stored
         contents |= self._by_hand()
+        if self.text is not None and self.text != units.text:
+            contents[place] = self._encode(self.text)
+        return contents
+
+    def beside(self) -> dict[str, bytes | None]:
+        """Return what is written for all units, and stays whatever becomes of these."""
+        units, contents = self.units, dict[str, bytes | None]()
         recorded = [entry for entry in self._entries.values() if entry is not None]
         if any(entry.system_sha256 == units.system_sha256 for entry in recorded):
             system = units.kind.system.encode("utf-8", "surrogatepass")
             contents[system_name(units.system_sha256)] = system
-        if self.text is not None and self.text != units.text:
-            contents[place] = self._encode(self.text)
-        return {**contents, **self._level(), **self._show_to_git()} if contents else {}
+        ignore = ".regen/.gitignore"
+        # Locks once hid all of `.regen` from git; written in text mode, so with CRLF on Windows.
+        if (units.files.read(ignore) or b"").strip() == _IGNORED:
+            contents[ignore] = None
+        is_code = units.kind.is_imported
+        # Nothing is run of what is not code, and nothing is imported for that.
+        if is_code or "pytest_regen.sandbox.processes" in sys.modules:
+            from pytest_regen.sandbox.verdicts import level_to_remember
 
-    def _level(self) -> dict[str, bytes | None]:
-        """Return the file that remembers the level of the sandbox, where it is to say more."""
-        if not (self.units.kind.is_imported or "pytest_regen.sandbox.processes" in sys.modules):
-            return {}  # Nothing is run of what is not code, and nothing is imported for that.
-        from pytest_regen.sandbox.verdicts import level_to_remember
-
-        return level_to_remember(self.files.root, is_code=self.units.kind.is_imported)
+            contents |= level_to_remember(self.files.root, is_code=is_code)
+        return contents
 
     def _by_hand(self) -> dict[str, bytes | None]:
         """Return the lines about texts by hand, where they change or move."""
@@ -233,9 +240,3 @@ class UnitWrite:
             contents[f"{history_folder(place)}/{name[len(old) :]}"] = self.units.files.read(name)
             contents[name] = None
         return contents
-
-    def _show_to_git(self) -> dict[str, bytes | None]:
-        """Return the removal of a file with which locks once hid all of ``.regen`` from git."""
-        name = ".regen/.gitignore"
-        # Written in text mode, so with CRLF on Windows.
-        return {name: None} if (self.units.files.read(name) or b"").strip() == _IGNORED else {}

@@ -27,7 +27,6 @@ from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import SCHEMA_FILE
 from pytest_regen.stores.history import store_files
-from pytest_regen.stores.trials import take_out
 from pytest_regen.validation.behaviour import COUNT, StoreBehaviour, hold_lock
 from pytest_regen.validation.issues import Excerpt, Issue, ValidationResult
 from pytest_regen.validation.stores import (
@@ -183,7 +182,7 @@ class StoreCache:
             StoreError: it cannot be opened.
         """
         try:
-            known = store_files(path).read(partial(self._known_facts, path), take_out)
+            known = store_files(path).read(partial(self._known_facts, path))
         except (OSError, RegenError):
             known = None  # Opening it says what is wrong.
         if known is not None:

@@ -18,7 +18,7 @@ from commit_work import (
     UNTRIED,
     files_of,
     make_root,
-    put_back,
+    place,
     recover,
     recover_root,
     write,
@@ -44,7 +44,7 @@ def root(tmp_path: Path) -> Path:
 
 def seen(root: Path) -> dict[str, bytes | None]:
     """Return what a reader sees."""
-    view = files_of(root).view(put_back)
+    view = files_of(root).view()
     return {name: view.read(name) for name in NAMES}
 
 
@@ -332,7 +332,7 @@ def child(work: str, root: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_trial_of_another_process_is_seen_until_it_ends(root: Path) -> None:
-    """Its candidate stays for readers and writers; another trial of the same file waits."""
+    """Its candidate stays for readers and writers; another trial waits."""
     files = files_of(root)
     with child("hold_trial", root) as process:
         assert process.stdout is not None
@@ -341,10 +341,8 @@ def test_a_trial_of_another_process_is_seen_until_it_ends(root: Path) -> None:
         assert seen(root)["locales/de.json"] == CANDIDATE
         with (
             pytest.raises(StoreWriteError, match="another process"),
-            files.trial(lambda _: (None, {}), put_back, of="locales/de.json", timeout=0.05),
+            files.trial(place, timeout=0.05),
         ):
-            pass
-        with files.trial(lambda _: (0, {}), lambda *_: {}, of="locales/fr.json", timeout=0.05):
             pass
 
     assert on_disk(root) == state({})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from store_factory import GOOD, make_store
+from store_work import on_trial
 
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.files import lock_file, observe_effects
@@ -128,11 +129,11 @@ def test_git_sees_nothing_of_a_write(project: Path) -> None:
         type_hash=None,
     )
     source = store.source.replace("Name {", "Label {")
-    with store.trial(pages=[page], source=source):
-        on_trial = git(project, "status", "--porcelain", "--untracked-files=all")
+    with on_trial(store, page, source):
+        seen = git(project, "status", "--porcelain", "--untracked-files=all")
     after = git(project, "status", "--porcelain", "--untracked-files=all")
 
-    changed = {line[3:] for line in on_trial.splitlines()}
+    changed = {line[3:] for line in seen.splitlines()}
     assert changed == {f"{STORE}/pages.json", f"{STORE}/ProjectDataObject.cs"}
     assert after == ""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from small_store import IR_OF_STORE, PROMPTS, filled_store, page, source_of
+from store_work import on_trial
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.errors import StoreWriteError, UnknownTypeError
@@ -241,7 +242,7 @@ def test_a_store_with_boundaries_of_another_tag_is_read(store: RegenStore) -> No
         tx.write(source=source, envelope=replace(tx.store.envelope, boundary_tag="SCHMITH"))
     old = RegenStore.open(store.path)
     new = page("Owner", 1, "// new", attempt=2)
-    with old.trial(pages=[new], source=source.replace(old.pages[new.key].output, "// new")):
+    with on_trial(old, new, source.replace(old.pages[new.key].output, "// new")):
         with RegenStore.update(store.path) as tx:
             tx.write(schema="# by another\n")
         store.source_path.write_text(store.source_path.read_text() + "// mine\n")

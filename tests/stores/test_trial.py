@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from killing import kill_at_every_effect
 from small_store import filled_store, page, source_of
-from store_work import NEW_OUTPUT, with_new_page
+from store_work import NEW_OUTPUT, on_trial, with_new_page
 
 from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.prompts.values import PageKey
@@ -39,22 +39,20 @@ def write_by_another(folder: Path, new: StoredPage) -> None:
 
 def test_the_candidate_is_what_the_folder_holds(store: RegenStore) -> None:
     """A test that reads the folder, by us or by itself, sees the candidate."""
-    source = with_new_page(store, CANDIDATE)
-    with store.trial(pages=[CANDIDATE], source=source) as trial:
-        assert store.source_path.read_text() == source
+    with on_trial(store, CANDIDATE):
+        assert store.source_path.read_text() == with_new_page(store, CANDIDATE)
         assert b"// candidate" in (store.path / "pages.json").read_bytes()
-        assert trial.store.pages[KEY].output == "// candidate"
-        assert RegenStore.open(store.path).source == source
+        assert RegenStore.open(store.path).pages[KEY].output == "// candidate"
 
 
 def test_a_rejected_candidate_is_put_back_byte_for_byte(store: RegenStore) -> None:
     """Every file is as it was; the candidate is in the history with what was found in it."""
     store.source_path.write_bytes(store.source.replace("\n", "\r\n").encode() + b"// edited")
-    edited = RegenStore.open(store.path)
     before = artifacts(store.path)
     issue = Issue.of("MISSING_FIELD", "owner is missing", type_name="ProjectDataObject")
-    with edited.trial(pages=[CANDIDATE], source="// anything\n") as trial:
-        trial.reject([issue])
+    issues = {"ProjectDataObject": [issue]}
+    with on_trial(store, CANDIDATE, "// anything\n", issues) as trial:
+        trial.reject()
 
     assert artifacts(store.path) == before
     (entry,) = history(store.path)
@@ -64,18 +62,16 @@ def test_a_rejected_candidate_is_put_back_byte_for_byte(store: RegenStore) -> No
 
 
 def test_an_accepted_candidate_stays(store: RegenStore) -> None:
-    """The old output is in the history as replaced, with what was found in it."""
+    """The old output is in the history as replaced."""
     source = with_new_page(store, CANDIDATE)
-    issue = Issue.of("MISSING_FIELD", "owner is missing", type_name="ProjectDataObject")
-    with store.trial(pages=[CANDIDATE], source=source) as trial:
-        trial.accept({"ProjectDataObject": [issue]})
+    with on_trial(store, CANDIDATE) as trial:
+        trial.accept()
 
     after = RegenStore.open(store.path)
     assert after.pages[KEY].output == "// candidate"
     assert after.source == source
     (entry,) = history(store.path)
     assert (entry.reason, entry.output) == ("replaced", store.pages[KEY].output)
-    assert entry.issues == (issue,)
     assert trial.is_accepted
     assert not [name for name in artifacts(store.path) if name.startswith(".")]
 
@@ -85,7 +81,7 @@ def test_an_error_in_the_test_puts_the_candidate_back(store: RegenStore) -> None
     before = artifacts(store.path)
     with (
         pytest.raises(KeyboardInterrupt),
-        store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)),
+        on_trial(store, CANDIDATE),
     ):
         raise KeyboardInterrupt
 
@@ -95,7 +91,7 @@ def test_an_error_in_the_test_puts_the_candidate_back(store: RegenStore) -> None
 def test_what_others_wrote_meanwhile_stays(store: RegenStore) -> None:
     """Another type committed during the trial survives its end, in pages and source."""
     other = page("Owner", 1, "// by another", attempt=2)
-    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+    with on_trial(store, CANDIDATE):
         write_by_another(store.path, other)
 
     after = RegenStore.open(store.path)
@@ -104,25 +100,23 @@ def test_what_others_wrote_meanwhile_stays(store: RegenStore) -> None:
     assert after.source == source_of(after)
 
 
-def test_a_type_that_others_built_on_is_left_to_them(store: RegenStore) -> None:
-    """Who wrote another page of the type has seen the candidate; pages and source stay a pair."""
+def test_another_page_of_the_type_that_others_wrote_stays(store: RegenStore) -> None:
+    """The candidate is taken out from beside it; pages and source stay a pair."""
     other = page("ProjectDataObject", 3, "// by another", attempt=2)
-    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+    with on_trial(store, CANDIDATE):
         write_by_another(store.path, other)
 
     after = RegenStore.open(store.path)
-    assert [one.output for one in after.pages_of("ProjectDataObject")][1:] == [
-        "// candidate",
-        "// by another",
-    ]
+    assert after.pages[KEY] == store.pages[KEY]
+    assert after.pages_of("ProjectDataObject")[2].output == "// by another"
     assert after.source == source_of(after)
-    assert store.pages[KEY].output in {entry.output for entry in history(store.path)}
+    assert "// candidate" in {entry.output for entry in history(store.path)}
 
 
 def test_a_page_that_others_replaced_is_left_to_them(store: RegenStore) -> None:
     """Their output stays, the candidate and the old output are both in the history."""
     other = page("ProjectDataObject", 2, "// by another", attempt=3)
-    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+    with on_trial(store, CANDIDATE):
         write_by_another(store.path, other)
 
     after = RegenStore.open(store.path)
@@ -136,10 +130,10 @@ def test_a_candidate_made_from_an_older_state_replaces_its_own_blocks_only(
     store: RegenStore,
 ) -> None:
     """What was committed between reading and trying is not undone by either end of the trial."""
-    source = with_new_page(store, CANDIDATE)
     write_by_another(store.path, page("Owner", 1, "// by another", attempt=2))
-    with store.trial(pages=[CANDIDATE], source=source) as trial:
-        assert trial.store.source == source_of(trial.store)
+    with on_trial(store, CANDIDATE) as trial:
+        tried = RegenStore.open(store.path)
+        assert tried.source == source_of(tried)
         trial.accept()
 
     after = RegenStore.open(store.path)
@@ -150,7 +144,7 @@ def test_a_candidate_made_from_an_older_state_replaces_its_own_blocks_only(
 
 def test_a_block_edited_by_hand_during_the_trial_is_kept(store: RegenStore) -> None:
     """A hand edit elsewhere in the source survives a rejection."""
-    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+    with on_trial(store, CANDIDATE):
         text = store.source_path.read_text()
         store.source_path.write_text(text.replace("// header", "// my header"))
 
@@ -163,10 +157,10 @@ def test_two_trials_of_a_store_follow_each_other(store: RegenStore) -> None:
 
     def second() -> None:
         started.set()
-        with store.trial(pages=[page("Owner", 1, "// second")], source=store.source) as trial:
-            seen.append(trial.store.pages[KEY].output)
+        with on_trial(store, page("Owner", 1, "// second")):
+            seen.append(RegenStore.open(store.path).pages[KEY].output)
 
-    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+    with on_trial(store, CANDIDATE):
         thread = threading.Thread(target=second)
         thread.start()
         started.wait()
@@ -185,12 +179,12 @@ def test_a_page_without_a_prompt_is_not_tried(store: RegenStore) -> None:
     object.__setattr__(stray, "total_pages", 7)
     with (
         pytest.raises(UnknownPageError, match="Owner, page 1 of 7"),
-        store.trial(pages=[stray], source=""),
+        on_trial(store, stray, ""),
     ):
         pass
 
     assert artifacts(store.path) == before
-    with store.trial(pages=[CANDIDATE], source=""):
+    with on_trial(store, CANDIDATE, ""):
         pass
 
 
@@ -238,7 +232,7 @@ def test_a_trial_that_cannot_be_written_is_told(store: RegenStore) -> None:
     before = artifacts(store.path)
     with (
         pytest.raises(StoreWriteError, match="surrogate"),
-        store.trial(pages=[CANDIDATE], source="\ud800"),
+        on_trial(store, CANDIDATE, "\ud800"),
     ):
         pass
 

@@ -3,9 +3,8 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from pytest_regen.commit import AtomicFiles, Contents, View
+from pytest_regen.commit import AtomicFiles, Candidate, Contents, View
 
 __all__ = [
     "CHANGED",
@@ -15,7 +14,7 @@ __all__ = [
     "files_of",
     "hold_trial",
     "make_root",
-    "put_back",
+    "place",
     "recover",
     "recover_root",
     "try_and_accept",
@@ -54,16 +53,9 @@ def files_of(root: Path) -> AtomicFiles:
     )
 
 
-def put_back(record: Any, view: View) -> Contents:
-    """Take the candidate out, unless somebody wrote over it."""
-    if view.read("locales/de.json") != CANDIDATE:
-        return {}
-    return {"locales/de.json": record["before"].encode()}
-
-
-def _place(view: View) -> tuple[Any, Contents]:
-    before = view.read("locales/de.json") or b""
-    return {"before": before.decode()}, {"locales/de.json": CANDIDATE}
+def place(_: View) -> Candidate:
+    """Return the candidate."""
+    return Candidate({"locales/de.json": CANDIDATE}, UNTRIED)
 
 
 def write(root: Path) -> None:
@@ -98,25 +90,25 @@ def write_for_ever(root: Path) -> None:
 
 def try_and_accept(root: Path) -> None:
     """Put a candidate on trial and keep it, with an entry of its own."""
-    with files_of(root).trial(_place, put_back, of="locales/de.json") as trial:
-        trial.accept(lambda _: UNTRIED)
+    with files_of(root).trial(place) as trial:
+        trial.accept()
 
 
 def try_and_reject(root: Path) -> None:
     """Put a candidate on trial and leave."""
-    with files_of(root).trial(_place, put_back, of="locales/de.json"):
+    with files_of(root).trial(place):
         pass
 
 
 def recover(root: Path) -> None:
     """Lock the files and do nothing, which finishes what a killed writer left."""
-    with files_of(root).locked(recover=put_back):
+    with files_of(root).locked():
         pass
 
 
 def hold_trial(root: Path) -> None:
     """Put a candidate on trial, print a line, and keep it there until a line is read."""
-    with files_of(root).trial(_place, put_back, of="locales/de.json"):
+    with files_of(root).trial(place):
         sys.stdout.write("on trial\n")
         sys.stdout.flush()
         sys.stdin.readline()

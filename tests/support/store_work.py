@@ -6,18 +6,24 @@ import resource
 import signal
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from small_store import IR_OF_STORE, PROMPTS, filled_store, page, plan, source_of
 
+from pytest_regen.commit import Candidate, Trial, View
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import StoreWriteError
-from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage
+from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
+from pytest_regen.stores.history import store_files
+from pytest_regen.validation.issues import Issue
 
 __all__ = [
     "change_plan",
     "die_in_trial",
     "hold_trial",
+    "on_trial",
     "recover",
     "replace_one_of_many",
     "replace_page",
@@ -36,6 +42,22 @@ NEW_OUTPUT = "// a new page 2"
 def with_new_page(store: RegenStore, new: StoredPage) -> str:
     """Return the source of a store with another page in it."""
     return source_of({**store.pages, new.key: new})
+
+
+def on_trial(
+    store: RegenStore,
+    new: StoredPage,
+    source: str | None = None,
+    issues: Mapping[str, Sequence[Issue]] = {},
+) -> AbstractContextManager[Trial]:
+    """Put a page on trial in the store as it is by now, with the source that it makes."""
+
+    def place(_: View) -> Candidate:
+        tx = StoreUpdate(RegenStore.open(store.path))
+        text = with_new_page(tx.store, new) if source is None else source
+        return tx.candidate([new], text, issues)
+
+    return store_files(store.path).trial(place)
 
 
 def replace_page(folder: Path) -> None:
@@ -80,7 +102,7 @@ def try_and_accept(folder: Path) -> None:
     """Put a candidate on trial and accept it."""
     store = RegenStore.open(folder)
     new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
-    with store.trial(pages=[new], source=with_new_page(store, new)) as trial:
+    with on_trial(store, new) as trial:
         trial.accept()
 
 
@@ -88,7 +110,7 @@ def try_and_reject(folder: Path) -> None:
     """Put a candidate on trial and leave."""
     store = RegenStore.open(folder)
     new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
-    with store.trial(pages=[new], source=with_new_page(store, new)):
+    with on_trial(store, new):
         pass
 
 
@@ -96,7 +118,7 @@ def hold_trial(folder: Path) -> None:
     """Put a candidate on trial, say so, and keep it there until a line is read."""
     store = RegenStore.open(folder)
     new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
-    with store.trial(pages=[new], source=with_new_page(store, new)):
+    with on_trial(store, new):
         sys.stdout.write("on trial\n")
         sys.stdout.flush()
         sys.stdin.readline()
@@ -124,7 +146,7 @@ def die_in_trial(folder: Path) -> None:
     """Put a candidate on trial and die while the test would run."""
     store = RegenStore.open(folder)
     new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
-    with store.trial(pages=[new], source=with_new_page(store, new)):
+    with on_trial(store, new):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
