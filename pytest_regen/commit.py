@@ -13,12 +13,12 @@ Nor does it when the power fails, for the disk has each step before the next one
 3. Each file's content before it takes its place, and all names, of folders made for them too,
    before the journal goes: where no journal is left, every file holds all of what it should.
 
-What is not waited for is that the journal is gone. Should it come back with the power, its files
-hold what it says and it is dropped again; a file that was edited since is treated as one that was
-edited between a kill and the next write.
-
 Where the folder itself is new there is nothing to keep together with: it is filled beside its
 place, and its rename is the moment.
+
+What is not waited for is that the journal is gone. Should it come back with the power, its files
+hold what it says and it is dropped again. A file that somebody edited between a kill and the next
+write stays as it was edited.
 
 A trial puts a candidate in place while a test looks at it, together with a record of what each file
 held before. As long as the record is there and its owner is alive, the candidate is what the folder
@@ -28,24 +28,22 @@ stays; where they wrote over a part of the candidate, all of it stays, because t
 """
 
 import copy
+import hashlib
 import json
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pytest_regen import files
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
-from pytest_regen.journal import Change, digest, encode_changes, read_changes
 from pytest_regen.text import take_back
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 Contents = Mapping[str, bytes | None]
 """What files are to hold, by names relative to the root with ``/``; ``None`` removes a file."""
@@ -53,14 +51,11 @@ Contents = Mapping[str, bytes | None]
 LOCK_TIMEOUT: Final = 60.0
 """Seconds that a writer waits for another; a write takes milliseconds."""
 
-TRIAL_TIMEOUT: Final = 600.0
+_TRIAL_TIMEOUT: Final = 600.0
 """Seconds to wait for another test that has a candidate of the same files on trial."""
 
 _PATIENCE: Final = 10.0
 """Seconds that a reader waits for a moment at which no process writes the files."""
-
-_FAULT_PATIENCE: Final = 0.5
-"""Seconds after which a journal or a record of a trial that cannot be read is taken for broken."""
 
 _PROBE: Final = 0.1
 """Seconds a lock must be held to count as held: another reader's look at it takes far less."""
@@ -71,12 +66,13 @@ _POLL: Final = 0.005
 _SETTLED: Final = 1_000_000_000
 """Nanoseconds after which another change of a file has another time."""
 
-_MANIFEST: Final = "commit.json"
-_IGNORE: Final = ".gitignore"
-_TRIAL: Final = ".trial"
+_VERSION: Final = 2
+"""Of the journal's format; the first was never released."""
 
-_own_trials: set[str] = set()
-"""Names of the records of trials that this process is in the middle of."""
+_IGNORE: Final = ".gitignore"
+
+_own_trials: dict[Path, bool] = {}
+"""By the lock of each trial of this process: whether its candidate is in place."""
 
 T = TypeVar("T")
 
@@ -86,39 +82,63 @@ def new_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
 
 
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file of a committed change."""
+
+    name: str
+    before: str | None
+    """SHA-256 of the content that is replaced; ``None`` where there was no file."""
+    data: bytes | None
+    """The new content; ``None`` where the file is removed."""
+
+    def is_due(self, content: bytes | None) -> bool:
+        """Return whether a file of this content is still to change.
+
+        It is not where that was done, nor where somebody edited it since: no edit is overwritten.
+        """
+        return _digest(content) == self.before
+
+    def to_json(self) -> dict[str, str | None]:
+        """Return the entry of the journal."""
+        return {"name": self.name, "before": self.before, "text": _as_text(self.data)}
+
+
+def _as_text(data: bytes | None) -> str | None:
+    """Return what JSON holds of a content: bytes that are no text are half characters in it."""
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def _as_bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
 def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-_Stamp = tuple[int, int, int]
-
-
-def _stamp(facts: os.stat_result) -> _Stamp:
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size
-
-
-def _read_file(path: Path) -> tuple[_Stamp | None, bytes | None]:
-    try:
-        with path.open("rb", buffering=0) as file:
-            # The stamp is taken first: a change while it is read shows.
-            return _stamp(os.fstat(file.fileno())), file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None, None
-
-
-def _read_folder(path: Path) -> tuple[_Stamp | None, frozenset[tuple[str, bool]] | None]:
+def _names_in(path: Path) -> frozenset[tuple[str, bool]] | None:
     """Return the names in a folder, each with whether it is a folder."""
     try:
-        stamp = _stamp(path.stat())
         with os.scandir(path) as entries:
-            return stamp, frozenset(
-                (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries
-            )
+            return frozenset((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     except (FileNotFoundError, NotADirectoryError):
-        return None, None
+        return None
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        facts = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
 
 class _Look:
@@ -126,44 +146,39 @@ class _Look:
 
     __slots__ = ("_is_new", "_path", "_read", "_stamp", "value")
 
-    def __init__(self, path: Path, read: Callable[[Path], tuple[_Stamp | None, Any]]) -> None:
+    def __init__(self, path: Path, read: Callable[[Path], Any]) -> None:
         self._path = path
         self._read = read
-        self._stamp, self.value = read(path)
+        # Taken first, because a change while it is read then shows.
+        self._stamp = _stamp(path)
+        self.value = read(path)
         # A clock ticks every few milliseconds and numbers of files are used again: what was
         # written just now may change once more without another stamp.
         self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < _SETTLED
 
     def is_current(self) -> bool:
         """Return whether reading would find the same."""
-        if self._is_new:
-            return self._read(self._path) == (self._stamp, self.value)
-        try:
-            return _stamp(self._path.stat()) == self._stamp
-        except (FileNotFoundError, NotADirectoryError):
-            return self._stamp is None
+        is_stamp = _stamp(self._path) == self._stamp
+        return is_stamp and not (self._is_new and self._read(self._path) != self.value)
 
 
 class View:
     """The files below a root as they are, a committed change counted as done."""
 
-    def __init__(self, files_: "AtomicFiles") -> None:
-        self.root = files_.root
-        self._files = files_
+    def __init__(self, owner: "AtomicFiles") -> None:
+        self.root = owner.root
         self._looks: list[_Look] = []
         self._over: dict[str, bytes | None] = {}
-        manifest = self._look(files_.staging / _MANIFEST)
-        self._changes = {change.name: change for change in files_.changes_in(manifest)}
+        manifest = self._look(owner.manifest, _content)
+        self._changes = {change.name: change for change in owner.changes_in(manifest)}
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; ``None`` without a file."""
         if name in self._over:
             return self._over[name]
+        content: bytes | None = self._look(self.root / name, _content)
         change = self._changes.get(name)
-        target = self._look(self.root / name)
-        if change is None or (self._files.is_users(name) and change.is_edited(target)):
-            return target
-        return change.data
+        return change.data if change is not None and change.is_due(content) else content
 
     def names(self, folder: str, suffix: str = "") -> set[str]:
         """Return the files below a folder, at any depth, whose names end in ``suffix``.
@@ -176,9 +191,7 @@ class View:
         folders = [folder.rstrip("/")]
         while folders:
             parent = folders.pop()
-            look = _Look(self.root / parent, _read_folder)
-            self._looks.append(look)
-            for name, is_folder in look.value or ():
+            for name, is_folder in self._look(self.root / parent, _names_in) or ():
                 (folders.append if is_folder else names.add)(f"{parent}/{name}")
         # A change that is committed and not yet in its place counts as done.
         for name in (*self._changes, *self._over):
@@ -196,11 +209,10 @@ class View:
         """Return whether everything that was read is still as it was."""
         return all(look.is_current() for look in self._looks)
 
-    def _look(self, path: Path) -> bytes | None:
-        look = _Look(path, _read_file)
+    def _look(self, path: Path, read: Callable[[Path], Any]) -> Any:
+        look = _Look(path, read)
         self._looks.append(look)
-        content: bytes | None = look.value
-        return content
+        return look.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +228,15 @@ class Candidate:
     history: tuple[str, ...] = ()
     """The ids of the history entries in ``rejected``."""
 
+    def record(self, view: View) -> dict[str, Any]:
+        """Return what takes it out of the files that a view shows."""
+        before_and_after = {
+            name: [_as_text(view.read(name)), _as_text(data)]
+            for name, data in self.contents.items()
+        }
+        rejected = {name: _as_text(data) for name, data in self.rejected.items()}
+        return {"files": before_and_after, "rejected": rejected}
+
 
 @dataclass(frozen=True)
 class AtomicFiles:
@@ -229,30 +250,30 @@ class AtomicFiles:
     journal: str = files.JOURNAL
     """Folder below the root that holds an unfinished change."""
     aside: str = "history"
-    """Folder below the root for records of trials, and for files that somebody changed between the
-    end of a killed writer and now."""
+    """Folder below the root for the record of a trial."""
     mode: int = 0o666
     """Who may read and write files that are made, less what the umask takes away."""
-    is_users: Callable[[str], bool] = lambda _: False
-    """Whether such a change of a file stays in its place; else the file is moved aside."""
 
     @property
-    def staging(self) -> Path:
-        """The journal's folder."""
-        return self.root / self.journal
+    def manifest(self) -> Path:
+        """The file that says what a committed change holds, until it is done."""
+        return self.root / self.journal / files.MANIFEST
+
+    @property
+    def record(self) -> str:
+        """The file that says how the candidate on trial is taken out."""
+        return f"{self.aside}/.trial"
 
     # Reading
 
     def view(self) -> View:
-        """Return the files as they are now, without candidates whose trial was killed.
+        """Return the files as they are now, without the candidate of a trial that was killed.
 
         Raises:
             StoreCorruptError: the journal, or the record of a trial, is not as it was written.
         """
         view = View(self)
-        for name, record in self._dead_trials(view):
-            view = view.with_changes(self.without_candidate(name, record, view))
-        return view
+        return view.with_changes(self._undone(view))
 
     def read(self, function: Callable[[View], T]) -> T:
         """Return what ``function`` makes of a view in which nothing changed while it looked.
@@ -260,27 +281,23 @@ class AtomicFiles:
         Raises:
             StoreCorruptError: the files change faster than they can be read.
         """
-        start = time.monotonic()
-        deadline = start + _PATIENCE
-        while True:
-            view: View | None = None
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            view = View(self)
             try:
-                view = self.view()
-                result = function(view)
+                result = function(view.with_changes(self._undone(view)))
             except (OSError, StoreCorruptError):
                 # A file that went away or an odd pair may only be a change in progress.
-                limit = start + _FAULT_PATIENCE if view is None else deadline
-                if (view is not None and view.is_current()) or time.monotonic() > limit:
+                if view.is_current():
                     raise
             else:
                 if view.is_current():
                     return result
-                if time.monotonic() > deadline:
-                    raise StoreCorruptError(
-                        f"{self.what} changes faster than it can be read",
-                        hint="wait for whoever writes it, then run the same command again",
-                    )
             time.sleep(0.002)
+        raise StoreCorruptError(
+            f"{self.what} changes faster than it can be read",
+            hint="wait for whoever writes it, then run the same command again",
+        )
 
     # Writing
 
@@ -295,25 +312,19 @@ class AtomicFiles:
             StoreWriteError: another writer does not finish, or the files cannot be written.
         """
         # Held while a journal is finished, too: two writers would move each other's files.
-        lock = self._acquire(self.lock, timeout)
-        try:
+        with self._acquire(self.lock, timeout):
             with self.explain_errors():
                 self._finish()
-                # One after the other, because each was made on what those before it left.
-                while dead := self._dead_trials(View(self)):
-                    self.commit(self.without_candidate(*dead[0], View(self)))
+                self.commit(self._undone(View(self)))
             yield View(self)
-        finally:
-            lock.release()
 
-    def _acquire(self, file: Path, timeout: float) -> "BaseFileLock":
+    def _acquire(self, file: Path, timeout: float) -> AbstractContextManager[object]:
         from filelock import FileLock, Timeout
 
-        lock = FileLock(file, thread_local=False)
         with self.explain_errors():
             files.make_ignored_folder(file.parent)
             try:
-                lock.acquire(timeout=timeout, poll_interval=_POLL)
+                return FileLock(file, thread_local=False).acquire(timeout, poll_interval=_POLL)
             except Timeout:
                 raise StoreWriteError(
                     f"{self.what} is being written by another process",
@@ -322,7 +333,6 @@ class AtomicFiles:
                     hint="wait for that process or end it, then run the same command again; the "
                     "lock goes with the process, the file may stay",
                 ) from None
-        return lock
 
     @contextmanager
     def explain_errors(self) -> Iterator[None]:
@@ -353,81 +363,78 @@ class AtomicFiles:
                 in its place), or lies outside of the root. Before the manifest is in place nothing
                 has changed; after it, the change holds and the next writer completes it.
         """
-        for name in contents:
-            self._refuse_name(name)
+        changes = []
+        for name, data in contents.items():
+            path = self.root / name
+            if why := self._name_fault(name):
+                raise StoreWriteError(
+                    f"{path} cannot be written: {why}",
+                    hint=f"name a file below {self.root}, or replace the link by what it points at",
+                )
+            refuse_link(path)
+            with self.explain_errors():
+                before = _content(path)
+            if data != before:
+                changes.append(Change(name, _digest(before), data))
         with self.explain_errors():
-            before = {name: _content(self.root / name) for name in contents}
-            changes = [
-                Change(name, digest(before[name]), data)
-                for name, data in contents.items()
-                if data != before[name]
-            ]
             if changes and os.path.lexists(self.root):
-                self._write_journal(changes)
+                self._write_manifest(changes)
+                self._put_in_place(changes)
             elif changes:
                 self._make_root(changes)
 
-    def _write_journal(self, changes: Sequence[Change]) -> None:
-        # A kill in this block leaves no manifest: readers see the state before, and the next
-        # writer drops what lies there.
+    def _write_manifest(self, changes: Sequence[Change]) -> None:
+        """Write down what is to change; from that moment on it holds."""
+        named_in: list[Path] = []
+        space = self.manifest.parent
+        entries = [change.to_json() for change in changes]
+        data = json.dumps({"version": _VERSION, "changes": entries}, indent=1).encode()
         try:
-            files.make_folder(self.staging)
+            named_in += files.make_folder(space)
             # Should this process be killed, git ignores what it leaves here.
-            files.write(self.staging / _IGNORE, b"*\n")
-            files.write_durably(self.staging / "manifest", encode_changes(changes), self.mode)
+            files.write(space / _IGNORE, b"*\n")
+            files.write_durably(space / "manifest", data, self.mode)
+            # The moment of the change: from this rename on a kill leaves the state after. Before
+            # it readers see the state before, and the next writer drops what lies there.
+            files.rename(space / "manifest", self.manifest)
         except BaseException:
-            if self.staging.is_dir() and not (self.staging / _MANIFEST).exists():
+            if not self.manifest.exists():
                 with suppress(OSError):  # The next writer drops what remains.
-                    self._drop()
+                    self._drop_journal()
             raise
-        # The moment of the change: from this rename on a kill leaves the state after.
-        files.rename(self.staging / "manifest", self.staging / _MANIFEST)
         # Its name, and those of folders made for it, reach the disk before any file changes.
-        for folder in (self.staging, *self._above(self.journal)):
+        for folder in sorted({space, *self._above(self.journal), *named_in}, reverse=True):
             files.fsync_folder(folder)
-        self._put_in_place(changes)
+
+    def _make_root(self, changes: Sequence[Change]) -> None:
+        """Fill a folder that is not there yet, and move it to its place."""
+        filled = self._space / self.root.name
+        try:
+            named_in = files.make_folder(self._space)
+            files.write(self._space / _IGNORE, b"*\n")
+            folders = {filled}
+            for change in changes:
+                path = filled / change.name
+                folders.update({path.parent, *files.make_folder(path.parent)})
+                files.write_durably(path, change.data or b"", self.mode)
+            for folder in sorted(folders - {self._space}):
+                files.fsync_folder(folder)
+            # The moment: before it there is no root, after it there is one with all its files.
+            files.rename(filled, self.root)
+            for folder in named_in:
+                files.fsync_folder(folder)
+        finally:
+            # Should a kill come before, the next writer does it.
+            shutil.rmtree(self._space, ignore_errors=True)
+
+    @property
+    def _space(self) -> Path:
+        """Where a root that is not there yet is filled: on its file system, as a rename must be."""
+        return self.root.with_name(f".{self.root.name}.regen-new")
 
     def _above(self, name: str) -> list[Path]:
         """Return the folders above a file, up to the root."""
         return [self.root / folder for folder in Path(name).parents]
-
-    def _make_root(self, changes: Sequence[Change]) -> None:
-        """Fill a folder that is not there yet, and move it to its place."""
-        space = self._space
-        made = space / self.root.name  # The root's own file system: a rename cannot leave it.
-        try:
-            named_in = files.make_folder(space)
-            files.write(space / _IGNORE, b"*\n")
-            folders = {made}
-            for change in changes:
-                path = made / change.name
-                folders.update({path.parent, *files.make_folder(path.parent)})
-                files.write_durably(path, change.data or b"", self.mode)
-            for folder in sorted(folders - {space}):
-                files.fsync_folder(folder)
-            # The moment: before it there is no root, after it there is one with all its files.
-            files.rename(made, self.root)
-        except BaseException:
-            with suppress(OSError):  # The next writer drops what remains.
-                self._drop_space()
-            raise
-        for folder in named_in:
-            files.fsync_folder(folder)
-        self._drop_space()
-
-    @property
-    def _space(self) -> Path:
-        """Where a root that is not there yet is filled."""
-        return self.root.parent / f".{self.root.name}.regen-new"
-
-    def _refuse_name(self, name: str) -> None:
-        path = self.root / name
-        if why := self._name_fault(name):
-            raise StoreWriteError(
-                f"{path} cannot be written: {why}",
-                hint=f"name a file below {self.root}, or replace the link by what it points at",
-            )
-        refuse_link(path)
 
     def _name_fault(self, name: str) -> str:
         """Return why a file of that name is not written; empty where it may be."""
@@ -443,15 +450,13 @@ class AtomicFiles:
 
     def _finish(self) -> None:
         """Complete a committed change of a writer that was killed, and drop an uncommitted one."""
-        if os.path.lexists(self._space):
-            self._drop_space()
-        if not self.staging.is_dir():
-            return
-        refuse_link(self.staging)  # What is dropped would be somebody else's.
-        changes = self.changes_in(_content(self.staging / _MANIFEST))
-        # Nobody knows which of the folders that writer made.
-        above = (folder for change in changes for folder in self._above(change.name))
-        self._put_in_place(changes, above)
+        shutil.rmtree(self._space, ignore_errors=True)
+        if self.manifest.parent.is_dir():
+            refuse_link(self.manifest.parent)  # What is dropped would be somebody else's.
+            changes = self.changes_in(_content(self.manifest))
+            # Nobody knows which of the folders that writer made.
+            above = (folder for change in changes for folder in self._above(change.name))
+            self._put_in_place(changes, above)
 
     def _put_in_place(self, changes: Sequence[Change], folders: Iterable[Path] = ()) -> None:
         """Let the files hold what a committed change says, then drop it.
@@ -463,85 +468,66 @@ class AtomicFiles:
         named_in = {*folders, *((self.root / change.name).parent for change in changes)}
         for number, change in enumerate(changes):
             # A kill between two of them: whoever comes next starts with the first again.
-            named_in.update(self._put(change, self.staging / str(number)))
+            target, staged = self.root / change.name, self.manifest.with_name(str(number))
+            if not change.is_due(_content(target)):
+                continue
+            if change.data is None:
+                files.unlink(target)
+                continue
+            if staged.is_symlink():
+                files.unlink(staged)  # Not ours: nothing is written, or read, behind it.
+            files.write_durably(staged, change.data, self.mode)
+            if not target.parent.is_dir():
+                named_in.update(files.make_folder(target.parent))
+            files.rename(staged, target)
         for folder in sorted(named_in):
             if folder.is_dir():
                 files.fsync_folder(folder)
         # Last: without the journal nobody would know what the other files are to hold.
-        self._drop()
+        self._drop_journal()
 
-    def _put(self, change: Change, staged: Path) -> list[Path]:
-        """Put a file in its place; return in which folders one was made for it.
+    def _drop_journal(self) -> None:
+        """Drop the journal: the manifest first, the file by which git ignores the rest last."""
+        last = {files.MANIFEST: 0, _IGNORE: 2}
+        paths = self.manifest.parent.iterdir()
+        for path in sorted(paths, key=lambda path: (last.get(path.name, 1), path)):
+            files.unlink(path)
+        files.remove_folder(self.manifest.parent)
 
-        Args:
-            change: the file.
-            staged: where its content is written first, so that its rename is one step.
-        """
-        target = self.root / change.name
-        if staged.is_symlink():
-            files.unlink(staged)  # Not ours: nothing is written, or read, behind it.
-        if change.data is not None:
-            files.write_durably(staged, change.data, self.mode)
-        content = _content(target)
-        is_done = digest(content) == change.after and not target.is_symlink()
-        is_edited = change.is_edited(content)
-        if is_done or (is_edited and self.is_users(change.name)):
-            if change.data is not None:
-                files.unlink(staged)
-            return []
-        named_in = []
-        if target.is_symlink() or is_edited:
-            named_in += self._move_aside(target)
-        elif change.data is None:
-            files.unlink(target)
-        if change.data is not None:
-            if not target.parent.is_dir():
-                named_in += files.make_folder(target.parent)
-            files.rename(staged, target)
-        return named_in
-
-    def _move_aside(self, target: Path) -> list[Path]:
-        """Keep a file that somebody changed between the kill and now; no edit is overwritten."""
-        aside = self.root / self.aside
-        named_in = files.make_folder(aside)
-        if not (aside / _IGNORE).exists():
-            files.write(aside / _IGNORE, b"*\n")
-        suffix = (digest(_content(target)) or "")[:12]
-        files.rename(target, aside / f"edited-{suffix}-{target.name}")
-        return [aside, *named_in]
-
-    def _drop(self) -> None:
-        """Drop the journal: itself first, the file by which git ignores it last."""
-        _drop_folder(self.staging, first=_MANIFEST)
-
-    def _drop_space(self) -> None:
-        if self._space.is_dir() and not self._space.is_symlink():
-            _drop_folder(self._space)
-        else:
-            files.unlink(self._space)
-
-    def changes_in(self, manifest: bytes | None) -> tuple[Change, ...]:
+    def changes_in(self, manifest: bytes | None) -> list[Change]:
         """Return the changes that a manifest says were committed.
 
         Raises:
             StoreCorruptError: the manifest was not written by ``commit``.
         """
         if manifest is None:
-            return ()
+            return []
+        changes: list[Change] = []
         try:
-            return read_changes(manifest, self._name_fault)
+            value = json.loads(manifest)
+            changes = [
+                Change(entry["name"], entry["before"], _as_bytes(entry["text"]))
+                for entry in value["changes"]
+            ]
+            # Version control may have brought it: it must not reach outside of the folder.
+            faults = [self._name_fault(change.name) for change in changes]
+            faults += [] if value["version"] == _VERSION else ["its version is unknown"]
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            faults = [f"{type(error).__name__}: {error}"]
+        if why := next(filter(None, faults), ""):
             raise StoreCorruptError(
-                f"{self.staging / _MANIFEST}: this is not a change that pytest-regen wrote",
-                why=f"{type(error).__name__}: {error}",
-                hint=f"look into {self.staging}, move it away, then run the same command again",
-            ) from None
+                f"{self.manifest}: this is not a change that pytest-regen wrote",
+                why=why,
+                hint=f"look into {self.manifest.parent}, move it away, then run the same command"
+                " again",
+            )
+        return changes
 
     # Trials
 
     @contextmanager
     def trial(
-        self, place: Callable[[View], Candidate], *, timeout: float = TRIAL_TIMEOUT
+        self, place: Callable[[View], Candidate], *, timeout: float = _TRIAL_TIMEOUT
     ) -> Iterator["Trial"]:
         """Put a candidate in place for a test that looks at the files; taken out at the end.
 
@@ -554,36 +540,32 @@ class AtomicFiles:
         Raises:
             StoreWriteError: the files cannot be written; they are as they were.
         """
-        name = f"{self.aside}/.{new_id()}{_TRIAL}"
         # Held for the whole of the trial: the record of an owner that was killed has no lock.
-        lock = self._acquire(self._trial_lock, timeout)
-        _own_trials.add(name)
-        try:
-            with self.locked() as view:
-                with self.explain_errors():
-                    candidate = place(view)
-                    files_ = {
-                        file: [_as_text(view.read(file)), _as_text(data)]
-                        for file, data in candidate.contents.items()
-                    }
-                    rejected = {file: _as_text(data) for file, data in candidate.rejected.items()}
-                    record = {"files": files_, "rejected": rejected}
-                # In one change with its record: a kill leaves no candidate that nobody takes out.
-                data = json.dumps(record, indent=1).encode()
-                self.commit({**candidate.contents, **self.ignore_file(self.aside), name: data})
-            trial = Trial(self, name, record, candidate)
+        with self._acquire(self._trial_lock, timeout):
+            # Not in place yet: a record that is there was left by an owner that was killed.
+            _own_trials[self._trial_lock] = False
             try:
-                yield trial
+                with self.locked() as view:
+                    with self.explain_errors():
+                        candidate = place(view)
+                        data = json.dumps(candidate.record(view), indent=1).encode()
+                    # In one change with its record: a kill leaves no candidate that nobody takes
+                    # out.
+                    ignored = self.ignore_file(self.aside)
+                    self.commit({**candidate.contents, **ignored, self.record: data})
+                    _own_trials[self._trial_lock] = True
+                trial = Trial(self, candidate)
+                try:
+                    yield trial
+                finally:
+                    trial.reject()
             finally:
-                trial.reject()
-        finally:
-            _own_trials.discard(name)
-            lock.release()
+                del _own_trials[self._trial_lock]
 
     @property
     def _trial_lock(self) -> Path:
-        """The lock that is held as long as the owner of a record is alive."""
-        return self.lock.with_name(f"{self.lock.name.removesuffix('.lock')}{_TRIAL}.lock")
+        """The lock that is held as long as the owner of a trial is alive."""
+        return self.lock.with_suffix(".trial.lock")
 
     def ignore_file(self, folder: str) -> dict[str, bytes]:
         """Return the file by which git ignores a folder, where it is not there yet."""
@@ -591,17 +573,16 @@ class AtomicFiles:
         text = b"# Kept on this machine; version control has its own history.\n*\n"
         return {} if (self.root / name).exists() else {name: text}
 
-    def _is_alive(self, record: str) -> bool:
-        """Return whether the trial of a record is under way, in this process or another."""
-        if record in _own_trials:
-            return True
-        if not self._trial_lock.exists():
-            return False
+    def _is_owner_alive(self) -> bool:
+        """Return whether whoever wrote the record of a trial is still at it."""
+        file = self._trial_lock
+        if file in _own_trials or not file.exists():
+            return _own_trials.get(file, False)
         from filelock import FileLock, Timeout
 
         try:
-            lock = FileLock(self._trial_lock, thread_local=False)
-            with lock.acquire(timeout=_PROBE, poll_interval=_PROBE / 10):
+            lock = FileLock(file, thread_local=False)
+            with lock.acquire(_PROBE, poll_interval=_PROBE / 10):
                 return False
         except Timeout:
             return True
@@ -609,84 +590,55 @@ class AtomicFiles:
             # A folder that cannot be written: what was accepted before is the safe answer.
             return False
 
-    def live_trials(self) -> list[Any]:
-        """Return the records of trials that are under way, in this process or another.
+    def is_on_trial(self, name: str = "") -> bool:
+        """Return whether a trial is under way, in this process or another.
 
         None begins or ends while the caller holds the lock.
+
+        Args:
+            name: of a file that its candidate changes; by default any.
         """
-        view = View(self)
-        records = []
-        for name in sorted(view.names(f"{self.aside}/", _TRIAL)):
-            data = view.read(name)
-            if data is not None and self._is_alive(name):
-                with suppress(ValueError, RecursionError):  # A reader of the files tells of it.
-                    records.append(json.loads(data))
-        return records
+        data = View(self).read(self.record)
+        is_live = data is not None and self._is_owner_alive()
+        return is_live and (not name or name in json.loads(data or b"{}")["files"])
 
-    def _dead_trials(self, view: View) -> list[tuple[str, Any]]:
-        """Return the records of trials whose owner is gone, by file name, the latest first."""
-        records = []
-        for name in sorted(view.names(f"{self.aside}/", _TRIAL), reverse=True):
-            data = view.read(name)
-            if data is None or self._is_alive(name):
-                continue
-            try:
-                records.append((name, json.loads(data)))
-            except (ValueError, RecursionError) as error:
-                raise self._no_trial(name, error) from None
-        return records
+    def _undone(self, view: View) -> Contents:
+        """Return what the files hold without the candidate of a trial that was killed."""
+        has_record = view.read(self.record) is not None
+        return self.without_candidate(view) if has_record and not self._is_owner_alive() else {}
 
-    def without_candidate(self, name: str, record: Any, view: View) -> Contents:
+    def without_candidate(self, view: View) -> Contents:
         """Return what is to be written to end a trial whose candidate does not stay."""
+        undone: dict[str, bytes | None] = {}
         try:
-            undone = {}
-            for file, (before, after) in record["files"].items():
-                text = _as_text(view.read(file))
-                if text in {before, after}:
-                    undone[file] = _as_bytes(before)
-                    continue
-                # Not whole, because somebody wrote to the file since.
-                others = take_back(before or "", after or "", text) if text and after else None
-                if others is None:
-                    return {name: None}
-                undone[file] = _as_bytes(others)
-            rejected = {file: _as_bytes(text) for file, text in record["rejected"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise self._no_trial(name, error) from None
-        return {**undone, **rejected, name: None}
-
-    def _no_trial(self, name: str, error: Exception) -> StoreCorruptError:
-        return StoreCorruptError(
-            f"{self.root / name}: this is not a trial that pytest-regen wrote",
-            why=str(error),
-            hint=f"remove {self.root / name}, then look at the files with git diff",
-        )
-
-
-def _drop_folder(folder: Path, first: str = "") -> None:
-    """Remove a folder and what is in it; the file by which git ignores it goes last."""
-    inside = sorted(
-        folder.iterdir(), key=lambda path: (path.name != first, path.name == _IGNORE, path)
-    )
-    for path in inside:
-        if path.is_dir() and not path.is_symlink():
-            _drop_folder(path)
-        else:
-            files.unlink(path)
-    files.remove_folder(folder)
+            record = json.loads(view.read(self.record) or b"")
+            for name, (before, after) in record["files"].items():
+                text = _as_text(view.read(name))
+                # Not whole, where somebody wrote to the file since.
+                is_whole = text in {before, after}
+                others = before if is_whole else take_back(before or "", after or "", text or "")
+                if others is None and not is_whole:
+                    return {self.record: None}
+                undone[name] = _as_bytes(others)
+            rejected = {name: _as_bytes(text) for name, text in record["rejected"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise StoreCorruptError(
+                f"{self.root / self.record}: this is not a trial that pytest-regen wrote",
+                why=str(error),
+                hint=f"remove {self.root / self.record}, then look at the files with git diff",
+            ) from None
+        return {**undone, **rejected, self.record: None}
 
 
 class Trial:
     """A candidate that is in place; taken out again unless ``accept`` is called."""
 
-    def __init__(self, owner: AtomicFiles, name: str, record: Any, candidate: Candidate) -> None:
+    def __init__(self, owner: AtomicFiles, candidate: Candidate) -> None:
         self.is_accepted = False
         self.history = candidate.history
         """Ids of the history entries that are written where the candidate does not stay."""
         self._owner = owner
-        self._name = name
-        self._record = record
-        self._accepted = candidate.accepted
+        self._candidate = candidate
         self._is_open = True
 
     def accept(self) -> None:
@@ -696,7 +648,7 @@ class Trial:
             StoreWriteError: nothing can be written; the candidate is taken out at the end.
         """
         with self._owner.locked():
-            self._owner.commit({**self._accepted, self._name: None})
+            self._owner.commit({**self._candidate.accepted, self._owner.record: None})
         self._is_open, self.is_accepted = False, True
 
     def reject(self, *, keeps: bool = True) -> None:
@@ -707,18 +659,16 @@ class Trial:
         """
         if not self._is_open:
             return
-        record = self._record if keeps else {**self._record, "rejected": {}}
         with self._owner.locked() as view:
-            self._owner.commit(self._owner.without_candidate(self._name, record, view))
+            contents = self._owner.without_candidate(view)
+            if not keeps:
+                contents = {
+                    name: data
+                    for name, data in contents.items()
+                    if name not in self._candidate.rejected
+                }
+            self._owner.commit(contents)
         self._is_open = False
-
-
-def _as_text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "surrogateescape")
-
-
-def _as_bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
 def refuse_link(path: Path) -> None:

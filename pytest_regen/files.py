@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import stat
 import time
 import unicodedata
@@ -31,17 +32,15 @@ def refuse_obstacle(path: Path) -> None:
         OSError: none can be made.
     """
     folder = next(place for place in (*path.parents, Path()) if place.exists())
-    code = 0
-    if path.is_dir():
-        code = errno.EISDIR
-    elif path.exists() and not path.is_file():
-        code = errno.ENODEV
-    elif not folder.is_dir():
-        code = errno.ENOTDIR
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        code = errno.EACCES
-    if code:
-        raise OSError(code, "it is not a file" if code == errno.ENODEV else os.strerror(code))
+    obstacles = {
+        errno.EISDIR: path.is_dir(),
+        errno.ENODEV: path.exists() and not path.is_file(),
+        errno.ENOTDIR: not folder.is_dir(),
+        errno.EACCES: not os.access(folder, os.W_OK | os.X_OK),
+    }
+    for code, is_there in obstacles.items():
+        if is_there:
+            raise OSError(code, os.strerror(code))
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
@@ -50,31 +49,19 @@ def replace_file(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: nothing can be written there; an older file is as it was.
     """
-    import tempfile
-
     refuse_obstacle(path)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     # A name may be as long as the file system allows; this one must not be longer.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp")
+    beside = path.with_name(f".{path.name[:32]}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
-        Path(name).replace(path)
+        data = content.encode() if isinstance(content, str) else content
+        write_durably(beside, data, 0o666 if mode is None else mode)
+        if mode is not None:
+            beside.chmod(mode)  # The umask took bits away that the file has.
+        rename(beside, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    # Linux tells without changing it for every other thread.
-    try:
-        status = Path("/proc/self/status").read_text("ascii", "replace")
-    except OSError:
-        return 0o022
-    match = re.search(r"^Umask:\s*(\d+)", status, re.MULTILINE)
-    return int(match[1], 8) if match else 0o022
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -234,6 +221,9 @@ _RESERVED = {"con", "prn", "aux", "nul", "conin$", "conout$"} | {
 JOURNAL: Final = ".journal"
 """Folder in which a change of several files waits until it is done; see ``commit``."""
 
+MANIFEST: Final = "commit.json"
+"""The file in it that says what they are to hold."""
+
 _SETTLED = 1_000_000_000
 """Nanoseconds after which another change of a file has another time."""
 
@@ -247,10 +237,10 @@ def content_hash(path: Path) -> str | None:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
             return None
-        if time.time_ns() - facts.st_mtime_ns < _SETTLED:
-            # What was written just now may change once more without another time.
-            return _hash_of.__wrapped__(path)
-        return _hash_of(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        # What was written just now may change once more without another time.
+        is_new = time.time_ns() - facts.st_mtime_ns < _SETTLED
+        hash_of = _hash_of.__wrapped__ if is_new else _hash_of
+        return hash_of(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
     except OSError:
         return None
 
@@ -315,14 +305,18 @@ _MARKS = (
 def project_root(path: Path) -> Path:
     """Return the project that ``path`` belongs to: the nearest folder above with a ``_MARKS``.
 
-    Where there is none, or it is on a read-only file system, the folder that holds ``path``.
+    Where there is none, the folder that holds ``path``.
 
     Args:
         path: it need not exist.
     """
-    real = path.resolve()
-    root = next((folder for folder in real.parents if _is_project(folder)), real.parent)
-    return real.parent if _is_read_only(root) else root
+    parents = path.resolve().parents
+    for folder in parents:
+        # As text: this is asked several times for each write, and paths take longer than the
+        # system.
+        if any(os.path.exists(f"{folder}{os.sep}{mark}") for mark in _MARKS):  # noqa: PTH110
+            return folder
+    return parents[0]
 
 
 def lock_file(path: Path, suffix: str = ".lock") -> Path:
@@ -381,18 +375,3 @@ def make_ignored_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")
-
-
-def _is_project(folder: Path) -> bool:
-    # As text: this is asked several times for each write, and paths take longer than the system.
-    place = str(folder)
-    return any(os.path.exists(f"{place}{os.sep}{mark}") for mark in _MARKS)  # noqa: PTH110
-
-
-def _is_read_only(folder: Path) -> bool:
-    if not hasattr(os, "statvfs"):
-        return False  # Windows does not tell.
-    try:
-        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
-    except OSError:
-        return False

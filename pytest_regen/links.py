@@ -42,5 +42,5 @@ def _published() -> str:
         urls = metadata("pytest-regen").get_all("Project-URL") or []
     except PackageNotFoundError:
         return ""
-    labelled = dict(url.partition(",")[::2] for url in urls)
-    return labelled.get("Documentation", "").strip()
+    labelled = (url.partition(",")[::2] for url in urls)
+    return next((str(url).strip() for label, url in labelled if label == "Documentation"), "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.files import JOURNAL
+from pytest_regen.files import JOURNAL, MANIFEST
 
 IR_FILE: Final = "ir.json"
 PROMPTS_FILE: Final = "prompts.json"
@@ -16,10 +16,8 @@ PAGES_FILE: Final = "pages.json"
 
 def is_store(path: Path) -> bool:
     """Return whether a folder holds at least one artifact of a store."""
-    return (
-        any((path / name).is_file() for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE))
-        or (path / JOURNAL).is_dir()
-    )
+    names = (IR_FILE, PROMPTS_FILE, PAGES_FILE, f"{JOURNAL}/{MANIFEST}")
+    return any((path / name).is_file() for name in names)
 
 
 @dataclass(frozen=True, slots=True)

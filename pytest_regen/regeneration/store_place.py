@@ -206,7 +206,7 @@ class StorePlace:
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""
-        return bool(store_files(self.path).live_trials())
+        return store_files(self.path).is_on_trial()
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""

@@ -55,7 +55,6 @@ def project_files(root: Path) -> AtomicFiles:
         lock=root / _LOCK,
         journal=".regen/journal",
         aside=".regen/history",
-        is_users=lambda name: not name.startswith(".regen/"),
     )
 
 
@@ -368,10 +367,7 @@ class UnitFile:
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""
-        return any(
-            isinstance(record, dict) and self.place in record.get("files", ())
-            for record in self.files.live_trials()
-        )
+        return self.files.is_on_trial(self.place)
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the file; its ledger is committed with it."""

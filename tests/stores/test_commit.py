@@ -162,7 +162,7 @@ def check_power_loss(root: Path, space: Path, samples: int) -> None:
     for effect, left in work:
         check_root(left, effect)
         count += 1
-    assert count > 50 * samples
+    assert count > 45 * samples
 
 
 def test_a_disk_without_power_has_before_or_after(root: Path, tmp_path: Path) -> None:
@@ -207,29 +207,17 @@ def test_names_that_are_about_to_change_are_listed(root: Path) -> None:
     assert (root / ".regen/units/gone.json").exists()
 
 
-def test_an_edit_of_a_users_file_after_a_kill_stays(root: Path) -> None:
-    """What the user wrote since wins; the other files of the change are completed."""
+@pytest.mark.parametrize("name", ["locales/de.json", ".regen/units/de/berth.json"])
+def test_an_edit_after_a_kill_stays(name: str, root: Path) -> None:
+    """What somebody wrote since wins; the other files of the change are completed."""
     with stopped_at("after rename", "commit.json"):
         write(root)
-    (root / "locales/de.json").write_bytes(b"by hand\n")
-    edited = state({**CHANGED, "locales/de.json": b"by hand\n"})
+    (root / name).write_bytes(b"by hand\n")
+    edited = state({**CHANGED, name: b"by hand\n"})
 
     assert seen(root) == edited
     recover(root)
     assert on_disk(root) == edited
-
-
-def test_an_edit_of_any_other_file_after_a_kill_is_moved_aside(root: Path) -> None:
-    """It is not overwritten: it lies where git ignores it."""
-    with stopped_at("after rename", "commit.json"):
-        write(root)
-    (root / ".regen/units/de/berth.json").write_bytes(b"by hand\n")
-
-    recover(root)
-
-    assert on_disk(root) == state(CHANGED)
-    (kept,) = (root / ".regen/history").glob("edited-*-berth.json")
-    assert kept.read_bytes() == b"by hand\n"
 
 
 @pytest.mark.parametrize(

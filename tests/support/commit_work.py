@@ -49,7 +49,6 @@ def files_of(root: Path) -> AtomicFiles:
         lock=root / ".regen" / "locks" / "units.lock",
         journal=".regen/journal",
         aside=".regen/history",
-        is_users=lambda name: not name.startswith(".regen/"),
     )
 
 

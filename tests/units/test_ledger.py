@@ -234,7 +234,7 @@ def test_an_entry_that_the_system_cannot_read_is_named(tmp_path: Path) -> None:
 def test_a_trial_that_nobody_wrote_is_named(tmp_path: Path, record: str) -> None:
     """By readers and writers, at once and with what to do."""
     file = project(tmp_path)
-    path = tmp_path / ".regen/history/.20260101.trial"
+    path = tmp_path / ".regen/history/.trial"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(record, "utf-8")
 
