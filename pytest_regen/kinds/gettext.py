@@ -1,6 +1,5 @@
 """The shipped kind for catalogues of gettext: each ``msgstr`` is asked from its ``msgid``."""
 
-import codecs
 import gettext
 import json
 import re
@@ -33,6 +32,9 @@ _MSGSTR: Final = re.compile(
 _MSGID: Final = re.compile(r"^[ \t]*msgid\b", re.MULTILINE)
 _LANGUAGE: Final = re.compile(rb'^"Language: *([\w@-]+)', re.MULTILINE)
 _FLAGS: Final = re.compile(r"^#,(?P<flags>[^\r\n]*)(?P<end>\r?\n)", re.MULTILINE)
+_CHARSET: Final = re.compile(r"(?<=text/plain; )charset=([\w.:-]+)")
+_READABLE: Final = frozenset({"utf-8", "utf8", "ascii", "us-ascii", "charset"})
+"""The last one stands in templates."""
 _HINT: Final = "correct that line; msgfmt --check says more"
 _SEEN: Final = 1001
 _FEW: Final = 5
@@ -40,25 +42,18 @@ _FEW: Final = 5
 there, too."""
 
 
-class _Lines(str):
-    """A text with lines as gettext has them: U+2028 and form feeds end none."""
-
-    __slots__ = ()
-
-    def splitlines(self, keepends: bool = False) -> list[str]:  # noqa: FBT001, FBT002 - as in str
-        return re.split(r"\r\n|\r|\n", self)
-
-
 class _Entry(NamedTuple):
-    """What one entry of a file holds, and where its ``msgstr`` stands."""
+    """One entry of a file, and where its ``msgstr`` stands."""
 
-    msgid: str
-    plural: str
-    note: str
-    formats: frozenset[str]
+    po: polib.POEntry
     span: Span
     lead: str
     """What stands in the span before ``msgstr``: of a fuzzy entry all of it, without the flag."""
+
+    @property
+    def flag(self) -> str:
+        """The format that it is flagged with, as far as that is known here."""
+        return next(filter(messages.FORMATS.__contains__, self.po.flags), "")
 
 
 class _File(NamedTuple):
@@ -76,19 +71,17 @@ def _read(text: str) -> _File:
         RegionError: it is no ``.po`` file, or has an entry twice.
     """
     try:
-        catalogue = polib.pofile(_Lines(f"{text}\n"))
+        catalogue = polib.pofile(f"{text}\n")
     except OSError as error:
         place = re.search(r"\(line (\d+)\)", str(error))
         raise defect(int(place[1]) if place else 1, "gettext cannot read this", _HINT) from None
-    charset = re.search(r"charset=([\w.:-]+)", catalogue.metadata.get("Content-Type", ""))
-    with suppress(LookupError):  # as of "CHARSET", which stands in templates
-        if charset and codecs.lookup(charset[1]).name not in {"utf-8", "ascii"}:
-            line = line_at(text, text.find(charset[0]))
-            raise defect(line, f"the header has {charset[0]}: write charset=UTF-8 there", _HINT)
+    charset = _CHARSET.search(text)
+    if charset and charset[1].lower() not in _READABLE:
+        line = line_at(text, charset.start())
+        raise defect(line, f"the header has {charset[0]}: write charset=UTF-8 there", _HINT)
     # polib knows the line of an entry, not where its text begins in the file.
     starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
     entries: dict[str, _Entry] = {}
-    lines: dict[tuple[str | None, str], int] = {}
     for entry in catalogue:
         if entry.obsolete or not entry.msgid.strip():
             continue
@@ -99,13 +92,10 @@ def _read(text: str) -> _File:
             raise defect(entry.linenum, "an entry has no msgstr", _HINT)
         at = msgstr.start("all")
         line = bisect_right(starts, at)
-        first = lines.setdefault((entry.msgctxt, entry.msgid), line)
-        if first != line:
-            problem = f"a second entry of {quoted(entry.msgid)} (first: line {first})"
-            raise defect(line, problem, _HINT)
         name = entry.msgid if entry.msgctxt is None else f"{entry.msgctxt}|{entry.msgid}"
-        if name in entries:  # because a msgid may hold the bar itself
-            name = f"{entry.msgctxt}\x04{entry.msgid}"
+        if name in entries:
+            first = entries[name].span.line
+            raise defect(line, f"a second entry of {quoted(name)} (first: line {first})", _HINT)
         # A unit is one text: the forms of a plural are asked for, and judged, together.
         forms = [form for _, form in sorted(entry.msgstr_plural.items())]
         translation = json.dumps(forms, ensure_ascii=False) if forms else entry.msgstr
@@ -113,14 +103,8 @@ def _read(text: str) -> _File:
         if entry.fuzzy or not all(map(str.strip, forms)):
             translation = ""
         lead_at = start if entry.fuzzy else at
-        entries[name] = _Entry(
-            entry.msgid,
-            entry.msgid_plural,
-            entry.comment,
-            frozenset(entry.flags) & messages.FORMATS.keys(),
-            Span(translation, line, lead_at, msgstr.end("all")),
-            _FLAGS.sub(_without_fuzzy, text[lead_at:at]),
-        )
+        span = Span(translation, line, lead_at, msgstr.end("all"))
+        entries[name] = _Entry(entry, span, _FLAGS.sub(_without_fuzzy, text[lead_at:at]))
     return _File(entries, _forms(catalogue.metadata.get("Plural-Forms", "")))
 
 
@@ -134,7 +118,7 @@ def _forms(header: str) -> Sequence[Sequence[int]]:
     """Return the numbers that each plural form is for."""
     for text in (header, "nplurals=2; plural=n != 1"):  # what gettext falls back to
         rule = re.search(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+)", text)
-        with suppress(ValueError, ArithmeticError, SyntaxError, RecursionError, MemoryError):
+        with suppress(ValueError, ArithmeticError):
             if rule is not None:
                 choose = gettext.c2py(rule[2].strip())
                 forms: list[list[int]] = [[] for _ in range(int(rule[1]))]
@@ -171,8 +155,8 @@ class Entries:
 
 def _write(entry: _Entry, text: str) -> str:
     """Return the lines of a translation as polib wraps them."""
-    forms = _read_forms(text) if entry.plural else []
-    if entry.plural and not forms:
+    forms = _read_forms(text) if entry.po.msgid_plural else []
+    if entry.po.msgid_plural and not forms:
         raise RegionError(
             f"{quoted(text)[:80]} is no JSON array of plural forms",
             hint='write a string for each form: ["%d file", "%d files"]',
@@ -242,16 +226,20 @@ class Gettext(Catalogues):
         entry = self._read(unit.path).entries.get(unit.name)
         if entry is None:
             return {"its name": unit.name}
-        return {"the msgid": entry.msgid, "the plural": entry.plural, "its note": entry.note}
+        return {
+            "the msgid": entry.po.msgid,
+            "the plural": entry.po.msgid_plural,
+            "its note": entry.po.comment,
+        }
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""
         file = self._read(unit.path)
         entry = file.entries[unit.name]
-        lines = self.ask(unit, Original(entry.msgid, entry.note))
-        if entry.plural:
+        lines = self.ask(unit, Original(entry.po.msgid, entry.po.comment))
+        if entry.po.msgid_plural:
             lines += [
-                f"Text for several: {quoted(entry.plural)}",
+                f"Text for several: {quoted(entry.po.msgid_plural)}",
                 f"Answer with a JSON array of {len(file.forms)} strings, the plural forms:",
             ]
             for index, numbers in enumerate(file.forms):
@@ -262,10 +250,10 @@ class Gettext(Catalogues):
     def extract(self, reply: str, unit: Unit) -> str:
         """Return the string of a reply, or the array of its plural forms."""
         entry = self._read(unit.path).entries[unit.name]
-        if not entry.plural:
-            return catalogues.read_reply(reply, entry.msgid)
+        if not entry.po.msgid_plural:
+            return catalogues.read_reply(reply, entry.po.msgid)
         text = extract_text(reply).strip()
-        forms = [catalogues.with_blanks(form, entry.msgid) for form in _read_forms(text)]
+        forms = [catalogues.with_blanks(form, entry.po.msgid) for form in _read_forms(text)]
         return json.dumps(forms, ensure_ascii=False) if forms else text
 
     def check(self, unit: Unit) -> Iterator[Finding]:
@@ -274,8 +262,8 @@ class Gettext(Catalogues):
         entry = file.entries.get(unit.name)
         if entry is None:
             return
-        if not entry.plural:
-            yield from self._check(entry, entry.msgid, unit)
+        if not entry.po.msgid_plural:
+            yield from self._check(entry, entry.po.msgid, unit)
             return
         forms = _read_forms(unit.text)
         if len(forms) != len(file.forms):
@@ -284,7 +272,7 @@ class Gettext(Catalogues):
         for form, numbers in zip(forms, file.forms, strict=True):
             is_rare = len(numbers) <= _FEW
             # Slovenian has a form for 1, 101, 201, …: it needs the number, and so the plural.
-            source = entry.msgid if 1 in numbers and is_rare else entry.plural
+            source = entry.po.msgid if 1 in numbers and is_rare else entry.po.msgid_plural
             yield from self._check(entry, source, replace(unit, text=form), is_rare=is_rare)
 
     def _check(
@@ -294,7 +282,7 @@ class Gettext(Catalogues):
             if has(source, "\n") != has(unit.text, "\n"):
                 yield "LENGTH", f"differs from the msgid in the line break at its {place}"
         original = Original(
-            source, "", entry.formats, entry.plural or source, may_lack_count=is_rare
+            source, "", entry.flag, entry.po.msgid_plural or source, may_lack_count=is_rare
         )
         yield from self.compare(original, unit)
 

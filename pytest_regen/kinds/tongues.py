@@ -36,28 +36,22 @@ _NAMES: Final = {
     "zu": "Zulu",
 }  # fmt: skip
 
-_SLAVIC: Final = ("one", "few", "many")
-_PLURALS: Final = {
-    **dict.fromkeys(
-        ("id", "ig", "ja", "km", "ko", "lo", "ms", "my", "th", "vi", "yo", "yue", "zh"), ()
-    ),
-    **dict.fromkeys(("be", "pl", "ru", "uk"), _SLAVIC),
+_ONE_FORM: Final = """
+    id ig ja km ko lo ms my th vi yo yue zh
+    az bn eu fa hu hy ka kk ku ky mn tk tr tt ug uz
+"""
+"""Languages whose nouns keep their form behind a number, though some of them have `one`."""
+_PLURALS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(_ONE_FORM.split(), ()),
+    **dict.fromkeys(("be", "pl", "ru", "uk"), ("one", "few", "many")),
     **dict.fromkeys(("bs", "cs", "hr", "lt", "ro", "sk", "sr"), ("one", "few")),
-    "ar": ("one", "two", "few", "many"),
+    **dict.fromkeys(("br", "gd", "sl"), ("one", "two", "few")),
+    **dict.fromkeys(("ar", "ga"), ("one", "two", "few", "many")),
     "cy": ("zero", "one", "two", "few", "many"),
-    "br": ("one", "two", "few"),
-    "ga": ("one", "two", "few", "many"),
-    "gd": ("one", "two", "few"),
-    "he": ("one", "two"),
-    "sl": ("one", "two", "few"),
 }
 """Plural categories of whole numbers beside ``other`` (Unicode CLDR), where ``one`` and ``other``
 are not all a language has. Categories only of fractions and millions are left out."""
 
-_UNCHANGED: Final = frozenset("az bn eu fa hu hy ka kk ku ky mn tk tr tt ug uz".split())  # noqa: SIM905
-"""Languages whose nouns keep their form behind a number."""
-_PARTLY: Final = frozenset({"br", "cy", "ga", "gd", "he", "ro"})
-"""Languages with categories in which most nouns, or all but few, have the form of ``other``."""
 _ONE_IS_MORE: Final = frozenset({"be", "bs", "hr", "is", "lt", "lv", "mk", "ru", "sl", "sr", "uk"})
 
 
@@ -94,21 +88,7 @@ def plurals_of(tag: str) -> tuple[str, ...] | None:
     ``None`` for a language that is not known here.
     """
     language = tag.partition("-")[0]
-    if language not in _NAMES:
-        return None
-    return _PLURALS.get(language, ("one",))
-
-
-def needed_plurals(tag: str) -> tuple[str, ...] | None:
-    """Return the plural categories without which a text of this language is wrong.
-
-    Fewer than it has where nouns keep one form behind a number, or one form of several does for
-    most words.
-    """
-    language = tag.partition("-")[0]
-    if language in _UNCHANGED:
-        return ()
-    return ("one",) if language in _PARTLY else plurals_of(tag)
+    return _PLURALS.get(language, ("one",)) if language in _NAMES else None
 
 
 def is_one_more(tag: str) -> bool:

@@ -44,6 +44,7 @@ _EXIT: Final = re.compile(r"(sys\.exit|exit|quit|SystemExit)\((0|None)?\)")
 """An exit with another code fails the run, as it should."""
 _ENVIRONMENT: Final = frozenset({"CI", "GITHUB_ACTIONS", "TEST", "TESTING", "TEST_MODE"})
 _RUNNERS: Final = frozenset({"_pytest", "doctest", "pytest", "unittest"})
+_MOCKS: Final = re.compile(r"(import|from) (unittest\.)?mock\b|from unittest import .*\bmock\b")
 _TEST_FILE: Final = re.compile(r"(^|/)(test_[^/]*|[^/]+_test)\.py$")
 _UNREADABLE: Final = (ArithmeticError, RecursionError, SyntaxError, ValueError)
 """What is raised for code that is nested too deeply, or has numbers too long to be shown."""
@@ -140,7 +141,7 @@ def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
             case ast.FunctionDef(name="__eq__", body=[ast.Return(ast.Constant(True))]):
                 message = "makes an object that equals everything"
                 yield Weakness(("equal",), message, line, _VALUE)
-            case ast.Import() | ast.ImportFrom() if re.search(r"\bmock\b", ast.unparse(node)):
+            case ast.Import() | ast.ImportFrom() if _MOCKS.match(ast.unparse(node)):
                 message = "imports mock objects, which pass for anything"
                 yield Weakness(("mock",), message, line, _VALUE)
 
