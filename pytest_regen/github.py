@@ -287,46 +287,41 @@ def tell(policies: Policies, title: str, findings: Iterable[Finding], following:
 Report = Mapping[str, Any]
 
 
-def tell_validated(policies: Policies, stores: Sequence[Report], files: Sequence[Report]) -> None:
+def tell_validated(policies: Policies, reports: Sequence[tuple[str, Report]]) -> None:
     """Tell GitHub what ``validate`` found.
 
     Args:
         policies: the project's.
-        stores: their reports, as ``--json`` shows them.
-        files: those of files with units.
+        reports: of places, as ``--json`` shows them, each with the key of its units.
     """
     findings = []
     outcome = stale_outcome(policies.stale)
-    for place, unit, issue in _issues(stores, files):
+    for report, unit, issue in _issues(reports):
         is_stale = issue["code"] == "STALE" and not issue.get("is_by_hand")
         if issue["code"] == "STALE" and outcome == "ignore":
             continue
         is_error = issue["severity"] == "error" or (is_stale and outcome == "fail")
         message = "\n".join(filter(None, (issue["message"], issue.get("detail"))))
-        path = Path(place).with_name(issue["file"]) if issue.get("file") else Path(place)
+        path = Path(report["source"])
+        path = path.with_name(issue["file"]) if issue.get("file") else path
         level: Literal["error", "warning"] = "error" if is_error else "warning"
         findings.append(Finding(level, unit, issue["code"], message, path, issue.get("line")))
-    failing = [report for report in (*stores, *files) if not report["ok"]]
-    count = texts.plural(len(stores) + len(files), "place")
+    failing = [report for _, report in reports if not report["ok"]]
+    count = texts.plural(len(reports), "place")
     verdict = f"{len(failing)} of {count} with errors" if failing else f"{count} without errors"
     following = next((report["next"] for report in failing if report["next"]), "")
     tell(policies, f"pytest-regen validate: {verdict}", findings, following)
 
 
-def _issues(stores: Sequence[Report], files: Sequence[Report]) -> Iterator[tuple[str, str, Report]]:
+def _issues(reports: Sequence[tuple[str, Report]]) -> Iterator[tuple[Report, str, Report]]:
     """Yield the place of each issue, the unit it is about, and the issue."""
-    for report in stores:
-        for unit in report["types"]:
-            for issue in (*unit["errors"], *unit["warnings"]):
-                yield report["source"], f"{report['path']}::{unit['name']}", issue
-    for report in files:
-        place = report["path"]
+    for key, report in reports:
         for issue in (*report["errors"], *report["orphans"]):
             name = issue["type_name"]
-            yield place, f"{place}::{name}" if name else place, issue
-        for unit in report["units"]:
+            yield report, f"{report['path']}::{name}" if name else report["path"], issue
+        for unit in report[key]:
             for issue in (*unit["errors"], *unit["warnings"]):
-                yield place, f"{place}::{unit['name']}", issue
+                yield report, f"{report['path']}::{unit['name']}", issue
 
 
 Outdated = tuple[Sequence[Finding], int, str]

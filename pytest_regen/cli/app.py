@@ -194,6 +194,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _tell_error(error: RegenError, words: Sequence[str]) -> int:
     """Say what is wrong, as JSON too where that was asked for; return the exit code."""
+    for line in (getattr(error, "trace", "") or "").splitlines():
+        output.say(f"  {line}")
     if "--json" in words:
         output.emit_json(output.describe_failure(error))
     output.fail(error.what, why=error.why, hint=error.hint)

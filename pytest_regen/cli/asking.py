@@ -1,31 +1,33 @@
-"""Places asked for units: ``regenerate`` of any, ``generate`` of files that a kind claims."""
+"""Places asked for units: ``regenerate``, and ``generate`` where units stand already."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from pytest_regen.cli import output
-from pytest_regen.cli.output import describe_failure, emit_json, fact, next_step, say
-from pytest_regen.cli.places import PlaceHere, Plan, Request, tell_issues
-from pytest_regen.errors import (
-    MissingExtraError,
-    MissingKeyError,
-    RegenError,
-    StoreError,
-    UnknownTypeError,
-    UsageError,
-)
+from pytest_regen import errors
+from pytest_regen.cli import output, places
+from pytest_regen.cli.output import describe_failure, emit_json, fact, say
+from pytest_regen.cli.places import Request
+from pytest_regen.github import Finding, Outdated
+from pytest_regen.modes import split_provider
 from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration.places import Place
+from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
 from pytest_regen.regeneration.values import Advice, RunState, TurnSettings
 from pytest_regen.regeneration.verbs import Result
-from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
+from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.values import Usage
+from pytest_regen.units import naming
+from pytest_regen.validation.issues import Issue
+
+Places = Sequence[Place[Any]]
 
 Emit = Callable[[Any], None]
 """Takes what a command says of one place as JSON."""
@@ -40,7 +42,7 @@ class Outcome:
     reports: dict[int, Any] = field(default_factory=dict)
     """As JSON, by the number of the place."""
     codes: list[int] = field(default_factory=list)
-    failed: list[tuple[str, RegenError]] = field(default_factory=list)
+    failed: list[tuple[str, errors.RegenError]] = field(default_factory=list)
     """Places that could not be worked on, and why."""
     changed: int = 0
 
@@ -65,7 +67,7 @@ class Outcome:
         """Places that could not be worked on, as JSON."""
         return [{"path": name, **describe_failure(error)} for name, error in self.failed]
 
-    def fail(self, name: str, error: RegenError) -> None:
+    def fail(self, name: str, error: errors.RegenError) -> None:
         """Tell that a place cannot be worked on, and count it."""
         output.fail(error.what, why=error.why, hint=error.hint)
         self.failed.append((name, error))
@@ -84,19 +86,19 @@ class Outcome:
         say(", ".join([plural(self.total, self.noun), *parts]))
 
 
-def ask(places: Sequence[PlaceHere], request: Request) -> int:
+def ask(asked: Places, request: Request) -> int:
     """Ask places for units, and tell what came of it; return the exit code."""
     if not request.of_several:
-        with _run(places, request) as (_, settings):
-            result = drive_flow(places[0].steps(request, settings), settings)
-        return _finish(places[0], result, request, emit_json)
-    # Stores, then files: what answers may be another; the budget is one for all.
+        with _run(asked, request) as (_, settings):
+            result = drive_flow(places.asking_steps(asked[0], request, settings), settings)
+        return _finish(result, request, emit_json)
+    # Group by group, because what answers may be another; the budget is one for all.
     budget, usage, outcomes = Budget(request.turns.budget), Usage(), dict[str, Outcome]()
-    places = _with_types(places, request)
-    for group in dict.fromkeys(place.group for place in places):
+    asked = _with_names(asked, request)
+    for group in dict.fromkeys(place.group for place in asked):
         if any(outcome.not_started for outcome in outcomes.values()):
             continue
-        members = [place for place in places if place.group == group]
+        members = [place for place in asked if place.group == group]
         with _run(members, request) as (progress, settings):
             outcome = _ask_group(members, request, replace(settings, budget=budget))
         outcomes[group] = outcome
@@ -111,17 +113,23 @@ def ask(places: Sequence[PlaceHere], request: Request) -> int:
     return max(outcome.exit_code for outcome in outcomes.values())
 
 
-def _run(places: Sequence[PlaceHere], request: Request) -> Any:
-    is_of_types = places[0].group == "stores"
+def _run(asked: Places, request: Request) -> Any:
     title = request.verb.removesuffix("e") + "ing"
-    return request.turns.run(title, of_types=is_of_types, as_json=request.as_json)
+    place = asked[0]
+    return request.turns.run(
+        title, places=_noun(place), of_types=place.has_pages, as_json=request.as_json
+    )
+
+
+def _noun(place: Place[Any]) -> str:
+    return place.group.removesuffix("s")
 
 
 def _by_group(request: Request) -> dict[str, list[Any]]:
     return {"stores": []} if request.verb == "regenerate" else {"files": []}
 
 
-def _ask_group(places: Sequence[PlaceHere], request: Request, settings: TurnSettings) -> Outcome:
+def _ask_group(asked: Places, request: Request, settings: TurnSettings) -> Outcome:
     """Drive all places through one queue; tell of each in its order, when those before it ended.
 
     A place that cannot be worked on leaves the others to be.
@@ -129,126 +137,178 @@ def _ask_group(places: Sequence[PlaceHere], request: Request, settings: TurnSett
     Raises:
         UsageError, MissingKeyError, MissingExtraError: what concerns all of them.
     """
-    outcome = Outcome(places[0].noun, len(places))
-    numbered = {place.here: (number, place) for number, place in enumerate(places, 1)}
+    outcome = Outcome(_noun(asked[0]), len(asked))
+    numbers = {place.here: number for number, place in enumerate(asked, 1)}
 
     def flows() -> Iterator[tuple[str, Flow[Any]]]:
-        for number, place in numbered.values():
-            say(f"{number}/{len(places)} {place.here}")
-            yield place.here, place.steps(request, settings)
+        for place in asked:
+            say(f"{numbers[place.here]}/{len(asked)} {place.here}")
+            yield place.here, places.asking_steps(place, request, settings)
 
+    of_all = errors.UsageError | errors.MissingKeyError | errors.MissingExtraError
     with output.InOrder() as teller:
-        for name, result in drive_flows(flows(), settings, total=len(places)):
-            number, place = numbered[name]
+        for name, result in drive_flows(flows(), settings, total=len(asked)):
+            number = numbers[name]
             with output.hold_back() as lines:
-                if isinstance(result, UsageError | MissingKeyError | MissingExtraError):
+                if isinstance(result, of_all):
                     raise result
-                if isinstance(result, RegenError):
+                if isinstance(result, errors.RegenError):
                     outcome.fail(name, result)
                 else:
                     emit = partial(outcome.reports.__setitem__, number)
-                    code = _finish(place, result, request, emit)
-                    outcome.codes.append(code)
+                    outcome.codes.append(_finish(result, request, emit))
                     outcome.changed += bool(result.regenerated)
             teller.tell(number, lines)
     return outcome
 
 
-def _with_types(places: Sequence[PlaceHere], request: Request) -> Sequence[PlaceHere]:
-    """Return the places that have one of the types named; one that is unreadable may have it.
+def _with_names(asked: Places, request: Request) -> Places:
+    """Return the places that have one of the units named; one that is unreadable may have it.
 
     Raises:
-        UnknownTypeError: a type is in none of those that can be read.
+        UsageError: a unit is in none of those that can be read.
     """
     if request.names is None:
-        return places
-    chosen: list[PlaceHere] = []
-    lacking: dict[str, UnknownTypeError] = {}
+        return asked
+    having: dict[Place[Any], None] = {}
+    lacking: dict[str, errors.UsageError] = {}
     resolved: set[str] = set()
-    for place in places:
+    for place in asked:
         try:
-            store = RegenStore.open(place.at.path)
-        except RegenError:
-            chosen.append(place)  # Its turn tells why it cannot be read.
+            view = place.open()
+        except errors.RegenError:
+            having[place] = None  # Its turn tells why it cannot be read.
             continue
         for name in request.names:
             try:
-                store.resolve_type(name)
-            except UnknownTypeError as error:
+                view.resolve(name)
+            except errors.UsageError as error:
                 lacking.setdefault(name, error)
             else:
                 resolved.add(name)
-                chosen.append(place)
+                having[place] = None
     for name in request.names:
         if name in lacking and name not in resolved:
             raise lacking[name]
-    return list(dict.fromkeys(chosen))
+    return list(having)
 
 
-def _finish(place: PlaceHere, result: Result, request: Request, emit: Emit) -> int:
+def _finish(result: Result, request: Request, emit: Emit) -> int:
     """Show what came of asking a place, or emit it as JSON; return the exit code."""
-    left = place.left(result, request)
-    errors = [issue for issue in left if issue.severity == "error"]
-    code = int(bool(errors))
-    if result.skipped or any(issue.code == "KIND_ERROR" for issue in errors):
+    left = _left(result, request)
+    wrong = [issue for issue in left if issue.severity == "error"]
+    code = int(bool(wrong))
+    if result.skipped or any(issue.code == "KIND_ERROR" for issue in wrong):
         code = 2
     code = max((failure.exit_code for failure in result.failures), default=code)
     if request.as_json:
-        pending = {"pending": dict(result.pending)} if result.pending else {}
-        emit(
-            {
-                **place.report(result),
-                "ok": code == 0,
-                "rejected": list(result.rejected),
-                "stop_reasons": dict(result.stop_reasons),
-                "skipped": dict(result.skipped),
-                "calls": result.calls,
-                "tokens": result.usage.total_tokens,
-                **output.money_json(result.usage),
-                "errors": [issue.to_json() for issue in errors],
-                "warnings": [issue.to_json() for issue in left if issue.severity != "error"],
-                "failures": [describe_failure(failure) for failure in result.failures],
-                "diff": result.diff,
-                **pending,
-            }
-        )
-        return code
-    output.show_diff(result.diff)
-    if spent := place.tell(result, left, request.turns):
-        say(spent, "green" if spent.endswith("nothing to ask") else "")
-    output.show_failures(result.failures)
-    output.show_pending(result.pending)
-    if not (result.failures or result.pending):
-        advise(place.following(result, left, code, request.turns))
+        emit(_report(result, left, code))
+    else:
+        _tell(result, left, code, request)
     return code
 
 
-def advise(advice: Advice | None) -> None:
-    """Tell what to do next, where there is anything."""
-    if advice:
-        next_step(*advice)
+def _left(result: Result, request: Request) -> Sequence[Issue]:
+    """Return what is wrong with what was asked for; where pages make one source, with all of it."""
+    view, names = result.view, request.names
+    orphans = view.orphans if result.place.has_pages else ()
+    if names is None or result.place.has_pages:
+        names = view.names
+    issues = (issue for name in names for issue in view.issues(name))
+    return [*view.file_issues, *issues, *orphans]
 
 
-def plan(places: Sequence[PlaceHere], request: Request) -> int:
-    """Say what would be asked; return the exit code. An unreadable store leaves the others."""
-    turns, failed = request.turns, Outcome("place", len(places))
+def _report(result: Result, left: Sequence[Issue], code: int) -> dict[str, Any]:
+    place, view, new = result.place, result.view, result.regenerated
+    names = [name for name, _ in new] or view.names
+    pending = {"pending": dict(result.pending)} if result.pending else {}
+    return {
+        "path": place.here,
+        "source_path": place.source,
+        "regenerated": [places.keys(place, *page) if place.has_pages else page[0] for page in new],
+        "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
+        "model_used": view.author(names[-1]).model if names else "",
+        "ok": code == 0,
+        "rejected": list(result.rejected),
+        "stop_reasons": dict(result.stop_reasons),
+        "skipped": dict(result.skipped),
+        "calls": result.calls,
+        "tokens": result.usage.total_tokens,
+        **output.money_json(result.usage),
+        "errors": [issue.to_json() for issue in left if issue.severity == "error"],
+        "warnings": [issue.to_json() for issue in left if issue.severity != "error"],
+        "failures": [describe_failure(failure) for failure in result.failures],
+        "diff": result.diff,
+        **pending,
+    }
+
+
+def _tell(result: Result, left: Sequence[Issue], code: int, request: Request) -> None:
+    place, turns = result.place, request.turns
+    output.show_diff(result.diff)
+    verb = "written" if request.verb == "generate" else "regenerated"
+    places.tell_units(place, verb, result.regenerated, "green")
+    if result.rejected:
+        texts = plural(len(result.rejected), "text")
+        fact("rejected", f"{texts}, no better than what was there, kept in {place.history_path}")
+    for name, why in result.skipped.items():
+        fact("skipped", f"{name}: {why}", "yellow")
+    output.show_prompt_faults(result.prompt_faults)
+    # A fault of the prompts says it once for all the units that have it.
+    explained = {name for fault in result.prompt_faults for name in fault.types}
+    output.show_stopped(
+        item
+        for item in result.results
+        if item.stop_reason != "unfixable" or item.name not in explained
+    )
+    places.tell_issues(left, place.source)
+    if result.results:
+        spent = turns.spent(result.calls, result.usage, by_template=result.by_template)
+        say(f"{place.source}: {spent}")
+    elif not left:
+        say(f"{place.source}: no errors, nothing to ask", "green")
+    output.show_failures(result.failures)
+    output.show_pending(result.pending)
+    if not (result.failures or result.pending):
+        places.advise(_following(result, left, code, request))
+
+
+def _following(result: Result, left: Sequence[Issue], code: int, request: Request) -> Advice | None:
+    """Return what to do next, about errors that remain if there are any."""
+    view, turns = result.view, request.turns
+    if not code:
+        return places.advice_to_test(result.place, view, [item.name for item in result.results])
+    if result.prompt_faults:
+        return Advice(SPELLING_ADVICE)
+    advice: Advice | None = view.advice(left)
+    if advice is None or not advice.command.endswith("--from-errors"):
+        return advice
+    again, provider = advice.command, split_provider(turns.provider)
+    is_stuck = "no_progress" in result.stop_reasons.values()
+    if turns.provider and not turns.by_template and not (provider and is_stuck):
+        again += f" --provider {turns.provider}"
+    if not is_stuck:
+        return Advice(again)
+    other = f"--provider {provider[0]}:NAME" if provider else "--model NAME"
+    return Advice(again, f"another model may do better: add {other}")
+
+
+def plan(asked: Places, request: Request) -> int:
+    """Say what would be asked; return the exit code. An unreadable place leaves the others."""
+    turns, failed = request.turns, Outcome("place", len(asked))
     total = Estimate(turns.price_of)
     reports = _by_group(request)
     codes = [0]
-    for place in _with_types(places, request) if request.of_several else places:
+    for place in _with_names(asked, request) if request.of_several else asked:
         try:
-            made = place.plan(request)
-        except StoreError as error:
+            code, report = _plan_place(place, request, total)
+        except errors.StoreError as error:
             if not request.of_several:
                 raise
             failed.fail(place.here, error)
             continue
-        codes.append(made.code)
-        estimate = Estimate(turns.price_of, made.sizes, of=total)
-        report = {**made.report, "estimate": estimate.to_json()}
+        codes.append(code)
         reports.setdefault(place.group, []).append(report)
-        if not request.as_json:
-            _tell_plan(place, made, estimate, request)
     codes += [error.exit_code for _, error in failed.failed]
     if request.as_json and not request.of_several:
         emit_json(report)
@@ -260,40 +320,121 @@ def plan(places: Sequence[PlaceHere], request: Request) -> int:
     return max(codes)
 
 
-def _tell_plan(place: PlaceHere, made: Plan, estimate: Estimate, request: Request) -> None:
-    tell_issues(made.faults, place.here)
-    if not made.faults:
-        for label, count in made.rows:
-            say(f"  {label}  {f'about {count:,} tokens' if count else ''}".rstrip())
-        if made.stale:
-            fact("stale", f"{plural(len(made.stale), 'type')}: {shorten(made.stale)}", "yellow")
-        request.turns.show_cost(estimate)
-        say(made.summary, made.style)
-    advise(made.following)
+def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[int, dict[str, Any]]:
+    """Tell what would be asked of a place; return the exit code and the plan as JSON."""
+    turns, view = request.turns, place.open()
+    asked = places.asked_pages(place, view, request)
+    names = list(dict.fromkeys(name for name, _ in asked))
+    estimate = Estimate(turns.price_of, of=total)
+    tokens = dict.fromkeys(asked, 0)
+    for name, page, size in place.sizes(view, names, turns.model_asked):
+        if (name, page) in asked and not turns.writes(place, view, name):
+            estimate.add(size)
+            tokens[name, page] = tokens_for(size.input_tokens, size.model)
+    old = places.old_prompts(view, names)
+    faults = view.file_issues
+    code = int(bool(faults) or (request.check and bool(asked)))
+    report: dict[str, Any] = {
+        "path": place.here,
+        "ok": not (asked or faults),
+        "stale": old,
+        "pages" if place.has_pages else "asked": [
+            {**places.keys(place, *page), "estimated_input_tokens": count}
+            for page, count in tokens.items()
+        ],
+        "errors": [issue.to_json() for issue in faults],
+        "estimate": estimate.to_json(),
+    }
+    if not place.has_pages:
+        # Those of stores stand in their files.
+        requests = {
+            ask.name: ask.request
+            for name in names
+            for ask in place.asks(view, name, {1: ()}, turns.planning())
+        }
+        report["system"] = next((sent.system for sent in requests.values()), "")
+        for row in report["asked"]:
+            row["prompt"] = requests[row["name"]].messages[0].content
+    if not request.as_json:
+        _tell_plan(place, request, tokens, estimate, old, faults)
+    return code, report
 
 
-def confirm_everything(places: Sequence[PlaceHere], request: Request) -> None:
-    """Ask whether all types and units are meant.
+def _tell_plan(
+    place: Place[Any],
+    request: Request,
+    tokens: Mapping[tuple[str, int], int],
+    estimate: Estimate,
+    old: Sequence[str],
+    faults: Sequence[Issue],
+) -> None:
+    if faults:
+        places.tell_issues(faults, place.source)
+        places.advise(place.open().advice(faults))
+        return
+    labels = [places.label(place, *page) for page in tokens]
+    width = max(map(len, labels), default=0)
+    for text, count in zip(labels, tokens.values(), strict=True):
+        about = f"about {count:,} tokens" if count else ""
+        say(f"  {text:<{width}}  {about}".rstrip())
+    if old:
+        fact("stale", f"{plural(len(old), place.noun)}: {shorten(old)}", "yellow")
+    request.turns.show_cost(estimate)
+    if not tokens:
+        say(f"{place.here}: up to date", "green")
+        places.advise(places.advice_to_test(place, place.open()))
+        return
+    pages = plural(len(tokens), "page" if place.has_pages else place.noun)
+    to_do = "ask" if any(tokens.values()) else "write"
+    say(f"{place.here}: {pages} to {to_do}; nothing written", "yellow")
+    if request.check:
+        output.next_step(places.command("generate", place))
+
+
+def confirm_everything(asked: Places, request: Request) -> None:
+    """Ask whether all units are meant; tells what that costs.
 
     Raises:
         UsageError: there is no terminal to ask.
     """
-    option = "type" if request.of_several else places[0].option
-    if request.of_several:
-        stores = [place for place in places if place.group == "stores"]
-        files = len(places) - len(stores)
-        pages = sum(len(RegenStore.open(place.at.path).prompts) for place in stores)
-        of_stores = f"all {plural(pages, 'page')} of {plural(len(stores), 'store')}"
-        parts = [of_stores] if stores else []
-        parts += [f"all units of {plural(files, 'file')}"] if files else []
-        what = " and ".join(parts)
-    else:
-        what = f"all {places[0].everything(request)}"
+    turns, parts = request.turns, []
+    estimate = Estimate(turns.price_of)
+    for group in dict.fromkeys(place.group for place in asked):
+        members = [place for place in asked if place.group == group]
+        pages = 0
+        for place in members:
+            view = place.open()
+            pages += len(places.asked_pages(place, view, request))
+            for name, _, size in place.sizes(view, view.names, turns.model_asked):
+                if not turns.writes(place, view, name):
+                    estimate.add(size)
+        noun = "page" if members[0].has_pages else members[0].noun
+        of = members[0].here if len(members) == 1 else plural(len(members), _noun(members[0]))
+        parts.append(f"all {plural(pages, noun)} of {of}")
+    what, option = " and ".join(parts), asked[0].option
+    noun = option.removeprefix("--")
     if not output.is_terminal():
-        raise UsageError(
+        raise errors.UsageError(
             f"regenerating {what} was not confirmed",
-            why=f"no --{option} was named, which means every {option}",
-            hint=f"add --yes, or name {option}s with --{option}, or --from-errors",
+            why=f"no {option} was named, which means every {noun}",
+            hint=f"add --yes, or name {noun}s with {option}, or --from-errors",
         )
+    turns.show_cost(estimate)
     if not output.confirm(f"Regenerate {what}?"):
         raise typer.Exit(0)
+
+
+def outdated(asked: Places, request: Request) -> Outdated:
+    """Return the units that are missing or stale, and how many places have none."""
+    findings: list[Finding] = []
+    current = 0
+    for place in asked:
+        view = place.open()
+        names = places.chosen(place, view, replace(request, force=False))
+        current += not names
+        for name in names:
+            why = "it was never written" if view.missing(name) else "its inputs have changed"
+            unit, path = naming.unit_id(place.here, name), Path(place.here)
+            findings.append(Finding("error", unit, "out of date", why, path))
+    following = naming.command("generate", str(findings[0].path)) if findings else ""
+    return findings, current, following

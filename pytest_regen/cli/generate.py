@@ -1,23 +1,25 @@
 """``generate``: stores from an API description, or the missing units of a file."""
 
 import shlex
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pytest_regen.cli import output, store_report
-from pytest_regen.cli.asking import ask, plan
+from pytest_regen.cli.asking import ask, outdated, plan
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import fact, next_step, say
-from pytest_regen.cli.places import FileHere, Request, outdated_units, refuse_types
+from pytest_regen.cli.places import Request
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartOptions, select_parts
-from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.cli.turns import TurnOptions, takes_turns
 from pytest_regen.errors import UsageError
 from pytest_regen.github import Finding, tell_outdated
 from pytest_regen.languages import DEFAULT_LANGUAGE
+from pytest_regen.regeneration.places import Place
 from pytest_regen.text import plural
 from pytest_regen.units.naming import command
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from pytest_regen.documents import Document
 
 
+@takes_turns
 def generate(
+    *,
     spec: Annotated[
         Path, typer.Argument(metavar="PATH", help="API description, file with units, or folder.")
     ],
@@ -70,15 +74,7 @@ def generate(
     allow_defects: Annotated[
         bool, typer.Option("--allow-defects", help="Take what can be read of a broken document.")
     ] = False,
-    model: output.ModelOption = None,
-    attempts: output.Attempts = None,
-    jobs: output.Jobs = 1,
-    budget: output.BudgetTokens = None,
-    cassette: output.CassetteOption = None,
-    record: output.RecordOption = output.RecordChoice.NONE,
-    provider: output.ProviderName = None,
-    engine: output.EngineOption = output.EngineChoice.LIVE,
-    pending: output.KeepPending = False,
+    turns: TurnOptions,
     check: Annotated[
         bool, typer.Option("--check", help="Only look; exit 1 if anything would be asked.")
     ] = False,
@@ -90,43 +86,26 @@ def generate(
     as_json: output.AsJson = False,
 ) -> None:
     """Generate or update types of an API; or the missing and stale units of files."""
-    project = Project.here()
-    again = f"pytest-regen generate {shlex.quote(str(spec))}" if pending else ""
-    who = (model, attempts, budget, jobs, cassette, record, provider, engine, again)
-    turns = TurnOptions(project, *who)
+    project = turns.project
+    turns = replace(turns, command=shlex.join(["pytest-regen", "generate", str(spec)]))
     options = PartOptions(names or (), every, tag, exclude or (), status, schemas, request)
     is_plan = check or dry_run
-    is_of_units = spec.is_dir() or project.unit_file(spec, units) is not None
-    if is_of_units and (files := project.unit_files([spec, *map(Path, options.names)])):
-        of_several = len(files) > 1
-        if units and of_several:
-            raise UsageError(
-                f"--unit {units[0]} does not say of which file",
-                hint="name one file, or leave the option out",
-            )
-        refuse_types(
-            files[0],
-            operation=() if of_several else names,
-            all=every,
-            tag=tag,
-            exclude=exclude,
-            schemas=schemas,
-            request=request,
-        )
+    if spec.is_dir() or project.find_place(spec) is not None:
+        found = _places(project, spec, options)
         asked = Request(
             turns,
             "generate",
             units,
             force=force,
             check=check,
-            of_several=of_several,
+            of_several=len(found) > 1,
             as_json=as_json,
         )
-        places = [FileHere(file) for file in files]
         if check:
-            tell_outdated(project, lambda: outdated_units(places, asked))
-        raise typer.Exit((plan if is_plan else ask)(places, asked))
-    document = _read_document(project, spec, options, pending=pending)
+            tell_outdated(project, lambda: outdated(found, asked))
+        raise typer.Exit((plan if is_plan else ask)(found, asked))
+    project.refuse_unready(spec)
+    document = _read_document(project, spec, options, pending=turns.pending)
     many = every or tag is not None
     how = {
         "default_language": project.settings.language or DEFAULT_LANGUAGE,
@@ -153,10 +132,10 @@ def generate(
         language=language,
         profile=profile,
         namespace=namespace,
-        provider=provider,
-        model=model,
+        provider=turns.provider,
+        model=turns.model,
         fields_per_page=fields_per_page,
-        engine=engine if turns.is_batch else None,
+        engine=turns.engine if turns.is_batch else None,
     )
     if is_plan:
         tell, describe = store_report.show_plan, store_report.plan_json
@@ -183,6 +162,21 @@ def generate(
     if results.exit_code == 0 and not as_json:
         next_step(again if dry_run else "pytest" if is_collected else f"{again} --register")
     raise typer.Exit(results.exit_code)
+
+
+def _places(project: Project, path: Path, options: PartOptions) -> list[Place[Any]]:
+    """Return the places at and below paths that are not API descriptions.
+
+    Raises:
+        UsageError: an option is about API descriptions, or there is none.
+    """
+    for name, value in options.words.items():
+        if value:
+            raise UsageError(
+                f"--{name} is about an API description, and {path} is none",
+                hint="name units with --unit, or none for all",
+            )
+    return project.places([path, *map(Path, options.names)])
 
 
 def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:

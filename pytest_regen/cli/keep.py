@@ -1,46 +1,38 @@
 """Commands that ask no model: ``validate``, ``history``, and what keeps or drops texts."""
 
 import os
-from collections.abc import Generator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
-from pytest_regen.cli import output
-from pytest_regen.cli.asking import advise
+from pytest_regen.cli import output, places
 from pytest_regen.cli.output import AsJson, UnitNames, emit_json, fact, next_step, say
-from pytest_regen.cli.places import (
-    FileHere,
-    Kept,
-    PlaceHere,
-    StoreHere,
-    enclose_in_file,
-    place_at,
-    stores_in,
-    tell_issues,
-    tell_unmarked,
-)
 from pytest_regen.cli.project import Project
-from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.github import tell_validated
-from pytest_regen.modes import StalePolicy
-from pytest_regen.text import plural
+from pytest_regen.modes import StalePolicy, stale_outcome
+from pytest_regen.regeneration import verbs
+from pytest_regen.regeneration.places import Place
+from pytest_regen.regeneration.values import Advice, Changes
+from pytest_regen.text import plural, shorten
+from pytest_regen.units.ledger import HAND
 from pytest_regen.units.loading import prepare_kinds
+from pytest_regen.validation.issues import Issue
 
 _STORES: Final = 4
 """Stores of a part: handing it to a process takes less than a hundredth of validating them."""
 _FILES: Final = 16
 
-TypeNames = Annotated[
-    list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
-]
 Folder = Annotated[
     Path, typer.Argument(metavar="PATH", help="Folder of a store, or a file with units.")
 ]
+Places = Sequence[Place[Any]]
 
 
 def validate(
@@ -64,53 +56,55 @@ def validate(
     output.answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
     validation = _Validation(project.root, project.stale, by_type, no_write, as_json)
-    files = project.recorded_files(dirs)
-    stores = stores_in(project, dirs, files)
-    if not (files or stores or as_json):
+    found = project.places(dirs)
+    if not (found or as_json):
         tell_unmarked(project)
     has_affinity = hasattr(os, "sched_getaffinity")
     jobs = jobs or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
-    parts = _parts([file.path for file in files], stores, jobs)
-    reports: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}
+    parts = _parts(found, jobs)
+    reports: dict[str, list[dict[str, Any]]] = {"stores": []}
+    every: list[tuple[str, dict[str, Any]]] = []
     code = 0
     with closing(_run(project, validation, parts, jobs)) as verdicts:
         for part, (listed, part_code) in zip(parts, verdicts, strict=True):
-            reports[part.group].extend(listed)
+            reports.setdefault(part[0].group, []).extend(listed)
+            every += ((f"{part[0].noun}s", report) for report in listed)
             code = max(code, part_code)
-    # Once for all stores of a document, because a release makes all of them old at once.
-    notes = {report["note"]: None for report in reports["stores"] if report["note"]}
     if as_json:
-        emit_json(reports if files else {"stores": reports["stores"]})
+        emit_json(reports)
     else:
-        for note in notes:
+        # Once for all stores of a document, because a release makes all of them old at once.
+        for note in dict.fromkeys(report["note"] for _, report in every if report["note"]):
             say(f"note: {note}")
-    tell_validated(project, reports["stores"], reports["files"])
+    tell_validated(project, every)
     raise typer.Exit(code)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Files with units, or stores, that one process validates."""
+def tell_unmarked(project: Project) -> None:
+    """Say which kinds have no unit yet."""
+    from pytest_regen.units.inventory import unmarked_kinds
 
-    paths: Sequence[Path]
-    group: str = "stores"
+    for what in unmarked_kinds(project.kinds):
+        say(what, "yellow")
+    next_step("pytest-regen init")
 
 
-def _parts(files: Sequence[Path], stores: Sequence[Path], jobs: int) -> list[_Part]:
-    """Return the work in parts; of files as few as there are jobs, for kinds prepare them at once.
+def _parts(found: Places, jobs: int) -> list[Places]:
+    """Return the places in parts that one process validates.
 
-    Files that are not there any more belong to their kind all the same.
+    Of files as few as there are jobs, because kinds prepare all of a part at once.
     """
-    size = max(_FILES, -(-len(files) // jobs)) if jobs > 1 else max(1, len(files))
-    count = min(_STORES, max(1, -(-len(stores) // jobs)))
-    return [
-        *(_Part(files[n : n + size], "files") for n in range(0, len(files), size)),
-        *(_Part(stores[n : n + count]) for n in range(0, len(stores), count)),
-    ]
+    parts: list[Places] = []
+    for group in dict.fromkeys(place.group for place in found):
+        members = [place for place in found if place.group == group]
+        share = -(-len(members) // jobs)
+        size = max(1, min(_STORES, share)) if members[0].has_pages else max(_FILES, share)
+        parts += [members[n : n + size] for n in range(0, len(members), size)]
+    return parts
 
 
 def _run(
-    project: Project, validation: "_Validation", parts: Sequence[_Part], jobs: int
+    project: Project, validation: "_Validation", parts: Sequence[Places], jobs: int
 ) -> Generator[tuple[list[dict[str, Any]], int], None, None]:
     """Yield the reports of each part and its exit code, found here or in other processes."""
     if jobs == 1 or len(parts) == 1:
@@ -119,7 +113,8 @@ def _run(
         return
     from pytest_regen.cli.pool import map_in_order
 
-    yield from map_in_order(validation, parts, jobs, title="validating")
+    paths = [[place.path for place in part] for part in parts]
+    yield from map_in_order(validation, paths, jobs, title="validating")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,34 +127,91 @@ class _Validation:
     no_write: bool
     as_json: bool
 
-    def __call__(self, part: _Part) -> tuple[list[dict[str, Any]], int]:
-        """Validate a part in a process of a pool."""
-        return self.run(_project_at(self.root), part)
+    def __call__(self, paths: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
+        """Validate places in a process of a pool."""
+        project = _project_at(self.root)
+        return self.run(project, list(map(project.place, paths)))
 
-    def run(self, project: Project, part: _Part) -> tuple[list[dict[str, Any]], int]:
-        """Validate a part; tell what was found, and return the reports."""
-        places: list[PlaceHere] = [StoreHere(project, path) for path in part.paths]
-        if part.group == "files":
-            files = project.recorded_files(part.paths)
-            prepare_kinds(project.kinds, [file.path for file in files])
-            places = [FileHere(file) for file in files]
-        code, reports = 0, []
-        for place in places:
-            verdict = place.verdict(self.stale, writes=not self.no_write)
-            code = max(code, verdict.code)
-            advice = verdict.following
-            reports.append({**verdict.report, "next": advice.command if advice else ""})
-            if self.as_json:
-                continue
-            if self.by_type and verdict.by_type is not None:
-                say(verdict.source)
-                output.show_issues_by_type(verdict.by_type)
+    def run(self, project: Project, part: Places) -> tuple[list[dict[str, Any]], int]:
+        """Validate places; tell what was found, and return the reports and the exit code."""
+        prepare_kinds(project.kinds, [place.path for place in part])
+        verdicts = [self._validate(place) for place in part]
+        return [report for report, _ in verdicts], max(code for _, code in verdicts)
+
+    def _validate(self, place: Place[Any]) -> tuple[dict[str, Any], int]:
+        """Tell what is wrong with a place; return the report and the exit code."""
+        view = place.open()
+        try:
+            if not self.no_write:
+                place.record_issues(view)
+        except StoreWriteError as error:
+            # What was found does not depend on it.
+            say(f"note: the summary in {Path(place.here, 'ir.json')} was not updated: {error.why}")
+        units = {
+            name: [
+                issue
+                for issue in view.issues(name)
+                if issue.code != "STALE" or self.stale != "ignore"
+            ]
+            for name in view.names
+        }
+        of_place = [*view.file_issues, *view.orphans]
+        issues = [*of_place, *(issue for listed in units.values() for issue in listed)]
+        # What a person wrote and is stale is only told of: no model wrote it from something else.
+        old = {i.type_name for i in issues if i.code == "STALE" and not i.is_by_hand}
+        fails_old = bool(old) and stale_outcome(self.stale) == "fail"
+        is_ok = not (errors_in(issues) or fails_old)
+        advice = view.advice(
+            # Then what is stale is updated first.
+            [replace(i, severity="error") if i.code == "STALE" and fails_old else i for i in issues]
+        )
+        if not self.as_json:
+            if self.by_type:
+                places.tell_issues(of_place, place.source)
+                output.show_issues_by_unit(place.noun, units)
             else:
-                tell_issues(verdict.issues, verdict.source)
-            for line in verdict.lines:
-                say(*line)
-            advise(advice)
-        return reports, code
+                places.tell_issues(issues, place.source)
+            failing = sum(bool(errors_in(listed)) for listed in units.values())
+            total, verb = plural(len(units), place.noun), "has" if failing == 1 else "have"
+            older = f"{len(old)} {'is' if len(old) == 1 else 'are'} stale"
+            if failing:
+                say(f"{place.here}: {failing} of {total} {verb} errors")
+            elif fails_old:
+                say(f"{place.here}: {total}, no errors, but {older}")
+            elif is_ok:
+                in_ci = ", which fails in CI" if self.stale == "auto" else ""
+                say(
+                    f"{place.here}: {total}, no errors{f'; {older}{in_ci}' if old else ''}", "green"
+                )
+            for note in view.notes:
+                say(note)
+            places.advise(advice)
+        report = {
+            "path": place.here,
+            "source": place.source,
+            "ok": is_ok,
+            "not_run": view.not_run or None,
+            "note": view.format_note or None,
+            "errors": [issue.to_json() for issue in view.file_issues],
+            f"{place.noun}s": [
+                {
+                    "name": name,
+                    **view.unit_json(name),
+                    "errors": [issue.to_json() for issue in errors_in(listed)],
+                    "warnings": [i.to_json() for i in listed if i.severity != "error"],
+                }
+                for name, listed in units.items()
+            ],
+            "orphans": [issue.to_json() for issue in view.orphans],
+            "next": advice.command if advice else "",
+        }
+        is_broken = any(issue.code == "KIND_ERROR" for issue in issues)
+        return report, 2 if is_broken else int(not is_ok)
+
+
+def errors_in(issues: Iterable[Issue]) -> list[Issue]:
+    """Return the errors among issues."""
+    return [issue for issue in issues if issue.severity == "error"]
 
 
 @lru_cache(maxsize=1)
@@ -170,39 +222,38 @@ def _project_at(root: Path) -> Project:
 
 def history(
     path: Folder,
-    type_name: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
     """List outputs that were replaced or rejected; newest last."""
-    place = place_at(Project.here(), path, units, type=type_name)
-    past = place.past(units or ([type_name] if type_name else None))
+    place = Project.here().place(path)
+    view = place.open()  # What holds no place has no history, and says so.
+    past = verbs.history(place, units)
     if as_json:
         emit_json({"entries": [{"id": text.id, **text.entry.to_json()} for text in past]})
         return
     rows = []
     for text in past:
-        errors = sum(issue.severity == "error" for issue in text.issues)
-        rows.append([*place.past_cells(text), plural(errors, "error") if errors else ""])
+        errors = errors_in(text.issues)
+        page = [f"page {text.page} of {text.page_count}"] if place.has_pages else []
+        cells = [text.id, text.reason, text.name, *page, f"attempt {text.attempt}", text.model]
+        rows.append([*cells, plural(len(errors), "error") if errors else ""])
     for text, line in zip(past, output.aligned(rows), strict=True):
         say(line)
         output.show_errors(text.issues)
     if not past:
         say(f"{place.here}: nothing was replaced or rejected yet")
-        next_step(*place.tests())
+        places.advise(places.advice_to_test(place, view))
         return
-    newest, name = past[-1], rows[-1][2]
+    newest = past[-1]
+    verb, options = "restore", ("--to", newest.id)
     if newest.reason == "rejected":  # Whoever reads why it was does not want it back.
-        next_step(place.command("regenerate", name, "--correction", "what is wrong"))
-    else:
-        next_step(place.command("restore", name, "--to", newest.id))
+        verb, options = "regenerate", ("--correction", "what is wrong")
+    next_step(places.command(verb, place, newest.name, *options))
 
 
 def restore(
     path: Folder,
-    type_name: Annotated[
-        str | None, typer.Option("--type", help="Type to restore; of a store one is needed.")
-    ] = None,
     page: Annotated[int | None, typer.Option("--page", min=1, help="Only this page.")] = None,
     to: Annotated[
         str | None, typer.Option("--to", metavar="ID", help="History entry; by default the last.")
@@ -211,21 +262,19 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Make an output from the history the stored one."""
-    place = place_at(Project.here(), path, units, type=type_name, page=page)
-    names = units or ([type_name] if type_name else [])
-    if len(names) != 1:
-        what = "an output belongs to one type" if place.group == "stores" else ""
+    place = Project.here().place(path)
+    if not units or len(units) != 1:
         raise UsageError(
-            f"restore does not say which {place.option} of {place.at.place}",
-            why=what or "a text belongs to one unit",
-            hint=f"name it with --{place.option}; {place.command('history')} lists what there is",
+            f"restore does not say which {place.noun} of {place.here}",
+            why=f"what is restored belongs to one {place.noun}",
+            hint=f"name it with {place.option}; {places.command('history', place)} lists what "
+            "there is",
         )
-    _finish(place.here, place.restore(names[0], page, to), as_json=as_json)
+    _finish("restored", place, verbs.restore(place, units[0], page=page, to=to), as_json=as_json)
 
 
 def adopt(
     path: Folder,
-    types: TypeNames = None,
     units: UnitNames = None,
     stale: Annotated[
         bool,
@@ -238,39 +287,31 @@ def adopt(
     file_name, separator, unit = str(path).partition("::")
     if separator and not path.exists():
         path, units = Path(file_name), [*(units or ()), unit]
-    units = units or _only_function(project, path)
-    if units and path.is_file():
-        enclose_in_file(project, path, units)
-        project = Project.here()  # What is marked now is claimed now.
-    place = place_at(project, path, units, type=types)
-    _finish(place.here, place.adopt(units or types, with_stale=stale), as_json=as_json)
+    if path.suffix == ".py" and path.is_file():
+        from pytest_regen.cli.starts import enclose, only_function
+
+        units = units or only_function(project, path)
+        if units:
+            enclose(project, path, units)
+            project = Project.here()  # What is marked now is claimed now.
+    place = project.place(path)
+    adopted = verbs.adopt(place, units, with_stale=stale)
+    # What is wrong is recorded now, and must not be taken for clean: the gate will say so.
+    issues = [issue for name in adopted.names for issue in place.open().issues(name)]
+    _finish("adopted", place, adopted, errors_in(issues), as_json=as_json, of_all=not units)
 
 
-def _only_function(project: Project, path: Path) -> list[str] | None:
-    """Return the one function of a module without markers; ``None`` of any other file."""
-    if path.suffix != ".py" or not path.is_file():
-        return None
-    real = Path.cwd() / path
-    if project.kinds.kind_to_enclose(real) is None or project.kinds.kind_of(real) is not None:
-        return None
-    from pytest_regen.cli.starts import functions_in
-
-    try:
-        every = functions_in(path)[1]
-    except RegenError:
-        return None  # Said where the file is opened.
-    return every if len(every) == 1 else None
-
-
-def rebuild(
-    path: Folder, types: TypeNames = None, units: UnitNames = None, as_json: AsJson = False
-) -> None:
+def rebuild(path: Folder, units: UnitNames = None, as_json: AsJson = False) -> None:
     """Write the source from its stored pages; edits made by hand go to the history.
 
     Of a store that git could not merge our version is taken; theirs goes to the history.
     """
-    place = place_at(Project.here(), path, units, type=types)
-    _finish(place.here, place.rebuild(units or types), as_json=as_json)
+    place = Project.here().place(path)
+    rebuilt = verbs.rebuild(place, units)
+    view = place.open()
+    of_units = [issue for name in units or view.names for issue in view.issues(name)]
+    issues = [i for i in (*view.file_issues, *of_units) if i.code in {"CONFLICT", "LEDGER"}]
+    _finish("rebuilt", place, rebuilt, issues, as_json=as_json)
 
 
 def forget(
@@ -279,27 +320,100 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Drop what nothing asks for any more: entries of the ledger, and texts where it can be."""
-    project = Project.here()
-    is_lost = project.is_lost(path)
-    file = project.recorded_files([path])[0] if is_lost else project.unit_file(path)
-    if file is None:
-        raise UsageError(
-            f"no kind claims {path}, and the ledger has nothing of it",
-            hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
-        )
-    _finish(file.here, FileHere(file).forget(units, is_lost=is_lost), as_json=as_json)
+    place = Project.here().place(path)
+    _finish("forgotten", place, verbs.forget(place, units), as_json=as_json)
 
 
-def _finish(here: str, kept: Kept, *, as_json: bool) -> NoReturn:
-    """Tell what was kept, dropped or put back, and end the command."""
+_KEYS: Final[Mapping[str, Sequence[str]]] = {
+    "restored": ("history", "diff"),
+    "adopted": ("errors", "diff"),
+    "rebuilt": ("joined", "history", "by_hand", "diff", "errors"),
+    "forgotten": ("dropped", "history", "notes", "diff"),
+}
+"""What JSON says of changes, beside the units that were changed."""
+
+_IDLE: Final[Mapping[str, str]] = {
+    "adopted": "every text is recorded as it stands",
+    "rebuilt": "every recorded text stands as it is recorded",
+    "forgotten": "everything in it is asked for",
+}
+
+
+def _finish(
+    verb: str,
+    place: Place[Any],
+    changes: Changes,
+    issues: Sequence[Issue] = (),
+    *,
+    as_json: bool,
+    of_all: bool = False,
+) -> NoReturn:
+    """Tell what was kept, dropped or put back, and end the command.
+
+    Args:
+        verb: what was done.
+        place: to whose units.
+        changes: what became of them.
+        issues: what is wrong now; errors make the exit code 1.
+        as_json: whether a program reads it.
+        of_all: whether all units were meant: then those that are left are told.
+    """
+    pages = [(new.name, new.page) for new in changes.pages]
+    pages = pages or [(name, 1) for name in changes.names]
+    code = int(bool(errors_in(issues)))
     if as_json:
-        emit_json(kept.report)
-        raise typer.Exit(kept.code)
-    output.show_diff(kept.diff)
-    for words in kept.facts:
-        fact(*words)
-    tell_issues(kept.issues, kept.source or here)
-    for line in kept.lines:
-        say(*line)
-    advise(kept.following)
-    raise typer.Exit(kept.code)
+        listed: list[Any] = list(changes.names)
+        if verb in {"restored", "adopted"}:
+            listed = [places.keys(place, *page) for page in pages]
+        for row, new in zip(listed, changes.pages if verb == "restored" else (), strict=False):
+            row["model"] = new.model
+        report = {**asdict(changes), "errors": [issue.to_json() for issue in issues]}
+        emit_json({verb: listed, **{key: report[key] for key in _KEYS[verb]}})
+        raise typer.Exit(code)
+    view = place.open()
+    output.show_diff(changes.diff)
+    _tell_changes(verb, place, changes, pages)
+    places.tell_issues(issues, place.source)
+    following = view.advice(issues) or places.advice_to_test(place, view, changes.names)
+    if verb == "adopted" and changes.names:
+        for model, number in Counter(view.author(name).model for name in changes.names).items():
+            if model != HAND:
+                them = "it" if number == 1 else "them"
+                say(f"    {plural(number, 'text')} as {model} wrote {them}")
+        places.tell_only_read(place, view, changes.names)
+    elif not (changes.names or changes.dropped or changes.joined or changes.diff or issues):
+        say(f"{place.here}: {_IDLE[verb]}")
+        stale = [
+            name
+            for name in (view.names if of_all else ())
+            if not view.has_old_prompt(name)
+            and any(issue.code == "STALE" for issue in view.issues(name))
+        ]
+        if stale:
+            say(f"  {shorten(stale)}: STALE; to say that they are right as they are:", "yellow")
+            following = Advice(places.command("adopt", place, None, "--stale"))
+    places.advise(following)
+    raise typer.Exit(code)
+
+
+def _tell_changes(
+    verb: str, place: Place[Any], changes: Changes, pages: Sequence[tuple[str, int]]
+) -> None:
+    for name in changes.joined:
+        fact("taken", f"our version of {Path(place.here, name).as_posix()}")
+    for name in changes.dropped:
+        fact("dropped", f"{name}, which could not be read")
+    if verb == "restored":
+        for new in changes.pages:
+            fact(verb, f"{places.label(place, new.name, new.page)}, written by {new.model}")
+    elif verb == "rebuilt" and place.has_pages:
+        for name in changes.names:
+            fact(verb, name)
+    else:
+        places.tell_units(place, verb, pages)
+    if changes.history and verb in {"rebuilt", "forgotten"}:
+        fact("kept", f"{plural(len(changes.history), 'text')} in {place.history_path}")
+    if changes.by_hand:
+        fact("left", f"{plural(changes.by_hand, 'text')} by hand, which only the file has")
+    for note in changes.notes:
+        fact("to do", note, "yellow")

@@ -8,13 +8,12 @@ import json
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
-from enum import StrEnum
 from functools import cache
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO
 
 import typer
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.regeneration.values import HealResult
     from pytest_regen.turns.values import Usage
-    from pytest_regen.validation.issues import Issue, ValidationResult
+    from pytest_regen.validation.issues import Issue
 
 
 _DIFF_LINES = 200
@@ -244,20 +243,20 @@ def choose(question: str, choices: Sequence[str]) -> int:
         say(f"a number from 1 to {len(choices)}, please")
 
 
-def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
-    """List what is wrong below the type it is wrong with; clean types are counted."""
-    wrong = {name: result for name, result in results.items() if result.issues}
-    for name, result in wrong.items():
-        counts = ((len(result.errors), "error"), (len(result.warnings), "warning"))
-        say(f"{name}: {', '.join(plural(count, noun) for count, noun in counts if count)}")
-        for issue in by_line(result.issues):
+def show_issues_by_unit(noun: str, units: "Mapping[str, Sequence[Issue]]") -> None:
+    """List what is wrong below the unit it is wrong with; clean units are counted."""
+    wrong = {name: issues for name, issues in units.items() if issues}
+    for name, issues in wrong.items():
+        counts = Counter(issue.severity for issue in by_line(issues))
+        say(f"{name}: {', '.join(plural(count, word) for word, count in counts.items())}")
+        for issue in by_line(issues):
             places = [f"page {issue.page}"] if issue.page else []
             places += [f"line {issue.line}"] if issue.line else []
             text = f"  {issue.code:<{_LABEL + 2}} {issue.message}"
             where = f" ({', '.join(places)})" if places else ""
             show_issue(issue, text + where, " " * (_LABEL + 5))
-    if clean := len(results) - len(wrong):
-        say(f"{plural(clean, 'type')} clean")
+    if clean := len(units) - len(wrong):
+        say(f"{plural(clean, noun)} clean")
 
 
 def by_line(issues: "Iterable[Issue]") -> "Sequence[Issue]":
@@ -356,57 +355,11 @@ def describe_failure(failure: "RegenError") -> dict[str, Any]:
     return {**described, "next": failure.hint}
 
 
-class RecordChoice(StrEnum):
-    """Record modes, as vcrpy and pytest-recording word them."""
-
-    NONE = "none"
-    ONCE = "once"
-    NEW_EPISODES = "new_episodes"
-    ALL = "all"
-    REWRITE = "rewrite"
-
-
-class EngineChoice(StrEnum):
-    """Which part of the API answers: it does so at once, or in batches."""
-
-    LIVE = "live"
-    BATCH = "batch"
-
-
 # Options of several commands: no text is longer than its line of ``--help`` in 80 columns.
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-UnitNames = Annotated[list[str] | None, typer.Option("--unit", help="Only this unit; repeatable.")]
+UnitNames = Annotated[
+    list[str] | None,
+    typer.Option("--unit", "--type", help="Only this unit, or type of a store; repeatable."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be asked; write nothing.")]
-KeepPending = Annotated[
-    bool, typer.Option("--pending", help="Store nothing; keep candidates for review.")
-]
-ModelOption = Annotated[
-    str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
-]
-Attempts = Annotated[
-    int | None, typer.Option("--attempts", min=1, help="Replies per page at most; by default 2.")
-]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at a time.")]
-BudgetTokens = Annotated[
-    int | None, typer.Option("--budget", min=1, help="Tokens to spend at most, in and out.")
-]
-CassetteOption = Annotated[
-    Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
-]
-EngineOption = Annotated[
-    EngineChoice,
-    typer.Option(
-        "--engine", show_default=False, help="batch takes up to a day, at half the price."
-    ),
-]
-RecordOption = Annotated[
-    RecordChoice,
-    typer.Option(
-        "--record", metavar="MODE", show_default=False, help=f"{', '.join(RecordChoice)}."
-    ),
-]
-ProviderName = Annotated[
-    str | None,
-    typer.Option("--provider", help="SERVICE:MODEL, MODULE:ATTR, or template (no model)."),
-]

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pytest_regen import modes, settings_files
 from pytest_regen.cli.config_files import Edit, add_to_table
@@ -18,8 +18,8 @@ from pytest_regen.settings import Settings, read_settings, settings_of
 from pytest_regen.text import join_names
 
 if TYPE_CHECKING:
+    from pytest_regen.regeneration.places import Place
     from pytest_regen.units.loading import ProjectKinds
-    from pytest_regen.units.place import UnitFile
 
 T = TypeVar("T", bound=str)
 
@@ -92,7 +92,7 @@ class Project:
         """Return the stores that pytest collects, as they are seen from the working directory.
 
         Raises:
-            UsageError: none is configured, or a glob matches none.
+            UsageError: a glob matches none.
         """
         from pytest_regen.stores import find_stores
 
@@ -101,12 +101,6 @@ class Project:
             raise UsageError(
                 f"{self.store_globs[glob_]}: {glob_!r} matches no store",
                 why=f"looked below {short_path(self.root)}",
-                hint="name folders of stores, or make one with pytest-regen generate",
-            )
-        if not collected.stores:
-            raise UsageError(
-                "no store is named",
-                why="neither on the command line nor by stores in [tool.pytest-regen]",
                 hint="name folders of stores, or make one with pytest-regen generate",
             )
         return tuple(map(short_path, collected.stores))
@@ -161,98 +155,78 @@ class Project:
             return ProjectKinds(self.root, (), tuple(test_files))
         return load_kinds(self.root, self.settings)
 
-    def unit_file(self, path: Path, units: Sequence[str] | None = None) -> "UnitFile | None":
-        """Return the file at ``path`` if a kind claims it; ``units`` name nothing elsewhere.
+    def places(self, paths: Sequence[Path] | None) -> "list[Place[Any]]":
+        """Return the places at or below paths; by default all of the project.
 
         Raises:
-            UsageError: a kind cannot be loaded, two claim the file, or none does and units of it
-                are named.
+            UsageError: a path holds none, or the project names none.
         """
-        kinds, path = self.kinds, Path.cwd() / path
-        if kinds and kinds.kind_of(path) is not None:
-            return self._open(path, is_lost=False)
-        self._refuse_unmarked(path)
-        self._refuse_absent(path)
-        if units:
+        from pytest_regen.regeneration.registry import places_in
+
+        if not paths:
+            places = places_in(self)
+            if not places and all(claim.is_installed for claim in self.kinds.kinds):
+                raise UsageError(
+                    "no store is named",
+                    why="neither on the command line nor by stores in [tool.pytest-regen]",
+                    hint="name folders of stores, or make one with pytest-regen generate",
+                )
+            return places
+        by_path: dict[str, Place[Any]] = {}
+        for path in paths:
+            below = places_in(self, [path])
+            if not below:
+                self._refuse(path)
+            by_path |= {place.place: place for place in below}
+        return list(by_path.values())
+
+    def find_place(self, path: Path) -> "Place[Any] | None":
+        """Return the place at a path; ``None`` where there is none."""
+        from pytest_regen.regeneration.registry import open_place
+
+        return open_place(self, path)
+
+    def place(self, path: Path) -> "Place[Any]":
+        """Return the place at a path.
+
+        Raises:
+            UsageError: there is none.
+        """
+        place = self.find_place(path)
+        if place is None:
+            self._refuse(path)
+        return place
+
+    def _refuse(self, path: Path) -> NoReturn:
+        """Raise a UsageError that says why nothing at or below a path is a place."""
+        from pytest_regen.stores.snapshot import refuse_no_store
+
+        name = short_path(Path.cwd() / path).as_posix()
+        self.refuse_unready(path)
+        if path.is_file():
             raise UsageError(
-                f"--unit {units[0]} names nothing: no kind claims {short_path(path)}",
+                f"no kind claims {name}",
+                why="it is no store either",
                 hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
             )
-        return None
+        refuse_no_store(path)
+        raise AssertionError(path)  # a store is a place
 
-    def _refuse_unmarked(self, path: Path) -> None:
-        """Raise a UsageError for a module of which the settings speak, and no function is a unit.
-
-        Nothing else could be meant by it: it is no store, and no API description.
-        """
-        name = short_path(path).as_posix()
-        if self.is_lost(path):
-            raise UsageError(
-                f"no kind claims {name}, and the ledger has units of it",
-                why="they are not tested any more",
-                hint=f"pytest-regen validate {shlex.quote(name)}",
-            )
-        if self.kinds and path.is_file() and self.kinds.kind_to_enclose(path) is not None:
+    def refuse_unready(self, path: Path) -> None:
+        """Raise a UsageError for a module without markers, and where a near path is there."""
+        name = short_path(Path.cwd() / path).as_posix()
+        if path.is_file() and self.kinds.kind_to_enclose(Path.cwd() / path) is not None:
             raise UsageError(
                 f"no function of {name} has markers yet",
                 why="only what stands between a [REGEN:BEGIN name] and its END is a unit",
                 hint=f"pytest-regen init {shlex.quote(name)}",
             )
-
-    def _refuse_absent(self, path: Path) -> None:
-        """Raise a UsageError for a path that is not there, where a near one is."""
-        if path.exists() or self.kinds.kind_of(path) is not None:
+        if path.exists() or self.kinds.kind_of(Path.cwd() / path) is not None:
             return
-        name = short_path(path).as_posix()
         beside = path.parent.iterdir() if path.parent.is_dir() else ()
         names = dict.fromkeys(short_path(p).as_posix() for p in (*beside, *self.kinds.files))
         if near := get_close_matches(name, names, n=3, cutoff=0.8):
             raise UsageError(f"{name} is not there", hint=f"name {join_names(near, 'or')}")
-
-    def unit_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
-        """Return the files with units that are named, or lie in folders named; by default all."""
-        for folder in folders or ():
-            self._refuse_absent(Path.cwd() / folder)
-        if not self.kinds:
-            return []
-        paths: dict[Path, None] = {}
-        for folder in (self.root,) if folders is None else folders:
-            real = Path.cwd() / folder
-            if not real.is_dir() and self.kinds.kind_of(real) is None:
-                self._refuse_unmarked(real)
-            paths |= dict.fromkeys(self.kinds.below(real) if real.is_dir() else [real])
-        return [
-            self._open(path, is_lost=False)
-            for path in paths
-            if self.kinds.kind_of(path) is not None
-        ]
-
-    def recorded_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
-        """Return the files with units, and those of which only the ledger has some."""
-        from pytest_regen.units.inventory import lost_files
-
-        paths = [Path.cwd() / folder for folder in folders or (self.root,)]
-        lost = dict.fromkeys(
-            file
-            for file in lost_files(self.kinds)
-            if any(file == path or (path.is_dir() and file.is_relative_to(path)) for path in paths)
-        )
-        lost |= dict.fromkeys(self.kinds.absolute(path) for path in paths if self.is_lost(path))
-        present = None if folders is None else [path for path in paths if path not in lost]
-        files = [] if present == [] else self.unit_files(present)
-        return [*files, *(self._open(path, is_lost=True) for path in lost)]
-
-    def is_lost(self, path: Path) -> bool:
-        """Return whether the ledger has units of a file that no kind claims, or that is gone."""
-        from pytest_regen.units.inventory import is_lost
-
-        return is_lost(self.kinds, Path.cwd() / path)
-
-    def _open(self, path: Path, *, is_lost: bool) -> "UnitFile":
-        from pytest_regen.units.place import open_units
-
-        ignore = self.settings.ignored_codes
-        return open_units(self.kinds, path, ignore=ignore, is_lost=is_lost)
 
     @property
     def stale(self) -> modes.StalePolicy:

@@ -9,23 +9,20 @@ import typer
 
 from pytest_regen.cli import output
 from pytest_regen.cli.asking import ask, confirm_everything, plan
-from pytest_regen.cli.places import FileHere, Request, places_at, refuse_types
-from pytest_regen.cli.project import Project
-from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.cli.places import Request, refuse_old_prompts
+from pytest_regen.cli.turns import TurnOptions, takes_turns
 from pytest_regen.errors import UsageError
 
 
+@takes_turns
 def regenerate(
+    *,
     paths: Annotated[
         list[Path],
         typer.Argument(
             metavar="PATH", help="Stores, files with units, or folders of them: one or several."
         ),
     ],
-    types: Annotated[
-        list[str] | None,
-        typer.Option("--type", help="Type to regenerate, all by default; may be repeated."),
-    ] = None,
     pages: Annotated[
         list[int] | None,
         typer.Option("--page", help="Page of the one type named; may be repeated."),
@@ -36,21 +33,13 @@ def regenerate(
     correction: Annotated[
         str | None, typer.Option("--correction", help="What was wrong, in your words.")
     ] = None,
-    model: output.ModelOption = None,
-    attempts: output.Attempts = None,
-    jobs: output.Jobs = 1,
-    budget: output.BudgetTokens = None,
-    cassette: output.CassetteOption = None,
-    record: output.RecordOption = output.RecordChoice.NONE,
-    provider: output.ProviderName = None,
-    engine: output.EngineOption = output.EngineChoice.LIVE,
+    turns: TurnOptions,
     accept_any: Annotated[
         bool, typer.Option("--accept-any", help="Keep new outputs even if they are worse.")
     ] = False,
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Replace blocks edited by hand.")
     ] = False,
-    pending: output.KeepPending = False,
     ignore_stale: Annotated[
         bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
     ] = False,
@@ -60,42 +49,27 @@ def regenerate(
     as_json: output.AsJson = False,
 ) -> None:
     """Regenerate types or pages of stores from their stored prompts, or units of files."""
-    project = Project.here()
-    if pending and discard_edits:
+    project = turns.project
+    if turns.pending and discard_edits:
         raise UsageError(
             "--pending and --discard-edits contradict each other",
             why="an edit would be dropped at once, and what replaces it would wait",
             hint="pytest-regen rebuild drops the edit; then the same command without the option",
         )
-    again = f"pytest-regen regenerate {shlex.join(map(str, paths))}" if pending else ""
-    turns = TurnOptions(
-        project,
-        model,
-        attempts,
-        budget,
-        jobs,
-        cassette,
-        record,
-        provider,
-        engine,
-        pending=again,
-        corrects=bool(correction),
-    )
-    places, of_several = places_at(project, paths, units)
-    for name, value in (("page", pages), ("unit", units)) if of_several else ():
-        if value:
-            raise UsageError(
-                f"--{name} does not say of which place",
-                why="several stores or files are named",
-                hint="name one of them, or leave the option out",
-            )
-    files = [place for place in places if isinstance(place, FileHere)]
-    for place in files[:1]:
-        refuse_types(place.file, type=types, page=pages)
+    typed = shlex.join(["pytest-regen", "regenerate", *map(str, paths)])
+    turns = replace(turns, command=typed, corrects=bool(correction))
+    found = project.places(paths)
+    of_several = len(found) > 1 or project.find_place(paths[0]) is None
+    if pages and of_several:
+        raise UsageError(
+            "--page does not say of which place",
+            why="several stores or files are named",
+            hint="name one of them, or leave the option out",
+        )
     request = Request(
         turns,
         "regenerate",
-        units if files and not of_several else types,
+        units,
         pages,
         correction,
         from_errors=from_errors,
@@ -106,11 +80,11 @@ def regenerate(
         as_json=as_json,
     )
     if dry_run:
-        raise typer.Exit(plan(places, request))
+        raise typer.Exit(plan(found, request))
     if not of_several:
-        places[0].refuse(request)
+        refuse_old_prompts(found[0], request)
         # Whoever was asked about old prompts is not asked a second time.
         request = replace(request, ignore_stale=True)
     if request.names is None and not (from_errors or yes):
-        confirm_everything(places, request)
-    raise typer.Exit(ask(places, request))
+        confirm_everything(found, request)
+    raise typer.Exit(ask(found, request))

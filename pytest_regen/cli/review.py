@@ -30,10 +30,7 @@ from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import OutdatedCandidateError, RegenError, UsageError
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.pending import Candidate, PendingFolder, Waiting
-from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.review import Look, accept_candidate, look_at, reject_candidate
-from pytest_regen.regeneration.store_place import StorePlace
-from pytest_regen.stores import is_store
 from pytest_regen.text import plural, visible
 from pytest_regen.units.naming import node_id, unit_id
 from pytest_regen.validation.issues import Issue
@@ -131,7 +128,8 @@ class Desk:
 
     def do(self, verb: str, candidate: Candidate, *, accept_any: bool = False) -> Look[Any] | None:
         """Show, accept or reject a candidate; raises RegenError."""
-        place, look = self._place_of(candidate), None
+        # A candidate of CI may name any path: only a place of the project is believed.
+        place, look = self.project.find_place(self.path_of(candidate)), None
         try:
             if verb == "reject":
                 reject_candidate(place, candidate, self.folder)
@@ -154,16 +152,6 @@ class Desk:
                 error.hint = self.command(*words[2:])
             raise
         return look
-
-    def _place_of(self, candidate: Candidate) -> Place[Any] | None:
-        # A candidate of CI may name any path: what is neither a store nor claimed is not believed.
-        path = self.path_of(candidate)
-        if candidate.has_pages:
-            ignore = self.project.ignored_in(path)
-            return StorePlace(path, ignore) if is_store(path) else None
-        if is_store(path) or self.project.kinds.kind_of(Path.cwd() / path) is None:
-            return None
-        return self.project.unit_file(path)
 
     def named(self, words: Sequence[str]) -> list[Candidate]:
         """Return the candidates with these ids, beginnings of ids, or names.

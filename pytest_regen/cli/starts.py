@@ -16,8 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pytest_regen import errors
+from pytest_regen.cli import places
 from pytest_regen.cli.operations import StoreResults, StoreWork
-from pytest_regen.cli.output import fact, say
+from pytest_regen.cli.output import fact
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartOptions, PartSelection, select_operations
 from pytest_regen.cli.turns import TurnOptions
@@ -29,10 +30,13 @@ from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import TEMPLATE
+from pytest_regen.regeneration import verbs
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import join_names, plural, shorten
+from pytest_regen.units import keeping
 from pytest_regen.units.naming import command
+from pytest_regen.units.place import UnitFile
 
 _NEW_LANGUAGE: Final = "python"
 """Of the stores of a project that has none yet."""
@@ -283,10 +287,11 @@ def _find_functions(project: Project, path: Path, units: Sequence[str], choose: 
     if project.kinds.kind_to_enclose(path) is None:
         folder = Path(place).parent.as_posix()
         settings = {"functions": ["*.py" if folder == "." else f"{glob.escape(folder)}/*.py"]}
-    elif project.kinds.kind_of(path) is not None and (file := project.unit_file(path)):
-        units_of_file = file.open()
+    elif project.kinds.kind_of(path) is not None:
+        units_of_file = project.place(path).open()
     is_made = units_of_file is not None and all(
-        name in units_of_file.texts and units_of_file.entry(name) for name in names
+        units_of_file.output(name, 1) is not None and units_of_file.author(name).model
+        for name in names
     )
     title = f"marker lines around the code of {join_names(names, 'and')}, recorded"
     if is_made:
@@ -296,21 +301,56 @@ def _find_functions(project: Project, path: Path, units: Sequence[str], choose: 
 
 def _make_functions(path: Path, names: Sequence[str], project: Project) -> int:
     """Put the markers around functions, and record them."""
-    from pytest_regen.cli import places
-
-    places.enclose_in_file(project, path, names)
-    file = project.unit_file(path)
-    assert file is not None
-    units = file.open()
-    new = [name for name in names if not (units.entry(name) or units.ledger.fault(name))]
-    kept = places.FileHere(file).adopt(new)
-    recorded = [entry["name"] for entry in kept.report["adopted"]]
+    enclose(project, path, names)
+    place = project.place(path)
+    view = place.open()
+    new = [name for name in names if not (view.author(name).model or view.ledger.fault(name))]
+    recorded = verbs.adopt(place, new).names
+    view = place.open()
     if recorded:
         fact("recorded", f"{plural(len(recorded), 'unit')}: {shorten(recorded)}")
-    places.tell_issues(kept.issues, file.here)
-    for line in places.only_read(file.open(), recorded):
-        say(*line)
+    issues = [issue for name in recorded for issue in view.issues(name)]
+    places.tell_issues((i for i in issues if i.severity == "error"), place.source)
+    places.tell_only_read(place, view, recorded)
     return 0  # Because an error in the user's code is what pytest is to fail with.
+
+
+def only_function(project: Project, path: Path) -> list[str] | None:
+    """Return the one function of a module without markers; ``None`` of any other file."""
+    real = Path.cwd() / path
+    if project.kinds.kind_to_enclose(real) is None or project.kinds.kind_of(real) is not None:
+        return None
+    try:
+        every = functions_in(path)[1]
+    except errors.RegenError:
+        return None  # Said where the file is opened.
+    return every if len(every) == 1 else None
+
+
+def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
+    """Put markers around functions that have none yet, so that they become units.
+
+    Raises:
+        UsageError: the settings do not name the file.
+        SourceError: the file has no such function.
+    """
+    kinds, path = project.kinds, Path.cwd() / path
+    kind, place = kinds.kind_to_enclose(path), kinds.place(kinds.absolute(path))
+    if kind is None and kinds.kind_of(path) is None:
+        listed = project.settings.shipped.get("functions")
+        files = [*listed, place] if isinstance(listed, list) else [place]
+        raise errors.UsageError(
+            f"{short_path(path)} is not among the files whose functions are gated",
+            why=f"it takes `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
+            f"{short_path(project.root / 'pyproject.toml')}",
+            hint=command("init", f"{short_path(path).as_posix()}::{names[0]}"),
+        )
+    if kind is None or place is None:
+        return
+    with UnitFile(kinds, place, kind).writing() as (units, write):
+        new = keeping.enclose(units, write, names)
+    if new:
+        fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")
 
 
 # Translations
@@ -323,12 +363,9 @@ def translated(project: Project) -> set[Path]:
 
 
 def _missing(project: Project, path: Path) -> list[str]:
-    file = project.unit_file(path)
-    if file is None:
-        return []
-    units = file.open()
-    codes = {name: {issue.code for issue in units.issues(name)} for name in units.names}
-    return [name for name in units.names if "MISSING_UNIT" in codes[name]]
+    place = project.find_place(path)
+    view = place.open() if place else None
+    return [name for name in view.names if view.missing(name)] if view else []
 
 
 def _refuse_target(path: Path, target: Path | None) -> None:

@@ -5,25 +5,23 @@ than one.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from pytest_regen.cli import output, places
+from pytest_regen import errors
+from pytest_regen.cli import output
+from pytest_regen.cli.keep import tell_unmarked
 from pytest_regen.cli.output import say
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.cli.work_left import WorkLeft
-from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.regeneration.document_stores import DocumentStores
-from pytest_regen.regeneration.store_view import StoreView
+from pytest_regen.regeneration.places import Place, View
 from pytest_regen.units.loading import prepare_kinds
-from pytest_regen.units.view import FileUnits
-from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.stores import Origin
 
 _FIRST: Final = ("KIND_ERROR", "CONFLICT", "LEDGER", "DRIFT", "MISSING_UNIT")
 """Codes that say more of a unit than any other that it has."""
@@ -50,14 +48,6 @@ class _Row:
     """Running number of its texts; 0 where none is recorded."""
 
 
-def _row(name: str, issues: Iterable[Issue], *written: Any) -> _Row:
-    """Return the row of something with these issues; errors come before warnings."""
-    by_severity = sorted(issues, key=lambda issue: issue.severity)
-    codes = tuple(dict.fromkeys(issue.code for issue in by_severity))
-    first = next((code for code in _FIRST if code in codes), codes[0] if codes else "ok")
-    return _Row(name, first, codes, *written)
-
-
 def status(
     paths: Annotated[
         list[Path] | None,
@@ -75,48 +65,36 @@ def status(
     """
     output.answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
-    files = project.recorded_files(paths)
-    stores = list(places.stores_in(project, paths, files))
-    if units and not files:
-        raise UsageError(
-            f"--unit {units[0]} names nothing: no file with units is among the paths",
-            hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
-        )
-    turns = TurnOptions(project)
-    if not (files or stores or as_json):
-        places.tell_unmarked(project)
+    found = project.places(paths)
+    if not (found or as_json):
+        tell_unmarked(project)
         return
-    left = WorkLeft(turns)
-    documents = DocumentStores(is_whole=stores != list(paths or ()))
+    left = WorkLeft(TurnOptions(project))
+    are_named = [place.path for place in found] == list(paths or ())
+    documents = DocumentStores(is_whole=not are_named)
     report: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}
     code, models = 0, Counter[str]()
-    for path in stores:
+    prepare_kinds(project.kinds, [place.path for place in found])
+    for place in found:
+        listed = report.setdefault(place.group, [])
+        row_of_place: dict[str, Any] = {"path": place.here, f"{place.noun}s": []}
+        listed.append(row_of_place)
         try:
-            place = places.StoreHere(project, path)
-            view = place.at.open()
-            rows = list(_type_rows(view))
-        except RegenError as error:
-            if len(stores) == 1:
+            rows = _look(place, units, left, documents, refuses=len(found) == 1)
+        except errors.StoreError as error:
+            if len(found) == 1:
                 raise
             code = max(code, error.exit_code)
-            left.add_unreadable(path, documents)
-            if as_json:
-                failure = output.describe_failure(error)
-                report["stores"].append({"path": path.as_posix(), "types": [], "failure": failure})
-            else:
+            left.add_unreadable(place, documents)
+            row_of_place["failure"] = output.describe_failure(error)
+            if not as_json:
                 output.fail(error.what, why=error.why, hint=error.hint)
             continue
-        left.add(place, view)
-        documents.add(Origin.of(view.store))
-        _tell(path.as_posix(), "types", rows, report["stores"] if as_json else None)
-    prepare_kinds(project.kinds, [file.path for file in files])
-    for file in files:
-        units_view = file.open()
-        places.refuse_unknown_units(units_view, units if len(files) == 1 else None)
-        rows = list(_unit_rows(units_view, units))
-        _tell(file.here, "units", rows, report["files"] if as_json else None)
-        models.update(row.model for row in rows if row.model)
-        left.add(places.FileHere(file), units_view, units)
+        row_of_place[f"{place.noun}s"] = [asdict(row) for row in rows]
+        if not as_json:
+            _tell(place.here, rows)
+        if not place.has_pages:
+            models.update(row.model for row in rows if row.model)
     following = left.next_command(documents)
     if as_json:
         absent = [group.to_json() for group in documents.absent]
@@ -138,11 +116,8 @@ def _tell_sum(left: WorkLeft, documents: DocumentStores, models: Counter[str]) -
     say(left.words(), "green" if left.is_nothing else "")
 
 
-def _tell(path: str, key: str, rows: Sequence[_Row], report: list[Any] | None) -> None:
-    """Show the rows of a place, or put them into a report."""
-    if report is not None:
-        report.append({"path": path, key: [asdict(row) for row in rows]})
-        return
+def _tell(path: str, rows: Sequence[_Row]) -> None:
+    """Show the rows of a place."""
     say(path)
     fine = sum(row.state == "ok" for row in rows)
     if fine > _HANDFUL:
@@ -157,23 +132,44 @@ def _tell(path: str, key: str, rows: Sequence[_Row], report: list[Any] | None) -
         say(f"  {line}", _STYLES.get(row.state, "red"))
 
 
-def _unit_rows(view: FileUnits, names: Collection[str] | None) -> Iterator[_Row]:
+def _look(
+    place: Place[Any],
+    names: Sequence[str] | None,
+    left: WorkLeft,
+    documents: DocumentStores,
+    *,
+    refuses: bool,
+) -> list[_Row]:
+    """Return the rows of a place, and add it up.
+
+    Args:
+        place: the place.
+        names: its units, by default all.
+        left: what there is to do.
+        documents: the stores by document.
+        refuses: whether a name that it lacks is refused.
+    """
+    view = place.open()
+    rows = _rows(view)
+    if names is not None:
+        known = {row.name for row in rows}
+        for name in names if refuses else ():
+            if name not in known:
+                view.resolve(name)  # Names near ones.
+        rows = [row for row in rows if row.name in names]
+    left.add(place, view, names)
+    if view.origin:
+        documents.add(view.origin)
+    return rows
+
+
+def _rows(view: View) -> list[_Row]:
+    """Return the rows of a place; of a unit errors come before warnings."""
+    rows = []
     units = [(name, view.issues(name)) for name in view.names]
-    units += [(issue.type_name or "", (issue,)) for issue in view.orphans]
-    for name, issues in units:
-        if names is None or name in names:
-            entry = view.entry(name)
-            written = (entry.model, entry.generated_at, entry.attempt) if entry else ()
-            yield _row(name, issues, *written)
-
-
-def _type_rows(view: StoreView) -> Iterator[_Row]:
-    for name in view.names:
-        pages = view.store.pages_of(name)
-        yield _row(
-            name,
-            view.issues(name),
-            ", ".join(dict.fromkeys(page.model for page in pages)),
-            max((page.generated_at for page in pages), default=""),
-            max((page.attempt for page in pages), default=0),
-        )
+    for name, issues in [*units, *((i.type_name or "", (i,)) for i in view.orphans)]:
+        by_severity = sorted(issues, key=lambda issue: issue.severity)
+        codes = tuple(dict.fromkeys(issue.code for issue in by_severity))
+        state = next((code for code in _FIRST if code in codes), codes[0] if codes else "ok")
+        rows.append(_Row(name, state, codes, *view.author(name)))
+    return rows

@@ -1,14 +1,19 @@
 """How a command's turns with a model are made, from its options and the project's settings."""
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from functools import partial
+from enum import StrEnum
+from functools import partial, wraps
 from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
 
 from pytest_regen import modes
-from pytest_regen.cli.output import EngineChoice, RecordChoice, fact, say, usage_line
+from pytest_regen.cli.output import fact, say, usage_line
 from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
@@ -16,15 +21,65 @@ from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import AskSize, Estimate
+from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.values import Pending
-from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, providers
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.replies import ReplyJournal
 from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
-from pytest_regen.validation.stores import is_by_template
 
 _ATTEMPTS = 2
+
+
+class RecordChoice(StrEnum):
+    """Record modes, as vcrpy and pytest-recording word them."""
+
+    NONE = "none"
+    ONCE = "once"
+    NEW_EPISODES = "new_episodes"
+    ALL = "all"
+    REWRITE = "rewrite"
+
+
+class EngineChoice(StrEnum):
+    """Which part of the API answers: it does so at once, or in batches."""
+
+    LIVE = "live"
+    BATCH = "batch"
+
+
+KeepPending = Annotated[
+    bool, typer.Option("--pending", help="Store nothing; keep candidates for review.")
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
+]
+Attempts = Annotated[
+    int | None, typer.Option("--attempts", min=1, help="Replies per page at most; by default 2.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at a time.")]
+BudgetTokens = Annotated[
+    int | None, typer.Option("--budget", min=1, help="Tokens to spend at most, in and out.")
+]
+CassetteOption = Annotated[
+    Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
+]
+EngineOption = Annotated[
+    EngineChoice,
+    typer.Option(
+        "--engine", show_default=False, help="batch takes up to a day, at half the price."
+    ),
+]
+RecordOption = Annotated[
+    RecordChoice,
+    typer.Option(
+        "--record", metavar="MODE", show_default=False, help=f"{', '.join(RecordChoice)}."
+    ),
+]
+ProviderName = Annotated[
+    str | None,
+    typer.Option("--provider", help="SERVICE:MODEL, MODULE:ATTR, or template (no model)."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +87,17 @@ class TurnOptions:
     """What the command line says about turns with a model."""
 
     project: Project
-    model: str | None = None
-    attempts: int | None = None
-    budget: int | None = None
-    jobs: int = 1
-    cassette: Path | None = None
-    record: RecordChoice = RecordChoice.NONE
-    provider: str | None = None
-    engine: EngineChoice = EngineChoice.LIVE
-    pending: str = ""
-    """The command, where what it would keep waits for review."""
+    model: ModelOption = None
+    attempts: Attempts = None
+    jobs: Jobs = 1
+    budget: BudgetTokens = None
+    cassette: CassetteOption = None
+    record: RecordOption = RecordChoice.NONE
+    provider: ProviderName = None
+    engine: EngineOption = EngineChoice.LIVE
+    pending: KeepPending = False
+    command: str = ""
+    """As it was typed: what waits for review says so."""
     corrects: bool = False
     """Whether a person says what was wrong, which the template does not read."""
 
@@ -72,9 +128,10 @@ class TurnOptions:
         who = self.provider, self.model, self.cassette, self.project.settings.provider
         return not (self.is_batch or self.corrects or any(who))
 
-    def writes(self, store: RegenStore, type_name: str) -> bool:
-        """Return whether a type of a store is written by the template."""
-        return self.by_template or (self.keeps_template and is_by_template(store, type_name))
+    def writes(self, place: Place[Any], view: View, name: str) -> bool:
+        """Return whether a unit is written by the template."""
+        by_template = place.has_pages and self.by_template
+        return by_template or (self.keeps_template and view.is_by_template(name))
 
     def planning(self) -> TurnSettings:
         """Return the settings of a dry run, which asks nobody."""
@@ -83,11 +140,11 @@ class TurnOptions:
 
     def estimate(self, entry: PromptEntry) -> int:
         """Return about how many tokens a request with a prompt takes."""
-        return tokens_for(estimated_input_tokens(entry), self._model or DEFAULT_MODEL)
+        return tokens_for(estimated_input_tokens(entry), self.model_asked or DEFAULT_MODEL)
 
     def size(self, size: AskSize) -> AskSize:
         """Return a request as this command would make it: a model that is named is asked."""
-        return replace(size, model=self._model) if self._model else size
+        return replace(size, model=self.model_asked) if self.model_asked else size
 
     def estimate_all(self, sizes: Iterable[AskSize], *, of: Estimate | None = None) -> Estimate:
         """Return what requests for pages take; the template writes pages for nothing.
@@ -123,12 +180,18 @@ class TurnOptions:
 
     @contextmanager
     def run(
-        self, title: str, *, of_types: bool = True, as_json: bool = False
+        self,
+        title: str,
+        *,
+        places: str = "store",
+        of_types: bool = True,
+        as_json: bool = False,
     ) -> Iterator[tuple[RunProgress, TurnSettings]]:
         """Yield how pages are asked, and how far that is, which is shown while the block runs.
 
         Args:
             title: what the command does: ``generating``.
+            places: what it works on, in the singular.
             of_types: whether types of a store are asked for, which the template can write, and no
                 units of another kind.
             as_json: whether a program reads the output.
@@ -140,7 +203,6 @@ class TurnOptions:
         provider = self._provider(of_types=of_types)
         is_free = isinstance(provider, providers.TemplateProvider)
         takes_journal = self.cassette is None and not is_free
-        places = "store" if of_types else "file"
         needs_key = partial(_require_key, of_types=of_types)
         ready = getattr(provider, "require_key", None) if provider else needs_key
         # A recording was paid for when it was made.
@@ -158,14 +220,14 @@ class TurnOptions:
                 progress,
                 TurnSettings(
                     answers,
-                    model=self._model,
+                    model=self.model_asked,
                     budget=Budget(self.budget),
                     jobs=self.jobs,
                     progress=progress.page,
                     watch=progress.watch,
                     ready=ready,
                     journal=journal,
-                    pending=Pending(self.project.root, self.pending) if self.pending else None,
+                    pending=Pending(self.project.root, self.command) if self.pending else None,
                     keeps_template=self.keeps_template,
                     prices=None if is_paid else self.project.settings.price.get,
                 ),
@@ -175,12 +237,12 @@ class TurnOptions:
     def _answering(self, provider: Provider | None) -> Iterator[Provider]:
         """Yield who answers; where that is a batch, it outlives the command."""
         if provider is not None or not self.is_batch:
-            yield provider or AnthropicProvider(self._model)
+            yield provider or AnthropicProvider(self.model_asked)
             return
         from pytest_regen.turns import BatchProvider
 
         folder = self.project.root / ".regen" / "batches"
-        batches = BatchProvider(self._model, folder=folder, tell=say)
+        batches = BatchProvider(self.model_asked, folder=folder, tell=say)
         try:
             yield batches
         except KeyboardInterrupt:
@@ -259,7 +321,8 @@ class TurnOptions:
             )
 
     @property
-    def _model(self) -> str | None:
+    def model_asked(self) -> str | None:
+        """The model that is asked whoever wrote a unit before; ``None``: the one that wrote it."""
         return modes.named_model(self._who) or self.model or self.project.model
 
     def _cassette(self) -> AbstractContextManager[object]:
@@ -294,3 +357,27 @@ def _require_key(*, of_types: bool) -> None:
         free = "add --provider template, which writes types without a model, free of charge"
         hint = f"{free}; or to ask a model, {error.hint}"
         raise MissingKeyError(error.what, why=error.why, hint=hint) from None
+
+
+def takes_turns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of ``TurnOptions`` where its own parameter ``turns`` stands."""
+    own = inspect.signature(command, eval_str=True).parameters
+    hints = get_type_hints(TurnOptions, include_extras=True)
+    options = [
+        inspect.Parameter(item.name, own["turns"].kind, default=item.default, annotation=hint)
+        for item in fields(TurnOptions)
+        if hasattr(hint := hints[item.name], "__metadata__")
+    ]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        turns = {option.name: values.pop(option.name) for option in options}
+        command(turns=TurnOptions(Project.here(), **turns), **values)
+
+    names = list(own)
+    place = names.index("turns")
+    rest = list(own.values())
+    parameters = [*rest[:place], *options, *rest[place + 1 :]]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by typer
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

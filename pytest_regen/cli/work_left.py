@@ -4,17 +4,19 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_regen.cli.places import PlaceHere
+from pytest_regen.cli.places import command
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
 from pytest_regen.text import plural
 from pytest_regen.validation.stores import Origin, update_command
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_regen.regeneration.document_stores import DocumentStores
 
 _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROMPT", "UNFIXABLE"})
@@ -24,23 +26,25 @@ _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROM
 class _Sort(NamedTuple):
     """How work of a sort is counted, and which command does it."""
 
-    noun: str
     words: str
     command: Sequence[str] = ()
     """``generate`` where there is none."""
 
 
 _SORTS: Final = {
-    "missing": _Sort("page", "missing"),
-    "stale": _Sort("page", "stale"),
-    "with_errors": _Sort("page", "with errors", ("regenerate", "--from-errors")),
-    "edited": _Sort("type", "edited by hand", ("adopt",)),
-    "not_mended": _Sort("type", "that asking does not mend", ("validate",)),
-    "unrecorded": _Sort("unit", "not recorded", ("adopt",)),
-    "by_hand": _Sort("unit", "by hand for what has changed since", ("adopt", "--stale")),
-    "orphans": _Sort("unit", "that nothing asks for", ("forget",)),
+    "missing": _Sort("missing"),
+    "stale": _Sort("stale"),
+    "with_errors": _Sort("with errors", ("regenerate", "--from-errors")),
+    "edited": _Sort("edited by hand", ("adopt",)),
+    "not_mended": _Sort("that asking does not mend", ("validate",)),
+    "unrecorded": _Sort("not recorded", ("adopt",)),
+    "by_hand": _Sort("by hand for what has changed since", ("adopt", "--stale")),
+    "orphans": _Sort("that nothing asks for", ("forget",)),
 }
 """Sorts of work, as they are counted."""
+
+_PAGES: Final = frozenset({"missing", "stale", "with_errors"})
+"""Sorts of which pages are counted, where units have pages."""
 
 _ORDER: Final = (
     "not_mended",
@@ -61,6 +65,11 @@ class WorkLeft:
         self._turns = turns
         self._estimate = Estimate(turns.price_of)
         self._counts: Counter[str] = Counter()
+        """Work by its sort; places and units by what they are called."""
+        self._nouns: dict[str, dict[str, None]] = {}
+        """What is counted of each sort, and of places what their units are called."""
+        self._outdated = 0
+        """Stores that are to be made anew."""
         self._written = 0
         """Pages that the template writes, for nothing."""
         self._firsts: dict[str, tuple[str, Origin | None]] = {}
@@ -68,7 +77,7 @@ class WorkLeft:
         self._failing: list[Path] = []
         """The folder of each store that has errors."""
 
-    def add(self, place: PlaceHere, view: Any, names: Collection[str] | None = None) -> None:
+    def add(self, place: Place[Any], view: View, names: Collection[str] | None = None) -> None:
         """Add a place, or those of its units that are named."""
         chosen = [name for name in view.names if names is None or name in names]
         counts, asked = Counter[str](), dict[tuple[str, int], str]()
@@ -92,53 +101,55 @@ class WorkLeft:
         counts["orphans"] += sum(issue.code == "ORPHAN" for issue in strays)
         counts["not_mended"] += len(strays) - counts["orphans"]
         counts["not_mended"] += not counts["not_mended"] and bool(view.file_issues)
-        self._counts[place.group] += 1
-        self._counts[f"{place.option}s"] += len(chosen)
-        self._tell_first(place, view, counts)
+        self._count_place(place, len(chosen))
+        again, origin = partial(command, "generate", place), view.origin
+        if origin:
+            # A store is asked again with the prompts that its document gives now.
+            again = partial(update_command, origin)
+            self._outdated += bool(counts["missing"] or counts["stale"])
+            if counts["with_errors"]:
+                self._failing.append(place.path.parent)
+        for sort, (_, words) in _SORTS.items():
+            noun = "page" if place.has_pages and sort in _PAGES else place.noun
+            following = partial(command, words[0], place, None, *words[1:]) if words else again
+            self._note(sort, counts[sort], noun, following, None if words else origin)
         to_ask = {key for key in asked if asked[key] != "by_hand"}
-        names = {name for name, _ in to_ask}
-        for name, page, size in place.at.sizes(view, sorted(names), None):
+        for name, page, size in place.sizes(view, sorted({name for name, _ in to_ask}), None):
             if (name, page) not in to_ask:
                 continue
-            if place.group == "stores" and self._turns.writes(view.store, name):
+            if self._turns.writes(place, view, name):
                 self._written += 1
             else:
                 self._estimate.add(self._turns.size(size))
 
-    def _tell_first(self, place: PlaceHere, view: Any, counts: Counter[str]) -> None:
-        again, origin = partial(place.command, "generate"), None
-        if place.group == "stores":
-            # A store is asked again with the prompts that its document gives now.
-            again, origin = partial(update_command, view.store), Origin.of(view.store)
-            self._counts["outdated_stores"] += bool(counts["missing"] or counts["stale"])
-            if counts["with_errors"]:
-                self._failing.append(place.at.path.parent)
-        for sort, (_, _, words) in _SORTS.items():
-            following, store = again, origin
-            if words:
-                following, store = partial(place.command, words[0], None, *words[1:]), None
-            self._note(sort, counts[sort], following, store)
-
-    def add_unreadable(self, path: Path, documents: "DocumentStores") -> None:
-        """Add a store that cannot be read; one that git did not merge is made anew."""
-        if origin := Origin.of_conflict(path):
+    def add_unreadable(self, place: Place[Any], documents: "DocumentStores") -> None:
+        """Add a place that cannot be read; a store that git did not merge is made anew."""
+        if origin := Origin.of_conflict(place.path):
             documents.add(origin)
-        self._counts["stores"] += 1
-        self._counts["outdated_stores"] += origin is not None
-        place = shlex.quote(str(path))
-        following = update_command(origin) if origin else f"pytest-regen validate {place}"
-        self._note("not_mended", 1, lambda: following, origin)
+            self._outdated += 1
+        self._count_place(place, 0)
+        following = (
+            partial(update_command, origin) if origin else partial(command, "validate", place)
+        )
+        self._note("not_mended", 1, place.noun, following, origin)
+
+    def _count_place(self, place: Place[Any], number: int) -> None:
+        self._counts[place.group] += 1
+        self._counts[f"{place.noun}s"] += number
+        self._nouns.setdefault(place.group, {})[place.noun] = None
 
     def _note(
         self,
         sort: str,
         number: int,
+        noun: str,
         following: Callable[[], str],
-        store: Origin | None = None,
+        store: Origin | None,
     ) -> None:
         """Count work of a sort, and keep the command for the first place that has it."""
         if number:
             self._counts[sort] += number
+            self._nouns.setdefault(sort, {})[noun] = None
             first = "missing" if sort == "stale" else sort
             if first not in self._firsts:
                 self._firsts[first] = following(), store
@@ -156,23 +167,18 @@ class WorkLeft:
         """
         counts, estimate = self._counts, self._estimate
         parts, last = [], list[str]()
-        for sort, (of_stores, words, _) in _SORTS.items():
-            # Pages and types are those of stores; a file has units.
-            is_of_units = of_stores == "unit"
-            nouns = [of_stores] if counts["stores"] or is_of_units else []
-            nouns += ["unit"] if counts["files"] and not is_of_units else []
-            number = counts[sort]
-            noun = " or ".join(nouns if number == 1 else [f"{word}s" for word in nouns])
-            if number:
-                is_as_before = nouns == last
-                parts.append(
-                    f"{number:,} {words}" if is_as_before else f"{number:,} {noun} {words}"
-                )
+        for sort, (words, _) in _SORTS.items():
+            if number := counts[sort]:
+                nouns = list(self._nouns[sort])
+                noun = " or ".join(nouns if number == 1 else [f"{word}s" for word in nouns])
+                counted = f"{number:,}" if nouns == last else f"{number:,} {noun}"
+                parts.append(f"{counted} {words}")
                 last = nouns
         places = [
-            f"{plural(counts[pieces], pieces[:-1])} in {plural(counts[group], group[:-1])}"
-            for pieces, group in (("types", "stores"), ("units", "files"))
-            if counts[group]
+            f"{plural(counts[f'{noun}s'], noun)} in {plural(counts[group], group[:-1])}"
+            for group, nouns in self._nouns.items()
+            if group not in _SORTS
+            for noun in nouns
         ]
         total, to_ask = ", ".join(parts) or f"{', '.join(places)}: nothing to do", []
         if estimate.pages:
@@ -187,8 +193,8 @@ class WorkLeft:
 
     def to_json(self) -> dict[str, Any]:
         """Return the sum as JSON."""
-        sorts = ("stores", "types", "files", "units", *_SORTS)
-        counts = {sort: self._counts[sort] for sort in sorts}
+        counts = {**dict.fromkeys(("stores", "types", "files", "units", *_SORTS), 0)}
+        counts |= self._counts
         return {**counts, "by_template": self._written, "estimate": self._estimate.to_json()}
 
     def next_command(self, documents: "DocumentStores") -> str:
@@ -201,7 +207,7 @@ class WorkLeft:
             if sort not in self._firsts:
                 continue
             following, store = self._firsts[sort]
-            if store is not None and self._counts["outdated_stores"] > 1:
+            if store is not None and self._outdated > 1:
                 return documents.command_for_all(store) or following
             if sort == "with_errors" and len(self._failing) > 1:
                 # It looks for them in whole folders.

@@ -23,10 +23,10 @@ def at(project: "Project", path: Path) -> UnitFile | None:
 def below(project: "Project", folder: Path | None) -> Iterable[Path]:
     """Return the files at or below a folder; by default all of the project."""
     kinds = project.kinds
-    lost = lost_files(kinds)
     if folder is None:
-        return (*kinds.files, *lost)
+        return (*kinds.files, *lost_files(kinds))
     real = Path.cwd() / folder
     if real.is_dir():
-        return (*kinds.below(real), *(path for path in lost if path.is_relative_to(real)))
+        lost = (path for path in lost_files(kinds) if path.is_relative_to(real))
+        return (*kinds.below(real), *lost)
     return [real] if is_lost(kinds, real) or kinds.kind_of(real) is not None else []

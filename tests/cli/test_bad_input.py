@@ -52,7 +52,7 @@ def test_what_is_no_description_is_refused(here: Path, name: str) -> None:
 def test_missing_and_unreadable_descriptions() -> None:
     """A path that is not there, or is a folder."""
     assert "nowhere.yaml" in refused(command("generate", "nowhere.yaml", KITES))
-    assert "'.'" in refused(command("generate", ".", KITES))
+    assert "there is no store at ." in refused(command("generate", ".", KITES))
 
 
 def test_an_unknown_operation_lists_near_ones(document: Path) -> None:

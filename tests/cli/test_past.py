@@ -106,7 +106,7 @@ def test_adopt_keeps_an_edit(good: Path) -> None:
     assert (ran.code, ran.err) == (0, f"  adopted     Owner page 1\n  next: pytest {good}\n")
     assert command("validate", good).code == 0
     assert command("adopt", good).err == (
-        f"{good}: no type was edited by hand\n  next: pytest {good}\n"
+        f"{good}: every text is recorded as it stands\n  next: pytest {good}\n"
     )
 
 
@@ -150,7 +150,7 @@ def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
     assert (entry.reason, entry.model) == ("dropped", "hand")
     assert command("restore", good, "--type", "Owner").code == 0
     assert RegenStore.open(good).source == edited
-    assert "the source is what its pages make" in command("rebuild", good).told
+    assert "every recorded text stands as it is recorded" in command("rebuild", good).told
 
 
 def test_rebuild_of_one_type_leaves_the_other_edits(good: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_claimed_file_is_never_read_as_a_description() -> None:
     done = command("generate", FILE, "GET /ships")
 
     assert done.code == 2
-    assert "locales/de.json has units, and no operation" in done.told
+    assert "there is no store at GET /ships" in done.told
 
 
 @pytest.mark.usefixtures("recorded")
@@ -160,7 +160,7 @@ def test_validate_lists_what_is_wrong(recorded: Path) -> None:
     assert "locales/de.json:2: berth [DRIFT] the text differs from the recorded one" in done.told
     assert "locales/de.json:2: berth [PLACEHOLDER]" in done.told
     assert "locales/de.json: leave [MISSING_UNIT] it is not in the file" in done.told
-    assert "2 of 3 units fail" in done.told
+    assert "2 of 3 units have errors" in done.told
     assert "next: pytest-regen adopt locales/de.json" in done.told
 
 

@@ -260,11 +260,9 @@ def test_a_store_that_is_older_than_its_document_fails_in_ci(
     assert warned.code == 0
     told = "KiteDataObject [STALE] api.json has changed since 'KiteDataObject' was generated: "
     assert f"warning: {told}span is changed\n" in warned.told
-    assert warned.told.endswith(
-        f"2 types, no errors; 1 is older than the document, which fails in CI\n{update}"
-    )
+    assert warned.told.endswith(f"2 types, no errors; 1 is stale, which fails in CI\n{update}")
     assert failed.code == as_json.code == 1
-    assert failed.told.endswith(f"2 types, no errors, but 1 is older than the document\n{update}")
+    assert failed.told.endswith(f"2 types, no errors, but 1 is stale\n{update}")
     (told,) = as_json.json["stores"]
     assert (told["ok"], told["types"][0]["errors"]) == (False, [])
     assert [issue["severity"] for issue in told["types"][0]["warnings"]] == ["warning"]

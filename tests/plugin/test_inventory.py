@@ -1,7 +1,7 @@
 """The ledger is the inventory of the gate: what is recorded is tested, or says where it went."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from command_line import command
@@ -12,6 +12,8 @@ from pytest_regen.units.ledger import entry_name
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pytest_regen.units.place import UnitFile
 
 MODULE = '''\
 def {first}(text: str) -> str:
@@ -144,9 +146,7 @@ def test_init_records_no_edit_of_a_models_text(project: Project) -> None:
 
 def write_models_entry(project: Project) -> str:
     """Make the first function a model's; return the file of its entry."""
-    file = Kinds.here().unit_file(project.root / NAMES)
-    assert file is not None
-    record(file)
+    record(cast("UnitFile", Kinds.here().place(project.root / NAMES)))
     return entry_name(NAMES, "first")
 
 
