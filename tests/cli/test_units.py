@@ -76,7 +76,7 @@ def test_generate_check_needs_no_key(here: Path) -> None:
     done = command("generate", FILE, "--check")
 
     assert done.code == 1
-    assert "3 units to ask for; nothing written" in done.told
+    assert "3 units to ask; nothing written" in done.told
     assert "next: pytest-regen generate locales/de.json" in done.told
     assert not (here / FILE).exists()
 
