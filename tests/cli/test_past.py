@@ -16,15 +16,6 @@ def healed(store: Path) -> str:
     return str(entry["id"])
 
 
-def test_an_empty_history_says_so(good: Path) -> None:
-    """There is nothing to list, which is no error."""
-    ran = command("history", good)
-
-    said = f"{good}: nothing was replaced or rejected yet\n  next: pytest {good}\n"
-    assert (ran.code, ran.err) == (0, said)
-    assert command("history", good, "--json").json == {"entries": []}
-
-
 def test_what_was_replaced_is_listed(broken: Path) -> None:
     """Id, reason, page, attempt and model stand in columns; the last line restores the newest."""
     entry = healed(broken)
@@ -94,20 +85,6 @@ def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
     before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
     assert old in owner
     source.write_text(before + begin + owner.replace(old, new), "utf-8")
-
-
-def test_adopt_keeps_an_edit(good: Path) -> None:
-    """The edit is DRIFT until it is adopted; then it is the stored output."""
-    edit(good)
-    assert command("validate", good).code == 1
-
-    ran = command("adopt", good)
-
-    assert (ran.code, ran.err) == (0, f"  adopted     Owner page 1\n  next: pytest {good}\n")
-    assert command("validate", good).code == 0
-    assert command("adopt", good).err == (
-        f"{good}: every text is recorded as it stands\n  next: pytest {good}\n"
-    )
 
 
 def test_adopt_of_one_type(good: Path) -> None:

@@ -165,30 +165,6 @@ def test_validate_lists_what_is_wrong(recorded: Path) -> None:
 
 
 @pytest.mark.usefixtures("recorded")
-def test_validate_as_json() -> None:
-    """Beside the stores."""
-    done = command("validate", FILE, "--json")
-
-    assert done.code == 0
-    (report,) = done.json["files"]
-    assert report["path"] == FILE
-    assert report["ok"]
-    assert [unit["name"] for unit in report["units"]] == list(GERMAN)
-
-
-def test_regenerate_from_errors(here: Path, model: Emulator) -> None:
-    """Only what has errors; what was said goes along."""
-    write_json(here / FILE, WRONG)
-    command("adopt", FILE)
-
-    done = command("regenerate", FILE, "--from-errors")
-
-    assert done.code == 0, done.err
-    assert german(here) == GERMAN
-    assert len(model.requests) == 1
-
-
-@pytest.mark.usefixtures("recorded")
 def test_regenerate_by_name_with_a_correction(model: Emulator) -> None:
     """Whatever the state."""
     done = command("regenerate", FILE, "--unit", "leave", "--correction", "shorter")
@@ -196,41 +172,6 @@ def test_regenerate_by_name_with_a_correction(model: Emulator) -> None:
     assert done.code == 0, done.err
     (request,) = model.requests
     assert "[NOTE] shorter" in json.dumps(request.body)
-
-
-@pytest.mark.usefixtures("recorded")
-def test_regenerate_everything_is_confirmed() -> None:
-    """Elsewhere than at a terminal by ``--yes``."""
-    done = command("regenerate", FILE)
-
-    assert done.code == 2
-    assert "add --yes, or name units with --unit" in done.told
-
-
-def test_an_edit_is_kept_or_dropped(recorded: Path, model: Emulator) -> None:
-    """Regenerating refuses; adopt and rebuild decide; history and restore know both."""
-    write_json(recorded / FILE, {**GERMAN, "berth": "Platz {number}"})
-    assert command("regenerate", FILE, "--unit", "berth").code == 2
-    assert not model.requests
-
-    rebuilt = command("rebuild", FILE, "--json").json
-    entries = command("history", FILE, "--json").json["entries"]
-    restored = command("restore", FILE, "--unit", "berth", "--to", entries[0]["id"])
-
-    assert rebuilt["rebuilt"] == ["berth"]
-    assert [entry["reason"] for entry in entries] == ["dropped"]
-    assert restored.code == 0, restored.err
-    assert german(recorded)["berth"] == "Platz {number}"
-    assert command("validate").code == 0
-
-
-@pytest.mark.usefixtures("recorded")
-def test_restore_names_a_unit() -> None:
-    """A text belongs to one."""
-    done = command("restore", FILE)
-
-    assert done.code == 2
-    assert "restore does not say which unit" in done.told
 
 
 def test_forget_what_nothing_asks_for(recorded: Path) -> None:

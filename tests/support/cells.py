@@ -41,7 +41,7 @@ __all__ = ["Cells", "at", "below", "notebook"]
 
 def at(project: Project, path: Path) -> "Cells | None":
     """Return the notebook at a path."""
-    return Cells(path, project.root) if path.suffix == ".ipynb" else None
+    return Cells(Path.cwd() / path, project.root) if path.suffix == ".ipynb" else None
 
 
 def below(project: Project, folder: Path | None) -> Iterable[Path]:
@@ -70,6 +70,14 @@ def notebook(path: Path, cells: Mapping[str, str], prompts: Mapping[str, str]) -
     ]
     path.write_text(json.dumps({"cells": listed, "nbformat": 4, "nbformat_minor": 5}, indent=1))
     return path
+
+
+class PastCell(dict[str, Any]):
+    """What a cell held."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of the history."""
+        return dict(self)
 
 
 class CellsView:
@@ -248,7 +256,14 @@ class Cells:
         """Return what was replaced, oldest first."""
         text = self.past_path.read_text("utf-8") if self.past_path.exists() else "[]"
         return [
-            Past(str(number), entry["name"], entry["reason"], entry["model"], 1, entry=entry)
+            Past(
+                str(number),
+                entry["name"],
+                entry["reason"],
+                entry["model"],
+                1,
+                entry=PastCell(entry),
+            )
             for number, entry in enumerate(json.loads(text))
         ]
 
@@ -363,7 +378,7 @@ class LockedCells:
 
     def restore(self, name: str, _page: int | None, to: str | None) -> Changes:
         """Make a past text the recorded one."""
-        if error := self.view.hand_edit(name):
+        if error := self.view.hand_edit(self.view.resolve(name)):
             raise error
         past = [entry for entry in self._place.past() if entry.name == name]
         found = [entry for entry in past if to in (None, entry.id)]
