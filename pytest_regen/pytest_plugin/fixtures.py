@@ -13,22 +13,22 @@ import pytest
 from pytest_regen.pytest_plugin.stash import OUR_MARKS, RECORDING_PLUGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pytest_regen.cassettes import CassetteRun
     from pytest_regen.emulator import Emulator
     from pytest_regen.pytest_plugin.flows import Flows
     from pytest_regen.pytest_plugin.sessions import GeneratorSessionMaker, ScenarioSessionMaker
-    from pytest_regen.pytest_plugin.stores import StoreOpener
+    from pytest_regen.pytest_plugin.stores import StoreHandle
     from pytest_regen.turns.values import Provider
 
 
 @pytest.fixture
-def regen_store(request: pytest.FixtureRequest) -> "StoreOpener":
+def regen_store(request: pytest.FixtureRequest) -> "Callable[..., StoreHandle]":
     """Open a store: `regen_store(path=None)[type]` has `.source`, `.pages` and `.issues()`."""
-    from pytest_regen.pytest_plugin.stores import StoreOpener
+    from pytest_regen.pytest_plugin.stores import store_opener
 
-    return StoreOpener(request.node)
+    return store_opener(request.node)
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_regen.errors import KindError, RegenError
-from pytest_regen.pytest_plugin.looks import Look
-from pytest_regen.pytest_plugin.places import Opener, Selection
+from pytest_regen.pytest_plugin import options, project
+from pytest_regen.pytest_plugin.looks import Look, look_at
+from pytest_regen.pytest_plugin.places import Selection, marked_units
 from pytest_regen.pytest_plugin.selection import from_rootdir, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
 from pytest_regen.text import plural, visible
+from pytest_regen.units import loading
 from pytest_regen.units.naming import encode_name
 from pytest_regen.validation.issues import Issue
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
 
 _SHOWN_ISSUES = 12
+
+_PREPARED: pytest.StashKey[bool] = pytest.StashKey()
 
 
 class UnitError(AssertionError):
@@ -36,18 +40,11 @@ class UnitError(AssertionError):
     def __str__(self) -> str:
         look, name = self.look, self.name
         parts = [f"{look.here}::{encode_name(name)}: {plural(len(self.issues), 'error')}"]
-        first = self.issues[:_SHOWN_ISSUES]
-        is_edited = any(issue.code == "DRIFT" for issue in self.issues)
-        pages = list(dict.fromkeys(issue.page for issue in first))
-        for page in pages:
-            parts += [self._text_of(issue) for issue in first if issue.page == page]
-            # Below the last issue of a page, so that what to do is said once; an edit is kept or
-            # dropped with all its pages.
-            lines = list(look.origin(name, page))
-            if page == pages[-1] or not is_edited:
-                commands = look.commands(name, self.issues, page, self.next)
-                lines += [f"  {word + ':':<15}{command}" for word, command in commands]
-            parts[-1] = "\n".join((parts[-1], *lines))
+        parts += map(self._text_of, self.issues[:_SHOWN_ISSUES])
+        # Below the last issue, so that what to do is said once.
+        commands = look.commands(name, self.issues, self.next)
+        lines = [f"  {word + ':':<15}{command}" for word, command in commands]
+        parts[-1] = "\n".join((parts[-1], *lines))
         if len(self.issues) > _SHOWN_ISSUES:
             parts.append(f"… and {len(self.issues) - _SHOWN_ISSUES} more")
         return "\n\n".join(filter(None, (*parts, self.healing)))
@@ -86,19 +83,19 @@ def findings_json(
 
 def place_nodes(session: pytest.Session, selection: Selection) -> list["PlaceNode"]:
     """Return a node for each place of the run."""
-    config, openers = session.config, list(selection.openers.items())
+    config, paths = session.config, list(selection)
     worker = getattr(config, "workerinput", {})
     number = worker.get("workerid", "").removeprefix("gw")
     if number.isdecimal():
         # All workers collect all places. Each begins elsewhere and leaves what it saw of stores in
         # the cache, where the others find it.
-        first = len(openers) * int(number) // worker.get("workercount", 1)
-        for path, opener in (*openers[first:], *openers[:first]):
-            _ = opener(config, path).item_names
+        first = len(paths) * int(number) // worker.get("workercount", 1)
+        for path in (*paths[first:], *paths[:first]):
+            _ = look_at(config, path).item_names
     nodes = []
-    for path, opener in openers:
+    for path in paths:
         node: PlaceNode = PlaceNode.from_parent(session, path=path)
-        node.opener, node.selected = opener, selection.names[path]
+        node.selected = selection[path]
         nodes.append(node)
     return nodes
 
@@ -107,7 +104,6 @@ class PlaceNode(pytest.Directory):
     """One place. A directory, so that the conftest files around it are loaded."""
 
     holds_regen_items = True
-    opener: Opener
     selected: set[str] | None
     """The units to run; ``None`` for all."""
 
@@ -119,7 +115,7 @@ class PlaceNode(pytest.Directory):
 
     def collect(self) -> Iterable[pytest.Item]:
         """Return an item per unit; a place that cannot be read is one item that fails."""
-        look = self.opener(self.config, self.path)
+        look = look_at(self.config, self.path)
         names = [name for name in look.item_names if self.selected is None or name in self.selected]
         return [
             UnitItem.from_parent(self, name=encode_name(name), unit=name)
@@ -140,7 +136,7 @@ class UnitItem(pytest.Item):
     @property
     def look(self) -> Look:
         """What is known of its place."""
-        return self.parent.opener(self.config, self.path)
+        return look_at(self.config, self.path)
 
     def runtest(self) -> None:
         """Check the unit.
@@ -151,7 +147,7 @@ class UnitItem(pytest.Item):
         """
         raise_known_failure(self)
         look, name = self.look, self.unit
-        look.prepare(self.session.items)
+        _prepare(self.session)
         try:
             failing, warned = look.gate(name)
         except RegenError as error:
@@ -164,7 +160,16 @@ class UnitItem(pytest.Item):
             other = issue.type_name
             return look.id_of(other) if other and other != name else ""
 
-        add_warnings(self, warned, id_of=id_of, **look.remarks(name, (*warned, *failing)))
+        issues = (*warned, *failing)
+        add_warnings(
+            self,
+            warned,
+            note=f"note: {look.format_note}" if look.format_note else "",
+            not_run=(look.place, look.not_run) if look.not_run else None,
+            command=look.ending(name, issues),
+            outdated=look.place if any(issue.code == "STALE" for issue in issues) else "",
+            id_of=id_of,
+        )
         if failing:
             raise UnitError(look, name, failing)
         if look.is_only_read(name) and (self.path, name) not in _marked_in(self.session):
@@ -208,12 +213,22 @@ _MARKED: "pytest.StashKey[frozenset[tuple[Path, str]]]" = pytest.StashKey()
 def _marked_in(session: pytest.Session) -> frozenset[tuple[Path, str]]:
     """Return the units that marks of the tests of this run name, as files and names."""
     if _MARKED not in session.stash:
-        from pytest_regen.pytest_plugin.units import marked_units
-
         tests = [item for item in session.items if not isinstance(item, UnitItem)]
         units = (unit for test in tests for unit in marked_units(test))
         session.stash[_MARKED] = frozenset((look.path, name) for look, name in units)
     return session.stash[_MARKED]
+
+
+def _prepare(session: pytest.Session) -> None:
+    """Let kinds do for all files of the run what is cheaper at once, before the first is called."""
+    config = session.config
+    # A worker of pytest-xdist gets its own few items, later.
+    if _PREPARED in config.stash or hasattr(config, "workerinput"):
+        return
+    config.stash[_PREPARED] = True
+    if options.has_kinds(config):
+        paths = [item.path for item in session.items if isinstance(item, UnitItem)]
+        loading.prepare_kinds(project.kinds_of(config), paths)
 
 
 def description_of(item: UnitItem, error: BaseException | None) -> tuple[list[dict[str, Any]], str]:

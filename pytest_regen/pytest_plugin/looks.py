@@ -1,26 +1,27 @@
 """What a run knows of one place: its items, what is wrong with each, and what may be done about it.
 
 A look is asked by test items, healing and reports, which do not know what kind of place it is.
-What is said here holds for any place of the main flow; ``StoreLook`` and ``UnitLook`` say the rest.
+``StoreLook`` says the same of a store without opening it, where nothing in it has changed.
 """
 
 import gc
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import pytest
 
-from pytest_regen.errors import RegenError
+from pytest_regen.errors import RegenError, StoreError
 from pytest_regen.files import safe_file_name
+from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.names import asking_options, heal_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.project import RunProject
 from pytest_regen.pytest_plugin.selection import from_here, from_rootdir
+from pytest_regen.regeneration import registry
 from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.policies import fixable_issues
@@ -51,9 +52,38 @@ class Target:
         """Of the unit, as its own item has it."""
         return self.look.id_of(self.name)
 
+    @property
+    def is_by_template(self) -> bool:
+        """Whether the template writes the unit: it is chosen, or wrote it before.
+
+        What a test says in words it does not read.
+        """
+        look, choices = self.look, choices_of(self.look.config)
+        if not look.home.has_pages or choices.writes_types:
+            return look.home.has_pages
+        is_told = any(isinstance(note, str) for note in self.feedback)
+        wrote = not is_told and look.view.is_by_template(self.name)
+        return wrote and words.keeps_template(look.config)
+
+    def obstacle(self) -> tuple[str, str]:
+        """Return why the unit must not be asked for, and what to run; empty if it may."""
+        look, name, view = self.look, self.name, self.look.view
+        issues = look.issues(name)
+        is_stale = any(issue.code == "STALE" for issue in issues)
+        if is_stale and view.has_old_prompt(name):
+            is_fixable = bool(self.feedback or fixable_issues(issues))
+            if is_fixable and choices_of(look.config).ignore_stale:
+                return "", ""
+            why = "its stored prompts were made for another version of the document (STALE)"
+            again = ("--regen-ignore-stale",)
+            rerun = words.rerun_command(look.config, self.nodeid, self.cassette, *again)
+            return why, rerun if is_fixable else look.command(name, issues)
+        why = view.obstacle(name)
+        return why, look.command(name, issues) if why else ""
+
 
 class Look:
-    """A place as it stood when it was first looked at.
+    """A place as it stood when it was first looked at; see ``look_at``.
 
     Args:
         config: of the run.
@@ -62,14 +92,6 @@ class Look:
 
     DAMAGED: ClassVar = "file"
     """Name of the one item of a place of which nobody can say what it holds."""
-    has_pages: ClassVar = False
-    """Whether reports number the pages of a unit, and the template can write one."""
-    at_fault: ClassVar = "the unit"
-    """What is right where an item fails that nothing is wrong with any more."""
-    unfixable: ClassVar = ""
-    """What to do where no reply can be right; empty where its failure decides."""
-    asks_stale: ClassVar = True
-    """Whether what is stale is asked for again by its prompt of today."""
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
         self.config = config
@@ -79,32 +101,18 @@ class Look:
         self.here = from_here(path, config)
         """As commands spell it."""
 
-    @classmethod
-    def of(cls, config: pytest.Config, path: Path) -> Self:
-        """Return the look at a place; it is read on first use, once in a run."""
-        looks: dict[Path, Any] = config.stash.setdefault(_LOOKS, {})
-        if path not in looks:
-            looks[path] = cls(config, path)
-        look: Self = looks[path]
-        return look
-
     def forget(self) -> None:
         """Drop what is known of the place, because it was written."""
         self.config.stash.setdefault(_LOOKS, {}).pop(self.path, None)
-
-    def again(self) -> Self:
-        """Return the look at the place as it is known now."""
-        return self.of(self.config, self.path)
 
     # What there is
 
     @cached_property
     def home(self) -> Place[Any]:
         """The place, as the main flow works on it."""
-        from pytest_regen.regeneration import registry
-
         place = registry.open_place(RunProject(self.config), self.path)
-        assert place is not None  # because the run found it there
+        if place is None:
+            raise StoreError(f"{self.here} is not there any more", hint="run pytest again")
         return place
 
     @cached_property
@@ -167,15 +175,12 @@ class Look:
 
     def heading(self, name: str) -> str:
         """Return what stands above the failure of an item."""
-        # Not the id: pytest takes its end for a class and a method, and spells dots as "::".
+        # Not the id, because pytest takes its end for a method, and spells dots as "::".
         return f"{self.here}: {encode_name(name)}"
 
     def kind_of(self, _name: str) -> tuple[str, str]:
         """Return how reports name what an item stands for, and the group it is shown in."""
         return self.home.noun, self.home.title
-
-    def prepare(self, items: Sequence[pytest.Item]) -> None:
-        """Do what is cheaper for all items of a run at once, before the first of them is called."""
 
     # What is wrong
 
@@ -188,21 +193,35 @@ class Look:
             issues += self.view.file_issues
         return tuple(issues)
 
+    @property
+    def unasked(self) -> tuple[Issue, ...]:
+        """What nobody asks for and no item stands for; told with the first item."""
+        return tuple(issue for issue in self.view.orphans if issue.severity == "warning")
+
     def gate(self, name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
         """Return the issues that fail an item, and those that only warn, as the project wants."""
-        issues = self.issues(name)
-        if name == self.item_names[0]:
-            # What nobody misses has no item.
-            issues += tuple(issue for issue in self.view.orphans if issue.severity == "warning")
-        return choices_of(self.config).gate(ValidationResult(issues))
+        unasked = self.unasked if name == self.item_names[0] else ()
+        return choices_of(self.config).gate(ValidationResult((*self.issues(name), *unasked)))
+
+    @property
+    def format_note(self) -> str:
+        """That another version of the package made the place; empty where this one did."""
+        note: str = self.view.format_note
+        return note
+
+    @property
+    def not_run(self) -> str:
+        """Why the units were not run, where that is worth saying."""
+        why: str = self.view.not_run
+        return why
+
+    def is_only_read(self, name: str) -> bool:
+        """Return whether a unit is code that was checked, and of which nothing was run."""
+        return name in self.names and bool(self.view.is_only_read(name))
 
     def user_errors(self, _name: str) -> tuple[Issue, ...]:
         """Return what fails a unit because a hook of the user's says so."""
         return ()
-
-    def is_only_read(self, _name: str) -> bool:
-        """Return whether a unit is code that was checked, and of which nothing was run."""
-        return False
 
     # Where it stands
 
@@ -225,21 +244,18 @@ class Look:
 
     def excerpt_of(self, issue: Issue) -> list[str]:
         """Return the lines around an issue."""
-        if not issue.line or issue.code == "KIND_ERROR":  # whose line is one of the kind's
+        # The line of a KIND_ERROR is one of the kind's.
+        if not issue.line or issue.file is not None or issue.code == "KIND_ERROR":
             return []
         return excerpt(self.view.text.splitlines(), issue.line)
 
     # What may be done
 
-    def origin(self, _name: str, _page: int | None) -> Iterator[str]:
-        """Yield lines that say what a page of a unit was written from."""
-        yield from ()
-
     def repairs(self, name: str, issues: Sequence[Issue]) -> list[tuple[str, str]]:
         """Return the commands about a unit that call for no healing, each after a word for it."""
         if name in self.lost:
             return []  # The issue says what to do.
-        advice = self.view.repairs(name, issues, asking_options(self.config))
+        advice = self.view.repairs(name, issues, words.asking_options(self.config))
         # The view knows the path that it was opened by.
         return [(step.note, step.command.replace(str(self.path), self.here)) for step in advice]
 
@@ -248,15 +264,12 @@ class Look:
         is_fixable = name in self.names and bool(fixable_issues(issues))
         return is_fixable and not self.view.obstacle(name)
 
-    def commands(
-        self, name: str, issues: Sequence[Issue], page: int | None, following: str
-    ) -> list[tuple[str, str]]:
+    def commands(self, name: str, issues: Sequence[Issue], following: str) -> list[tuple[str, str]]:
         """Return what may be run about a unit, each after a word for it.
 
         Args:
             name: the unit.
             issues: what it fails with.
-            page: the page that these are about, where it is one.
             following: the command that follows after healing in vain.
         """
         repairs = self.repairs(name, issues)
@@ -264,7 +277,7 @@ class Look:
             return repairs
         if following:  # What was tried in vain is not told once more.
             return [("next", following)]
-        return [("regenerate", self._healing(name)), ("or", self.regenerating(name, page))]
+        return [("regenerate", self._healing(name)), ("or", self.regenerating(name, issues))]
 
     def command(self, name: str, issues: Sequence[Issue]) -> str:
         """Return the one command to run about a unit; empty where only an editor helps."""
@@ -277,18 +290,31 @@ class Look:
         return repairs[-1 if is_drop else 0][1]
 
     def _healing(self, name: str) -> str:
-        cassette, by_template = self.cassette_of(name), self.by_template(name)
-        return heal_command(self.config, self.id_of(name), cassette, by_template=by_template)
+        target = Target(self, name, (), self.id_of(name), self.cassette_of(name))
+        by_template = target.is_by_template
+        return words.heal_command(
+            self.config, target.nodeid, target.cassette, by_template=by_template
+        )
 
-    def regenerating(self, name: str, page: int | None, *options: str) -> str:
-        """Return the command that asks for just this page, or the unit."""
-        which = (f"--{self.home.noun}", name, *(("--page", str(page)) if page else ()))
-        asking = asking_options(self.config)
+    def regenerating(self, name: str, issues: Sequence[Issue], *options: str) -> str:
+        """Return the command that asks for the page that issues are about, or for the unit."""
+        pages = {issue.page for issue in issues}
+        page = ("--page", str(*pages)) if len(pages) == 1 and pages != {None} else ()
+        asking = words.asking_options(self.config)
+        which = (self.home.option, name, *page)
         return command("regenerate", self.here, None, *which, *options, *asking)
 
-    def remarks(self, _name: str, _issues: Sequence[Issue]) -> Mapping[str, Any]:
-        """Return what the end of a run says beside warnings, as ``add_warnings`` takes it."""
-        return {}
+    def ending(self, name: str, issues: Sequence[Issue]) -> str:
+        """Return the command that mends the most of what is wrong, for the whole place."""
+        if name in self.lost:
+            ending: str = self.view.lost_command(name)
+            return ending
+        advice = self.view.advice(issues) if issues else None
+        if advice is None or not {"DRIFT", "CONFLICT", "LEDGER"}.isdisjoint(i.code for i in issues):
+            return ""  # Somebody has to choose first; the failure says between what.
+        asks = advice.command.startswith(("pytest-regen generate", "pytest-regen regenerate"))
+        asking = words.asking_options(self.config) if asks else ()
+        return " ".join([advice.command, *map(shlex.quote, asking)])
 
     def rescue(self, _error: RegenError) -> str:
         """Return the command that mends a place that cannot be read; empty where none does."""
@@ -300,24 +326,22 @@ class Look:
         """Return what calls validators of the user's about a candidate; ``None`` without any."""
         return None
 
-    def obstacle(self, target: Target) -> tuple[str, str]:
-        """Return why a unit must not be asked for, and the command to run; empty if it may."""
-        why: str = self.view.obstacle(target.name)
-        return why, self.command(target.name, self.issues(target.name)) if why else ""
-
-    def by_template(self, _name: str, _feedback: Sequence[Feedback] = ()) -> bool:
-        """Return whether the template writes a unit."""
-        return False
-
-    def plan(self, target: Target) -> tuple[list[int], int, str]:
-        """Return the pages that would be asked for, about how many tokens that takes, what to run.
-
-        The last one is empty where healing is next.
-        """
-        sizes = list(self.home.sizes(self.view, [target.name], None))
-        return [page for _, page, _ in sizes], sum(size.input_tokens for *_, size in sizes), ""
-
     def cassette_of(self, name: str) -> Path:
         """Return the file in which asking for a unit because of its own item is recorded."""
         folder = self.config.rootpath / "cassettes" / "regen" / self.home.recording
         return folder / f"{safe_file_name(name)}.yaml"
+
+
+def look_at(config: pytest.Config, path: Path) -> Look:
+    """Return the look at a place; it is read on first use, once in a run."""
+    from pytest_regen.store_folders import is_store
+
+    looks = config.stash.setdefault(_LOOKS, {})
+    if path not in looks:
+        look_class = Look
+        if is_store(path):
+            from pytest_regen.pytest_plugin.stores import StoreLook
+
+            look_class = StoreLook
+        looks[path] = look_class(config, path)
+    return looks[path]

@@ -56,7 +56,7 @@ def _problems(item: pytest.Item) -> Iterator[str]:
 def _check_regen(item: pytest.Item) -> None:
     mark = regen_mark(item)
     if mark.units:
-        from pytest_regen.pytest_plugin.units import marked_units
+        from pytest_regen.pytest_plugin.places import marked_units
 
         marked_units(item)
     if mark.store is None and not mark.types:

@@ -8,7 +8,7 @@ import fnmatch
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +18,8 @@ import pytest
 
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin import options
-from pytest_regen.pytest_plugin.project import RunProject
+from pytest_regen.pytest_plugin.choices import regen_mark
+from pytest_regen.pytest_plugin.project import RunProject, kinds_of
 from pytest_regen.pytest_plugin.selection import id_from_here, is_store, stores_in_config
 
 if TYPE_CHECKING:
@@ -28,44 +29,8 @@ _SHOWN = 30
 """Names that a message lists before it counts the rest."""
 
 
-Opener = Callable[[pytest.Config, Path], "Look"]
-"""Returns the look at a place, see ``looks``; what it needs is imported when it is called."""
-
-
-def look_at_store(config: pytest.Config, path: Path) -> "Look":
-    """Return the look at a store."""
-    from pytest_regen.pytest_plugin.stores import StoreLook
-
-    return StoreLook.of(config, path)
-
-
-def look_at_units(config: pytest.Config, path: Path) -> "Look":
-    """Return the look at a file with units."""
-    from pytest_regen.pytest_plugin.units import UnitLook
-
-    return UnitLook.of(config, path)
-
-
-def look_at_place(config: pytest.Config, path: Path) -> "Look":
-    """Return the look at a place of any other kind."""
-    from pytest_regen.pytest_plugin.looks import Look
-
-    return Look.of(config, path)
-
-
-@dataclass(slots=True)
-class Selection:
-    """The places of this run, in a stable order, each with the units asked for."""
-
-    names: dict[Path, set[str] | None] = field(default_factory=dict)
-    """``None`` where the whole place was asked for."""
-    openers: dict[Path, Opener] = field(default_factory=dict)
-
-    def add(self, path: Path, opener: Opener, name: str | None = None) -> None:
-        """Ask for one unit, or for all; whoever asks for more wins."""
-        names = self.names.get(path, set())
-        self.names[path] = None if name is None or names is None else {*names, name}
-        self.openers[path] = opener
+Selection = dict[Path, set[str] | None]
+"""The places of a run, in a stable order, each with the units asked for; ``None``: all."""
 
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:
@@ -78,28 +43,35 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
         pytest.UsageError: a glob matches nothing, a kind cannot be loaded, a place has no unit of
             the name asked for, or stores cannot be read, since an extra is not installed.
     """
-    selection, args = Selection(), list(config.args)
-    stores = stores_in_config(config)
+    selection: Selection = {}
+    args, stores, project = list(config.args), stores_in_config(config), RunProject(config)
     is_typed = config.args_source is pytest.Config.ArgsSource.ARGS
+
+    def store_at(path: Path) -> Path | None:
+        same = (s for s in stores if s == path or (path.is_dir() and path.samefile(s)))
+        return next(same, path if is_store(path) else None)
+
+    def stores_below(folder: Path) -> Iterable[Path]:
+        real = folder.resolve()
+        return (store for store in stores if store.resolve().is_relative_to(real))
+
     if is_typed:
-        args = [arg for arg in args if not _take_store(arg, config, stores, selection)]
+        args = _left_of(args, config, store_at, stores_below, selection)
     else:
-        for store in stores:
-            selection.add(store, look_at_store)
+        selection.update(dict.fromkeys(stores))
     is_spread = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
     # Where workers read the stores, and can, nobody else need load what reads.
-    if selection.names and not (is_spread and find_spec("tree_sitter")):
-        _require_readers(selection.names)
-    kinds = [("pytest_regen.units.opening", look_at_units)] if options.has_kinds(config) else []
-    kinds += [(module, look_at_place) for module in options.other_places()]
-    for module, opener in kinds:
+    if selection and not (is_spread and find_spec("tree_sitter")):
+        _require_readers(selection)
+    modules = ["pytest_regen.units.opening"] if options.has_kinds(config) else []
+    for module in (*modules, *options.other_places()):
         kind = import_module(module)
+        at, below = partial(kind.at, project), partial(kind.below, project)
         try:
             if is_typed:
-                args = [arg for arg in args if not _take(arg, config, kind, opener, selection)]
+                args = _left_of(args, config, at, below, selection)
             else:
-                for path in kind.below(RunProject(config), None):
-                    selection.add(path, opener)
+                selection.update(dict.fromkeys(below(None)))
         except RegenError as error:
             raise options.plain_usage_error(str(error)) from None
     return selection, args
@@ -120,38 +92,40 @@ def _require_readers(stores: Iterable[Path]) -> None:
                     raise options.plain_usage_error(str(error)) from None
 
 
-def _take_store(
-    arg: str, config: pytest.Config, configured: Sequence[Path], selection: Selection
-) -> bool:
-    """Add the types that an argument asks for; return whether pytest must not see it."""
-    path, separator, type_name = arg.partition("::")
-    folder = Path(os.path.normpath(config.invocation_params.dir / path))
-    if not folder.is_dir():
-        return False
-    store = next((path for path in configured if path == folder or path.samefile(folder)), None)
-    if store is None and is_store(folder):
-        store = folder
-    if store is not None:
-        name = look_at_store(config, store).known_name(type_name) if separator else None
-        selection.add(store, look_at_store, name)
-        return True
-    real = folder.resolve()
-    for below in configured:
-        if not separator and below.resolve().is_relative_to(real):
-            selection.add(below, look_at_store)
-    return False
+def _left_of(
+    args: Sequence[str],
+    config: pytest.Config,
+    at: Callable[[Path], Any],
+    below: Callable[[Path], Iterable[Path]],
+    selection: Selection,
+) -> list[str]:
+    """Select what arguments ask for of one kind of place; return those that pytest must see.
 
+    Args:
+        args: as they were typed.
+        config: of the run.
+        at: returns the place at a path, or its path, or ``None``.
+        below: returns the places at or below a folder.
+        selection: is added to; whoever asks for more wins.
+    """
+    remaining = []
+    # Not at the top, because a run that replays cassettes looks at no place.
+    from pytest_regen.pytest_plugin.looks import look_at
 
-def _take(arg: str, config: pytest.Config, kind: Any, opener: Opener, selection: Selection) -> bool:
-    """Add the units that an argument asks for; return whether pytest must not see it."""
-    typed, separator, text = arg.partition("::")
-    path, project = Path(os.path.normpath(config.invocation_params.dir / typed)), RunProject(config)
-    if kind.at(project, path) is not None:
-        selection.add(path, opener, opener(config, path).known_name(text) if separator else None)
-        return True
-    for below in kind.below(project, path) if path.is_dir() and not separator else ():
-        selection.add(below, opener)
-    return False
+    for arg in args:
+        typed, separator, text = arg.partition("::")
+        path = Path(os.path.normpath(config.invocation_params.dir / typed))
+        place = at(path)
+        if place is not None:
+            path = place if isinstance(place, Path) else path
+            names = selection.get(path, set())
+            name = look_at(config, path).known_name(text) if separator else None
+            selection[path] = None if name is None or names is None else {*names, name}
+            continue
+        if path.is_dir() and not separator:
+            selection.update(dict.fromkeys(below(path)))
+        remaining.append(arg)
+    return remaining
 
 
 def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.Config) -> None:
@@ -162,8 +136,11 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     """
     if not only:
         return
-    openers = {**selection.openers, **dict.fromkeys(stores_in_config(config), look_at_store)}
-    looks = [opener(config, path) for path, opener in openers.items()]
+    from pytest_regen.pytest_plugin.looks import look_at
+
+    looks = [
+        look_at(config, path) for path in dict.fromkeys((*selection, *stores_in_config(config)))
+    ]
     units = [look.id_of(name) for look in looks for name in look.names]
     # A unit is named as in a report, or as the terminal prints it below the rootdir.
     ids = [*units, *(id_from_here(unit, config) for unit in units)]
@@ -175,3 +152,32 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
                 + (f" and {len(units) - _SHOWN:,} more" if len(units) > _SHOWN else ""),
                 hint="name one of these, as STORE::Type; * and ? stand for anything",
             )
+
+
+def marked_units(item: pytest.Item) -> "list[tuple[Look, str]]":
+    """Return the units that the mark of a test names.
+
+    Raises:
+        pytest.UsageError: one of them is not there.
+    """
+    from pytest_regen.pytest_plugin.looks import look_at
+
+    config, kinds = item.config, kinds_of(item.config)
+    marked: list[tuple[Look, str]] = []
+    for unit in regen_mark(item).units:
+        place, separator, text = unit.partition("::")
+        path = kinds.absolute(place)
+        try:
+            is_claimed = kinds.kind_of(path) is not None
+        except RegenError as error:
+            raise options.plain_usage_error(str(error)) from None
+        if not separator or not is_claimed:
+            why = "no kind claims the file" if separator else "a unit is named path::name"
+            raise options.usage_error(
+                f"{item.nodeid}: regen(unit={unit!r}): there is no such unit",
+                why=f"{why}; paths begin at {config.rootpath}",
+                hint="correct the mark",
+            )
+        look = look_at(config, path)
+        marked.append((look, look.known_name(text)))
+    return marked

@@ -136,7 +136,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if config.stash[_REPORTED]:
         from pytest_regen.pytest_plugin.report_log import report_to
 
-        report_to(config, selection.names, log)
+        report_to(config, selection, log)
 
 
 class _Watch:
@@ -175,7 +175,7 @@ def pytest_make_collect_report(
         if wrong:
             report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
-    if selection and selection.names and isinstance(collector, pytest.Session):
+    if selection and isinstance(collector, pytest.Session):
         from pytest_regen.pytest_plugin.items import place_nodes
 
         report.result = [*(report.result or ()), *place_nodes(collector, selection)]

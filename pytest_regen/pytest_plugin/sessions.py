@@ -12,8 +12,7 @@ from pytest_regen.errors import NoProgressError, UsageError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.providers import budget_of, hooks_of, price_in
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
-from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback, TestScenario
-from pytest_regen.sessions.scenarios import ScenarioIndex
+from pytest_regen.sessions import ScenarioFeedback, TestScenario
 from pytest_regen.turns import structured
 from pytest_regen.turns.exchange import Tally, TurnExchange
 from pytest_regen.turns.reply_text import load_json
@@ -136,7 +135,6 @@ class ReplayableScenarioSession(sessions.ScenarioGeneratorSession):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._current: list[TestScenario] | None = None
-        self._index = ScenarioIndex(())
         self._feedback = ScenarioFeedback()
 
     @property
@@ -162,23 +160,6 @@ class ReplayableScenarioSession(sessions.ScenarioGeneratorSession):
             )
             for group in self._groups
         ]
-
-    def find_scenario(self, correction: ScenarioCorrection) -> TestScenario | None:
-        """Return the scenario of the set that a correction is about.
-
-        Raises:
-            UsageError: several have that description, and the correction fits all of them.
-        """
-        entry = self._index.find(correction)
-        return None if entry is None else entry[1]
-
-    def has_scenario(self, scenario: TestScenario) -> bool:
-        """Return whether a scenario of this request is in the set."""
-        return scenario.id in self._index.by_id
-
-    def has_tool(self, tool: tuple[str, str]) -> bool:
-        """Return whether a tool, by server and name, is annotated."""
-        return any(annotation.tool == tool for annotation in self.annotations)
 
     def rewind(self) -> None:
         """Drop feedback that was not sent; the set stays."""
@@ -235,7 +216,7 @@ class ReplayableScenarioSession(sessions.ScenarioGeneratorSession):
         )
 
     def _keep(self, scenarios: list[TestScenario]) -> list[TestScenario]:
-        self._current, self._index = scenarios, ScenarioIndex(scenarios)
+        self._current = scenarios
         return self._copies()
 
     def _copies(self) -> list[TestScenario]:

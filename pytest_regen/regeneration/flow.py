@@ -29,6 +29,7 @@ from pytest_regen.regeneration.values import (
     StopReason,
     TurnSettings,
 )
+from pytest_regen.turns.values import Provider
 from pytest_regen.validation.issues import Feedback, Issue
 
 Check = Callable[[], Sequence[Feedback]]
@@ -51,6 +52,8 @@ class Job:
     """Calls that test again while the candidate is in place; for one unit."""
     discard_edits: bool = False
     """Whether what was edited by hand may be replaced."""
+    provider: Provider | None = None
+    """Who is asked in place of the run's provider: one with a recording of its own."""
 
 
 def work_steps(
@@ -213,6 +216,7 @@ class Work(Generic[V]):
                 piece.seen.append(policies.signature(findings))
             pages = policy.pages_to_ask(self.view, name, findings)
             asks = self._place.asks(self.view, name, pages, self._settings) if pages else []
+            asks = [replace(ask, provider=self._job.provider) for ask in asks]
             if policy.is_draft:
                 drafts += asks
             elif asks:

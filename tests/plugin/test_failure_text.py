@@ -140,7 +140,7 @@ def test_a_dry_run_of_an_edit_names_the_way_out(project: Project) -> None:
 
     result.stdout.fnmatch_lines(
         [
-            "dry run: *::Owner: nothing a reply could correct*",
+            "not regenerated: *::Owner",
             "next: pytest-regen adopt generated/GET_v1_projects --type Owner",
         ]
     )

@@ -201,7 +201,7 @@ def test_an_item_points_into_the_generated_file(project: Project) -> None:
 
     items, _ = project.pytester.inline_genitems(f"{STORE}::Owner")
 
-    assert items[0].reportinfo() == (store / "ProjectDataObject.cs", begins, f"{STORE}::Owner")
+    assert items[0].reportinfo() == (store / "ProjectDataObject.cs", begins, f"{STORE}: Owner")
 
 
 def test_a_lost_boundary_line_fails_types_and_not_the_run(project: Project) -> None:

@@ -292,18 +292,3 @@ def test_no_jobs_are_a_usage_error(project: Project, number: str) -> None:
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*--regen-jobs {number}: must be at least 1"])
-
-
-def test_a_worker_asks_for_what_it_was_given(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Under pytest-xdist, too; the ini file may name the number."""
-    project.pytester.makeini("[pytest]\nregen_stores = generated/*\nregen_jobs = 3\n")
-    root = ("ProjectDataObject", 1)
-    project.store("GET_0", {**WRONG, root: GOOD[root].replace('"id"', '"di"')})
-
-    with emulated(monkeypatch, model := Model(together=2)):
-        result = project.run(*LIVE, "-n", "1", "--dist", "loadscope")
-
-    assert result.parseoutcomes() == {"regenerated": 3}
-    assert model.most == 2

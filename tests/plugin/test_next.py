@@ -106,12 +106,10 @@ def test_commands_and_paths_hold_where_the_user_stands(
 
     gate = project.run(f"../{STORE}")
     place = next(line for line in gate.outlines if "PHANTOM_FIELD" in line).partition(":")[0]
-    prompts = next(line for line in gate.outlines if "stored prompt:" in line).split()[2]
     with emulated(monkeypatch, owner):
         healed = follow(project, told_next(project.run(f"../{STORE}", "--regen")))
 
     assert Path(place).samefile(RegenStore.open(path).source_path)
-    assert Path(prompts.rstrip(",")).samefile(path / "prompts.json")
     assert healed.parseoutcomes() == {"regenerated": 1}
     assert told_next(healed) == "pytest"
     healed.stdout.fnmatch_lines(
@@ -191,7 +189,9 @@ def test_the_dry_run_of_an_edit_says_what_to_do_with_it(project: Project) -> Non
 
     result = project.run("--regen", "--regen-dry-run")
 
-    result.stdout.fnmatch_lines([f"dry run: {STORE}::Owner: nothing a reply could correct"])
+    result.stdout.fnmatch_lines(
+        [f"not regenerated: {STORE}::Owner", "  it was edited by hand: adopt the edit*"]
+    )
     assert told_next(result) == f"pytest-regen adopt {STORE} --type Owner"
 
 
@@ -215,20 +215,6 @@ def test_terminal_and_report_name_the_same_next(project: Project) -> None:
 
     report = json.loads((project.path / "run.json").read_text("utf-8"))
     assert report["run"]["next"] == told_next(result)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [(("Owner", 1), "entry 3 (page 1 of 1)"), (("ProjectDataObject", 2), "entry 2 (page 2 of 2)")],
-)
-def test_entries_count_from_one(project: Project, wrong: tuple[str, int], told: str) -> None:
-    """The entry of ``prompts.json`` is counted as people count, like its pages."""
-    code = GOOD[wrong].replace('("state")', '("stat")').replace('("tags")', '("tag")')
-    project.store(wrong={wrong: code})
-
-    result = project.run()
-
-    result.stdout.fnmatch_lines([f"*stored prompt: {STORE}/prompts.json, {told}"])
 
 
 def test_a_store_that_cannot_be_opened_is_told_by_its_place(

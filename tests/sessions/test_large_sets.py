@@ -7,8 +7,6 @@ from loop_doubles import bench
 from scenario_doubles import TOOLS, correction, said, scenario
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.pytest_plugin.healing.sessions import route_feedback
-from pytest_regen.pytest_plugin.sessions import ReplayableScenarioSession
 from pytest_regen.sessions import (
     Attribution,
     Judgement,
@@ -58,17 +56,6 @@ def corrected_in_a_session(count: int) -> None:
     assert session.regenerate(ScenarioFeedback(corrections=wrong)) == []
 
 
-def corrected_in_a_test(count: int) -> None:
-    """Find the session of a test that each correction is for."""
-    scenarios = [scenario(f"/{number}", "deny") for number in range(count)]
-    provider = ScriptedProvider([said(scenarios), '{"scenarios": []}'])
-    session = ReplayableScenarioSession("x", TOOLS[:1], provider=provider)
-    session.scenarios()
-    wrong = [correction(f"/{number}", "allow") for number in range(count)]
-    ((_, part),) = route_feedback(ScenarioFeedback(corrections=wrong), [session])
-    assert len(part.corrections) == count
-
-
 def corrected_in_the_loop(count: int) -> None:
     """Have a judge correct everything, by ids."""
     scenarios = [scenario(f"/{number}", "allow") for number in range(count)]
@@ -88,7 +75,7 @@ def corrected_in_the_loop(count: int) -> None:
 
 @pytest.mark.parametrize(
     "work",
-    [corrected_directly, corrected_in_a_session, corrected_in_a_test, corrected_in_the_loop],
+    [corrected_directly, corrected_in_a_session, corrected_in_the_loop],
     ids=lambda one: one.__name__,
 )
 def test_twice_as_many_corrections_hash_twice_as_many_requests(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -26,8 +26,7 @@ from pytest_regen.pytest_plugin.looks import Look
 from pytest_regen.regeneration.flow import Work, source_diff
 from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import Flow, drive_flows
-from pytest_regen.regeneration.values import Answer, HealResult, TurnSettings
-from pytest_regen.turns.values import Provider
+from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.validation.issues import Feedback
 
 
@@ -38,21 +37,33 @@ class Asked:
     look: Look
     work: Work[Any]
     result: HealResult
-    """Without the diff, until the item has its turn."""
     feedback: tuple[Feedback, ...]
     """What the item had to say before, beyond the issues."""
     is_live: bool
     """Whether an answer was given just now, and so may have cost something."""
 
+    @classmethod
+    def of(
+        cls,
+        look: Look,
+        work: Work[Any],
+        feedback: tuple[Feedback, ...],
+        *,
+        is_live: bool,
+        emulated: bool,
+    ) -> Self:
+        """Return what came of work on one unit."""
+        (result,) = work.results
+        # Of this work alone, because others may have written in the same file meanwhile.
+        after = work.before.with_answers(work.kept) if work.kept else work.before
+        diff = source_diff(work.before.text, after.text, look.home.file_name)
+        result = replace(result, diff=diff, emulated=result.emulated or emulated)
+        return cls(look, work, result, feedback, is_live)
+
     @property
     def is_something(self) -> bool:
         """Whether anything was asked or written."""
         return bool(self.result.regenerated or self.result.pending or self.result.calls)
-
-    @property
-    def with_diff(self) -> "Asked":
-        """The same with what this work alone has changed."""
-        return replace(self, result=replace(self.result, diff=self.work.diff))
 
 
 FlowOf = Callable[[pytest.Item, BaseException], Flow[Asked] | None]
@@ -82,8 +93,6 @@ class Ahead:
         """What items failed with that were begun, until their turn has come."""
         self._asked: dict[str, Asked | RegenError] = {}
         """What came of them, by node id."""
-        self._shown: dict[Path, Any] = {}
-        """The view of a place as if only those items were healed whose turn has come."""
         self._driven = self._drive(settings)
 
     def knows(self, item: pytest.Item) -> bool:
@@ -98,7 +107,6 @@ class Ahead:
             changed: dict[Path, list[str]] = {}
             for nodeid, asked in drive_flows(self._flows(wave), settings):
                 if isinstance(asked, Asked):
-                    self._shown.setdefault(asked.look.path, asked.work.before)
                     names = [answer.ask.name for answer in asked.work.kept]
                     changed.setdefault(asked.look.path, []).extend(names)
                     if asked.work.may_be_right:
@@ -119,10 +127,18 @@ class Ahead:
         ]:
             for nodeid in right:
                 asked = waiting.pop(nodeid)
-                (result,) = asked.work.results
-                changed[asked.look.path].append(result.name)
+                changed[asked.look.path].append(asked.result.name)
                 asked.look.forget()
-                yield nodeid, replace(asked, result=replace(result, emulated=asked.result.emulated))
+                yield (
+                    nodeid,
+                    Asked.of(
+                        asked.look,
+                        asked.work,
+                        asked.feedback,
+                        is_live=asked.is_live,
+                        emulated=asked.result.emulated,
+                    ),
+                )
         yield from waiting.items()
 
     def _flows(self, items: Iterable[pytest.Item]) -> Iterator[tuple[str, Flow[Asked]]]:
@@ -161,7 +177,7 @@ class Ahead:
         outcome = self._asked.pop(item.nodeid, None)
         if isinstance(outcome, RegenError):
             raise outcome
-        return None if outcome is None else self._with_diff(outcome)
+        return outcome
 
     def finish(self) -> None:
         """Wait until nothing is under way."""
@@ -189,74 +205,11 @@ class Ahead:
         self._asked[name] = outcome
         return True
 
-    def _with_diff(self, outcome: Asked) -> Asked:
-        """Return the result with what it changes beside those whose turn has come before.
-
-        The others may have been written by now, or not: the diff is the same in every run.
-        """
-        answers: dict[tuple[str, int], Answer] = {
-            (answer.ask.name, answer.ask.page): answer for answer in outcome.work.kept
-        }
-        if outcome.result.pending:  # Nothing of it is in the file.
-            return outcome.with_diff
-        before = self._shown[outcome.look.path]
-        after = before.with_answers(list(answers.values())) if answers else before
-        self._shown[outcome.look.path] = after
-        diff = source_diff(before.text, after.text, outcome.look.home.file_name)
-        return replace(outcome, result=replace(outcome.result, diff=diff))
-
-
-def asked_by(flow: Flow[Work[Any]], provider: Provider) -> Flow[Work[Any]]:
-    """Return a flow whose pages are asked of a provider of its own."""
-    try:
-        batches = next(flow)
-        while True:
-            try:
-                arrived = yield [
-                    [replace(ask, provider=provider) for ask in batch] for batch in batches
-                ]
-            except GeneratorExit:
-                flow.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - for the flow to decide
-                batches = flow.throw(error)
-            else:
-                batches = flow.send(arrived)
-    except StopIteration as end:
-        work: Work[Any] = end.value
-        return work
-
 
 def upcoming_items(item: pytest.Item) -> Sequence[pytest.Item]:
     """Return an item and those that this process runs after it, as far as it knows them.
 
-    A worker of pytest-xdist knows the few that it was given.
+    A worker of pytest-xdist cannot tell which it will be given: the workers are how many are asked.
     """
     items = item.session.items
-    numbers = _given_to_worker(item.config)
-    if numbers is not None:
-        return [item, *(items[number] for number in numbers if number < len(items))]
-    try:
-        return items[items.index(item) :]
-    except ValueError:
-        return [item]
-
-
-def _given_to_worker(config: pytest.Config) -> list[int] | None:
-    """Return the positions of the items that this worker was given; ``None`` in other processes.
-
-    pytest-xdist has no name for that: where it is not as it was when this was written, none are
-    known, and items are asked for in their turn.
-    """
-    if not hasattr(config, "workerinput"):
-        return None
-    for plugin in config.pluginmanager.get_plugins():
-        queue = getattr(plugin, "torun", None)
-        if queue is not None and isinstance(getattr(plugin, "nextitem_index", None), int):
-            try:
-                with queue.lock() as waiting:
-                    numbers = [plugin.nextitem_index, *waiting]
-            except (AttributeError, TypeError):
-                return []
-            return [number for number in numbers if isinstance(number, int)]
-    return []
+    return [item] if hasattr(item.config, "workerinput") else items[items.index(item) :]

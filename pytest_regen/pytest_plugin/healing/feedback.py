@@ -15,9 +15,9 @@ import pytest
 
 from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
-from pytest_regen.pytest_plugin.looks import Look, Target
+from pytest_regen.pytest_plugin.looks import Look, Target, look_at
 from pytest_regen.pytest_plugin.names import cassette_of_test
-from pytest_regen.pytest_plugin.places import look_at_store
+from pytest_regen.pytest_plugin.places import marked_units
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing.failures import FeedbackError
@@ -54,8 +54,6 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
         return [Target(look, name, look.user_errors(name), item.nodeid, look.cassette_of(name))]
     mark = regen_mark(item)
     if mark.units:
-        from pytest_regen.pytest_plugin.units import marked_units
-
         units = marked_units(item)
         if not (is_feedback(failure) or any(look.home.is_imported for look, _ in units)):
             return []
@@ -76,7 +74,7 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
 def _types_of(
     item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]
 ) -> list[tuple[Look, str]]:
-    look = look_at_store(item.config, store_path(item))
+    look = look_at(item.config, store_path(item))
     is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
     resolve = look.view.resolve
     marked = [resolve(name) for name in mark.types]

@@ -13,17 +13,24 @@ from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin import providers
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing import outcomes
-from pytest_regen.pytest_plugin.healing.ahead import Ahead, Asked, asked_by, upcoming_items
+from pytest_regen.pytest_plugin.healing.ahead import Ahead, Asked, upcoming_items
 from pytest_regen.pytest_plugin.healing.feedback import NoTargetError, feedback_about, targets_of
 from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
 from pytest_regen.pytest_plugin.loaded import loaded_modules
-from pytest_regen.pytest_plugin.looks import Look, Target
+from pytest_regen.pytest_plugin.looks import Look, Target, look_at
 from pytest_regen.pytest_plugin.names import heal_command
 from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
-from pytest_regen.regeneration.policies import Heal, Policy, Regenerate, fixable_issues
+from pytest_regen.regeneration.policies import (
+    Heal,
+    Policy,
+    Regenerate,
+    fixable_issues,
+    without_marks,
+)
+from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow, drive_flow
 
 
@@ -59,7 +66,7 @@ def _begin_ahead(item: UnitItem) -> None:
         and (jobs > 1 or other.path == item.path)
         and not any(map(other.get_closest_marker, ("skip", "skipif", "xfail")))
     ]
-    provider = providers.provider_of(item, of_types=item.look.has_pages)
+    provider = providers.provider_of(item, of_types=item.look.home.has_pages)
     settings = providers.settings_of_run(config, provider, jobs)
     config.stash[AHEAD] = Ahead(_waves_of(items), _flow_of, settings)
 
@@ -87,7 +94,7 @@ def _flow_of(item: pytest.Item, failure: BaseException) -> Flow[Asked] | None:
     """
     healing = _Healing(item, failure)
     target = healing.next_target()
-    if target is None or target.look.obstacle(target)[0]:
+    if target is None or target.obstacle()[0]:
         return None
     return healing.steps(target)
 
@@ -137,16 +144,19 @@ class _Healing:
         ahead = self._config.stash.get(AHEAD, None)
         outcome = ahead.take(item) if isinstance(ahead, Ahead) else None
         calls = outcomes.ItemCalls(item, target, self._failure)
-        if outcome is None and look.again() is not look:
+        if outcome is None and look_at(self._config, look.path) is not look:
             # Something that it uses was healed meanwhile: it may be right.
             calls()
-            self._failure, target = calls.failure, replace(target, look=look.again())
+            self._failure, target = (
+                calls.failure,
+                replace(target, look=look_at(self._config, look.path)),
+            )
             if self._failure is None:
                 return
         if outcome is not None:
             self._conclude(replace(target, feedback=outcome.feedback), calls, outcome)
             return
-        why, command = target.look.obstacle(target)
+        why, command = target.obstacle()
         if why:
             self._skip(target, why, command)
         elif self._choices.dry_run:
@@ -184,11 +194,10 @@ class _Healing:
 
     def _ask(self, target: Target, calls: outcomes.ItemCalls | FreshCalls) -> None:
         """Ask for a unit in the item's turn: the queue has this work alone."""
-        look, of_types = target.look, target.look.has_pages
-        by_template = look.by_template(target.name, target.feedback)
+        of_types, by_template = target.look.home.has_pages, target.is_by_template
         provider = providers.provider_of(self._item, of_types=of_types, by_template=by_template)
         settings = providers.settings_of_run(self._config, provider, self._jobs)
-        self._conclude(target, calls, drive_flow(self.steps(target, calls), settings).with_diff)
+        self._conclude(target, calls, drive_flow(self.steps(target, calls), settings))
 
     def steps(
         self, target: Target, calls: outcomes.ItemCalls | FreshCalls | None = None
@@ -199,30 +208,30 @@ class _Healing:
         if isinstance(item, UnitItem):
             # Validation alone decides, and validators of the user's where there are some.
             check = look.checker(name)
-        policy: Policy = Heal()
-        issues = self._failure.issues if isinstance(self._failure, UnitError) else ()
-        if look.asks_stale and any(issue.code == "STALE" for issue in issues):
-            # Any text that is no worse replaces one that was made for something else.
-            findings = (*fixable_issues(look.view.issues(name)), *target.feedback)
-            policy = Regenerate({name: {1: findings}})
         with providers.turn_settings(
             item,
             target.cassette,
             item.nodeid,
-            of_types=look.has_pages,
-            by_template=look.by_template(name, target.feedback),
+            of_types=look.home.has_pages,
+            by_template=target.is_by_template,
             jobs=self._jobs,
         ) as turns:
-            job = Job(policy, [name], self._rounds, target.feedback, check)
-            flow = work_steps(look.home, job, turns.settings)
-            work = yield from asked_by(flow, turns.settings.provider)
-            (result,) = work.results
-            result = replace(result, emulated=result.emulated or turns.is_emulated)
-            is_live = turns.is_live
-        if result.regenerated:
+            job = Job(
+                self._policy(target),
+                [name],
+                self._rounds,
+                target.feedback,
+                check,
+                provider=turns.settings.provider,
+            )
+            work = yield from work_steps(look.home, job, turns.settings)
+            asked = Asked.of(
+                look, work, target.feedback, is_live=turns.is_live, emulated=turns.is_emulated
+            )
+        if asked.result.regenerated:
             # What is looked at next may not be at fault any more.
             look.forget()
-        return Asked(look, work, result, target.feedback, is_live)
+        return asked
 
     @property
     def _jobs(self) -> int:
@@ -243,33 +252,47 @@ class _Healing:
             # The failure of a rejected candidate says nothing about the files on disk.
             self._failure = calls.failure
         self._config.hook.pytest_regen_after_heal(item=item, result=result)
-        target = replace(target, look=target.look.again())
+        target = replace(target, look=look_at(self._config, target.look.path))
         passed = self._failure is None
         self._record(outcomes.heal_report(target, result, passed=passed, is_live=outcome.is_live))
+
+    def _policy(self, target: Target) -> Policy:
+        name, view = target.name, target.look.view
+        issues = self._failure.issues if isinstance(self._failure, UnitError) else ()
+        if view.has_old_prompt(name) or all(issue.code != "STALE" for issue in issues):
+            return Heal()
+        # Any text that is no worse replaces one that was made for something else.
+        return Regenerate({name: {1: (*fixable_issues(view.issues(name)), *target.feedback)}})
 
     def _skip(self, target: Target, why: str, command: str | None = None) -> None:
         look, name = target.look, target.name
         if command is None:
             command = look.command(name, look.issues(name))
-        has_pages = look.has_pages
+        has_pages = look.home.has_pages
         self._record(HealReport(target.id, "skipped", why=why, next=command, has_pages=has_pages))
 
     def _plan(self, target: Target) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
-        look = target.look
-        pages, estimate, following = look.plan(target)
-        by_template = look.by_template(target.name, target.feedback)
-        if not following:
+        look, name, view = target.look, target.name, target.look.view
+        errors = fixable_issues(view.issues(name))
+        findings = (*without_marks(errors, view.ordered(name)), *target.feedback)
+        pages = self._policy(target).pages_to_ask(view, name, findings)
+        by_template = target.is_by_template
+        if pages:
             config, nodeid, cassette = self._config, target.nodeid, target.cassette
             following = heal_command(config, nodeid, cassette, by_template=by_template)
+        else:
+            following = look.command(name, look.issues(name)) or outcomes.unfixable_advice(look)
+            following = SPELLING_ADVICE if errors else following
+        sizes = look.home.sizes(view, [name], None) if pages and not by_template else ()
         return HealReport(
             target.id,
             "planned",
-            pages=pages,
-            estimate=estimate,
+            pages=list(pages),
+            estimate=sum(size.input_tokens for _, page, size in sizes if page in pages),
             next=following,
             by_template=by_template,
-            has_pages=look.has_pages,
+            has_pages=look.home.has_pages,
         )
 
     def _record(self, heal: HealReport) -> None:

@@ -9,7 +9,7 @@ from pytest_regen.errors import BudgetError, CassetteError, CassetteMissError, M
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
 from pytest_regen.pytest_plugin.items import UnitError, findings_json
-from pytest_regen.pytest_plugin.looks import Target
+from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import (
     heal_again,
     node_command,
@@ -93,7 +93,7 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
         changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],
         cassette=from_rootdir(target.cassette, config.rootpath),
         diff=result.diff,
-        why="" if passed or result.pending else _why(result, following, look.at_fault),
+        why="" if passed or result.pending else _why(result, following, look),
         next=following,
         emulated=result.emulated,
         by_template=result.by_template,
@@ -103,7 +103,7 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
         ],
         cost=(cost and cost.json) or "",
         findings=findings_json((*result.issues_before, *target.feedback), look),
-        has_pages=look.has_pages,
+        has_pages=look.home.has_pages,
         pending=list(result.pending),
     )
 
@@ -123,7 +123,7 @@ def tell_failure(failure: BaseException | None, heal: HealReport) -> None:
         failure.add_note(words)
 
 
-def _why(result: HealResult, following: str, where: str) -> str:
+def _why(result: HealResult, following: str, look: Look) -> str:
     """Return what stood in the way, without the hint where that is the command that follows."""
     if result.skipped:
         return result.skipped
@@ -132,7 +132,7 @@ def _why(result: HealResult, following: str, where: str) -> str:
     if result.by_template and result.stop_reason == "unfixable":
         return "the template writes what is asked for, and that has the same fault"
     if result.stop_reason == "clean":
-        return f"what fails is not in {where}"
+        return f"what fails is not in the {look.home.noun}"
     from pytest_regen.regeneration.answers import why_lines
 
     lines = list(why_lines(result))
@@ -153,12 +153,19 @@ def _why(result: HealResult, following: str, where: str) -> str:
     return "\n".join(lines)
 
 
+def unfixable_advice(look: Look) -> str:
+    """Return what to do where no reply can be right; empty where its failure decides."""
+    is_described = look.home.has_pages
+    return "correct the API description, then pytest-regen generate on it" if is_described else ""
+
+
 def _next_after(target: Target, result: HealResult) -> str:
     """Return what to run or do; never what would end where this run did."""
     from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 
     look, config, item, cassette = target.look, target.look.config, target.nodeid, target.cassette
-    advice = SPELLING_ADVICE if result.ordered else "" if result.by_template else look.unfixable
+    advice = "" if result.by_template else unfixable_advice(look)
+    advice = SPELLING_ADVICE if result.ordered else advice
     if advice and result.stop_reason == "unfixable":
         return advice
     is_failed_template = result.by_template and result.stop_reason not in {None, "clean"}
@@ -169,8 +176,8 @@ def _next_after(target: Target, result: HealResult) -> str:
             more = str(result.attempts + 2)
             return recording_command(config, item, cassette, "--regen-attempts", more)
         case "no_progress":
-            page = next((issue.page for issue in result.issues_after if issue.page), None)
-            return look.regenerating(target.name, page, "--correction", "what is wrong")
+            words = "--correction", "what is wrong"
+            return look.regenerating(target.name, result.issues_after, *words)
         case None | "clean" | "unfixable":
             mend = look.command(target.name, result.issues_after)
             return mend or node_command(config, item)

@@ -102,14 +102,9 @@ def _missing_name(item: pytest.Item) -> str:
     has_store = "regen_store" in getattr(item, "fixturenames", ()) or stores_in_config(config)
     if mark.units or mark.types or mark.store or has_store or not has_kinds(config):
         return ""
-    from pytest_regen.pytest_plugin.project import kinds_of
-    from pytest_regen.pytest_plugin.units import UnitLook
-
-    looks = (UnitLook.of(config, path) for path in kinds_of(config).files)
-    unit = next((look.id_of(name) for look in looks for name in look.names), "")
-    return unit and (
+    return (
         f"{item.nodeid}: its mark names no unit that --regen could ask for; "
-        f'for instance: @pytest.mark.regen(unit="{unit}")'
+        'for instance: @pytest.mark.regen(unit="src/a.py::f")'
     )
 
 

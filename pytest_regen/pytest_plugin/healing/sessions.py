@@ -20,22 +20,22 @@ from pytest_regen.pytest_plugin.sessions import (
 from pytest_regen.pytest_plugin.stash import CASSETTE, SESSION_MAKERS
 from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
 from pytest_regen.pytest_plugin.transcripts import conversation_of
-from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback
+from pytest_regen.sessions import ScenarioFeedback
 from pytest_regen.testing.failures import FeedbackError
+from pytest_regen.text import plural
 from pytest_regen.turns.values import Cost, Usage
 
 _ABOUT_SCENARIOS = ("corrections", "discarded_scenarios", "probe_scenarios", "untested_tools")
 """Fields of feedback that only a session with scenarios can take."""
 
 
-def route_feedback(
+def parts_of(
     feedback: ScenarioFeedback, sessions: Iterable[ReplayableSession]
 ) -> list[tuple[ReplayableSession, ScenarioFeedback]]:
     """Return each session that is to take another turn, with its part of the feedback.
 
-    A correction goes to the session that has the scenario, a discard likewise or to those that
-    have its tool, probes and untested tools to those that have the tool. Notes and changed rules
-    name nothing and go to all. A session that has not answered yet has nothing to repair.
+    What is about scenarios needs the one session that has some; notes and changed rules go to all.
+    A session that has not answered yet has nothing to repair.
 
     Returns:
         The parts; none where no session has answered.
@@ -45,45 +45,19 @@ def route_feedback(
     """
     answered = [session for session in sessions if session.has_answered]
     sets = [session for session in answered if isinstance(session, ReplayableScenarioSession)]
+    fields = [name for name in _ABOUT_SCENARIOS if getattr(feedback, name)]
     if not answered:
         return []
-    fields = [name for name in _ABOUT_SCENARIOS if getattr(feedback, name)]
-    if fields and not sets:
+    if fields and len(sets) != 1:
         raise UsageError(
             f"no session of the test can take {fields[0]}",
-            why="they are about scenarios, and the test has none of scenario_session().scenarios()",
-            hint="say it in words: pytest_regen.fail(corrections=['…'])",
+            why=f"they are about scenarios, which {plural(len(sets), 'session')} of the test has",
+            hint="make one scenario_session() in the test, or say it in words: "
+            "pytest_regen.fail(corrections=['…'])",
         )
-    for tool in feedback.untested_tools:
-        if not any(session.has_tool(tool) for session in sets):
-            raise UsageError(
-                f"no session of the test has a tool {'/'.join(tool)}",
-                why="no session would be asked for its scenarios",
-                hint="name a tool of the annotations",
-            )
     rules = (f"The rules were changed: {change}" for change in feedback.rule_changes)
     words = ScenarioFeedback(notes=(*feedback.notes, *rules))
-    corrections = [(correction, _owners(correction, sets)) for correction in feedback.corrections]
-    discards = []
-    for discarded in feedback.discarded_scenarios:
-        scenario = discarded.scenario
-        takers = [session for session in sets if session.has_scenario(scenario)]
-        takers = takers or [session for session in sets if session.has_tool(scenario.request.tool)]
-        # A call of an unknown tool belongs to no session by its tool, so all of them hear of it.
-        discards.append((discarded, takers or sets))
-    parts: list[tuple[ReplayableSession, ScenarioFeedback]] = []
-    for session in answered:
-        if not isinstance(session, ReplayableScenarioSession):
-            parts.append((session, words))
-            continue
-        probes = (p for p in feedback.probe_scenarios if session.has_tool(p.request.tool))
-        fields_of_session = {
-            "corrections": tuple(c for c, owners in corrections if session in owners),
-            "discarded_scenarios": tuple(d for d, takers in discards if session in takers),
-            "probe_scenarios": tuple(probes),
-            "untested_tools": tuple(filter(session.has_tool, feedback.untested_tools)),
-        }
-        parts.append((session, feedback.model_copy(update=fields_of_session)))
+    parts = [(session, feedback if session in sets else words) for session in answered]
     asking = [(session, part) for session, part in parts if part.asks_for_replacements]
     if not asking:
         raise UsageError(
@@ -92,37 +66,6 @@ def route_feedback(
             hint="say what is wrong: corrections, discarded_scenarios, untested_tools or notes",
         )
     return asking
-
-
-def _owners(
-    correction: ScenarioCorrection, sets: Sequence[ReplayableScenarioSession]
-) -> list[ReplayableScenarioSession]:
-    """Return the sessions whose set has the scenario that a correction is about.
-
-    Raises:
-        UsageError: there is none, or the same words name different scenarios of several.
-    """
-    owners, ids = [], set()
-    for session in sets:
-        scenario = session.find_scenario(correction)
-        if scenario is not None:
-            owners.append(session)
-            ids.add(scenario.id)
-    description = repr(correction.scenario_description)
-    if not owners:
-        raise UsageError(
-            f"no session of the test has a scenario {description}"
-            + (f" with the id {correction.id}" if correction.id else ""),
-            why="a correction that names nothing would be lost",
-            hint="give it the scenario_id or the request of a scenario in the set",
-        )
-    if len(ids) > 1:
-        raise UsageError(
-            f"{len(owners)} sessions of the test have a scenario {description}",
-            why="correcting them together would break the right ones",
-            hint="give the correction the scenario_id of the one it is about",
-        )
-    return owners
 
 
 def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -207,7 +150,7 @@ def _send_feedback(
         if not notes:
             return False  # The marker's codes leave nothing.
         feedback = ScenarioFeedback(notes=tuple(notes))
-    parts = route_feedback(feedback, [session for maker in makers for session in maker.sessions])
+    parts = parts_of(feedback, [session for maker in makers for session in maker.sessions])
     if not parts:
         return False
     # All, before any gets feedback: rewinding drops what was not sent.
