@@ -8,8 +8,8 @@ import pytest
 
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.pytest_plugin import options, project
-from pytest_regen.pytest_plugin.looks import Look, look_at
-from pytest_regen.pytest_plugin.places import Selection, marked_units
+from pytest_regen.pytest_plugin.looks import Look
+from pytest_regen.pytest_plugin.places import Selection, look_at, marked_units
 from pytest_regen.pytest_plugin.selection import from_rootdir, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read

@@ -31,7 +31,8 @@ from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 
 _SHOWN_NAMES = 12
 
-_LOOKS: "pytest.StashKey[dict[Path, Look]]" = pytest.StashKey()
+LOOKS: "pytest.StashKey[dict[Path, Look]]" = pytest.StashKey()
+"""Those of the run, by place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Look:
 
     def forget(self) -> None:
         """Drop what is known of the place, because it was written."""
-        self.config.stash.setdefault(_LOOKS, {}).pop(self.path, None)
+        self.config.stash.setdefault(LOOKS, {}).pop(self.path, None)
 
     # What there is
 
@@ -330,18 +331,3 @@ class Look:
         """Return the file in which asking for a unit because of its own item is recorded."""
         folder = self.config.rootpath / "cassettes" / "regen" / self.home.recording
         return folder / f"{safe_file_name(name)}.yaml"
-
-
-def look_at(config: pytest.Config, path: Path) -> Look:
-    """Return the look at a place; it is read on first use, once in a run."""
-    from pytest_regen.store_folders import is_store
-
-    looks = config.stash.setdefault(_LOOKS, {})
-    if path not in looks:
-        look_class = Look
-        if is_store(path):
-            from pytest_regen.pytest_plugin.stores import StoreLook
-
-            look_class = StoreLook
-        looks[path] = look_class(config, path)
-    return looks[path]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_regen import store_folders
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin import options
 from pytest_regen.pytest_plugin.choices import regen_mark
@@ -27,6 +28,22 @@ if TYPE_CHECKING:
 
 _SHOWN = 30
 """Names that a message lists before it counts the rest."""
+
+
+def look_at(config: pytest.Config, path: Path) -> "Look":
+    """Return the look at a place; it is read on first use, once in a run."""
+    # Not at the top, because a run that replays cassettes looks at no place.
+    from pytest_regen.pytest_plugin.looks import LOOKS, Look
+
+    looks = config.stash.setdefault(LOOKS, {})
+    if path not in looks:
+        look_class = Look
+        if store_folders.is_store(path):
+            from pytest_regen.pytest_plugin.stores import StoreLook
+
+            look_class = StoreLook
+        looks[path] = look_class(config, path)
+    return looks[path]
 
 
 Selection = dict[Path, set[str] | None]
@@ -109,9 +126,6 @@ def _left_of(
         selection: is added to; whoever asks for more wins.
     """
     remaining = []
-    # Not at the top, because a run that replays cassettes looks at no place.
-    from pytest_regen.pytest_plugin.looks import look_at
-
     for arg in args:
         typed, separator, text = arg.partition("::")
         path = Path(os.path.normpath(config.invocation_params.dir / typed))
@@ -136,8 +150,6 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     """
     if not only:
         return
-    from pytest_regen.pytest_plugin.looks import look_at
-
     looks = [
         look_at(config, path) for path in dict.fromkeys((*selection, *stores_in_config(config)))
     ]
@@ -160,8 +172,6 @@ def marked_units(item: pytest.Item) -> "list[tuple[Look, str]]":
     Raises:
         pytest.UsageError: one of them is not there.
     """
-    from pytest_regen.pytest_plugin.looks import look_at
-
     config, kinds = item.config, kinds_of(item.config)
     marked: list[tuple[Look, str]] = []
     for unit in regen_mark(item).units:

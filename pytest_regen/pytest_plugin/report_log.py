@@ -17,9 +17,9 @@ from pytest_regen.files import replace_file
 from pytest_regen.pytest_plugin import report as reports
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.items import UnitItem, description_of, findings_json
-from pytest_regen.pytest_plugin.looks import look_at
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
+from pytest_regen.pytest_plugin.places import look_at
 from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
 from pytest_regen.pytest_plugin.report import Json, ReportEntry
 from pytest_regen.pytest_plugin.selection import from_rootdir, store_path

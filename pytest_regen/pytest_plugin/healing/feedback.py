@@ -15,9 +15,9 @@ import pytest
 
 from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
-from pytest_regen.pytest_plugin.looks import Look, Target, look_at
+from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import cassette_of_test
-from pytest_regen.pytest_plugin.places import marked_units
+from pytest_regen.pytest_plugin.places import look_at, marked_units
 from pytest_regen.pytest_plugin.selection import store_path
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing.failures import FeedbackError

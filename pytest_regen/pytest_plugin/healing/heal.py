@@ -18,8 +18,9 @@ from pytest_regen.pytest_plugin.healing.feedback import NoTargetError, feedback_
 from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
 from pytest_regen.pytest_plugin.loaded import loaded_modules
-from pytest_regen.pytest_plugin.looks import Look, Target, look_at
+from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import heal_command
+from pytest_regen.pytest_plugin.places import look_at
 from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
