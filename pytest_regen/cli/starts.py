@@ -34,7 +34,6 @@ from pytest_regen.regeneration import verbs
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import join_names, plural, shorten
-from pytest_regen.units import keeping
 from pytest_regen.units.naming import command
 from pytest_regen.units.place import UnitFile
 
@@ -347,8 +346,8 @@ def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
         )
     if kind is None or place is None:
         return
-    with UnitFile(kinds, place, kind).writing() as (units, write):
-        new = keeping.enclose(units, write, names)
+    with UnitFile(kinds, place, kind).update() as update:
+        new = update.enclose(names)
     if new:
         fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")
 

@@ -306,6 +306,19 @@ class Ledger:
         made.__dict__["lines"] = self.lines
         return made
 
+    def moved_to(self, place: str) -> dict[str, bytes | None]:
+        """Return the files of the ledger and of the history where the file itself was moved to."""
+        lines = hand_lines(self.lines) or None
+        contents = {hand_name(self.place): None, hand_name(place): lines}
+        for folder in (_UNITS, _HISTORY):
+            old = f"{folder}/{self.place}/"
+            for name in sorted(self._view.names(old)):
+                # Another file's may lie below, where this one's path is its folder.
+                if "/" not in name[len(old) :]:
+                    contents[f"{folder}/{place}/{name[len(old) :]}"] = self._view.read(name)
+                    contents[name] = None
+        return contents
+
     def fault(self, name: str) -> StoreCorruptError | None:
         """Return why the entry of a unit cannot be read, if there is one that cannot."""
         return self.broken.get(entry_name(self.place, name)) if self.broken else None

@@ -1,6 +1,6 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,6 @@ from pytest_regen.commit import AtomicFiles, Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import (
     StoreCorruptError,
-    UnknownPageError,
     UsageError,
 )
 from pytest_regen.prompts import list_corrections, with_correction
@@ -22,20 +21,18 @@ from pytest_regen.regeneration.values import (
     Changes,
     FailedTest,
     Past,
-    Rejected,
     TurnSettings,
 )
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
-from pytest_regen.units import keeping
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
 from pytest_regen.units.ledger import entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import texts_or_none, units_in
-from pytest_regen.units.view import Asked, FileUnits, Ignored
-from pytest_regen.units.writing import UnitWrite
+from pytest_regen.units.view import Asked, FileUnits
+from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, Feedback
 
 _LOCK: Final = ".regen/locks/units.lock"
@@ -45,6 +42,10 @@ _LONGEST_ANSWER: Final = 2_000
 """Characters of the last answer that a correction shows."""
 _LONGEST_TEST: Final = 4_000
 """Characters of a test that a correction shows."""
+
+
+Ignored = Callable[[str], Collection[str]]
+"""Returns the codes that are not reported for a unit, by its id."""
 
 
 def project_files(root: Path) -> AtomicFiles:
@@ -185,14 +186,7 @@ class UnitFile:
 
     def _read(self, view: FilesView) -> FileUnits:
         try:
-            return FileUnits(
-                self.kind,
-                self.place,
-                view,
-                self.ignore,
-                is_lost=self.is_lost,
-                elsewhere=self._elsewhere,
-            ).load()
+            return FileUnits(self, view).load()
         except OSError as error:
             place = Path(error.filename or self.path)
             raise StoreCorruptError(
@@ -200,7 +194,7 @@ class UnitFile:
                 hint="put a file there that can be read, then run the same command again",
             ) from error
 
-    def _elsewhere(self, name: str) -> str:
+    def elsewhere(self, name: str) -> str:
         """Return another file that has a unit, or had it but for its marks, and tests it not."""
         is_code = hasattr(self.kind.region, "defined")
         if not is_code and type(self.kind).units is not Kind.units:
@@ -215,11 +209,10 @@ class UnitFile:
         return ""
 
     @contextmanager
-    def writing(self) -> Iterator[tuple[FileUnits, UnitWrite]]:
-        """Lock the project's units; yield those of the file, as read now, and their writer."""
+    def update(self) -> Iterator[UnitUpdate]:
+        """Lock the project's units and read the file afresh."""
         with self.files.locked() as view:
-            units = self._known() or self._read(view)
-            yield units, UnitWrite(units, self.files)
+            yield UnitUpdate(self, self._known() or self._read(view))
 
     def _known(self) -> FileUnits | None:
         """Return what this object wrote last, unless the file or its ledger changed since."""
@@ -341,26 +334,13 @@ class UnitFile:
         return None
 
     @contextmanager
-    def update(self) -> Iterator["_Update"]:
-        """Lock the project's units and read the file afresh."""
-        with self.writing() as (units, write):
-            yield _Update(self, units, write)
-
-    @contextmanager
     def trial(self, candidate: FileUnits, answers: Sequence[Answer]) -> Iterator[Trial]:
         """Put texts in place for a test that reads the file."""
         issues = {answer.ask.name: candidate.all_issues(answer.ask.name) for answer in answers}
 
         def place(files: FilesView) -> Candidate:
             # Made anew under the lock, because others may have written since.
-            units = self._read(files)
-            write, rejected = UnitWrite(units, self.files), UnitWrite(units, self.files)
-            _put_answers(write, units.with_answers(answers), answers)
-            history = tuple(
-                rejected.keep_entry(units.entry_of(answer), "rejected", issues[answer.ask.name])
-                for answer in answers
-            )
-            return Candidate(write.contents(), write.beside(), rejected.contents(), history)
+            return UnitUpdate(self, self._read(files)).candidate(answers, issues)
 
         with self.files.trial(place) as trial:
             yield trial
@@ -372,54 +352,6 @@ class UnitFile:
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the file; its ledger is committed with it."""
         return (self.path, self.root / ".regen")
-
-
-class _Update:
-    """A file of units that is locked for writing."""
-
-    def __init__(self, file: UnitFile, units: FileUnits, write: UnitWrite) -> None:
-        self._file = file
-        self._write = write
-        self.view = units
-        """What it holds, read under the lock and again after ``write``."""
-        self.adopt = partial(keeping.adopt, units, write)
-        self.rebuild = partial(keeping.rebuild, units, write)
-        self.forget = partial(keeping.forget, units, write)
-
-    def write(
-        self, candidate: FileUnits, answers: Sequence[Answer], rejected: Sequence[Rejected]
-    ) -> tuple[str, ...]:
-        """Write what is kept and put the rest in the history; return the ids of the rest."""
-        write, units = self._write, self.view
-        ids = [
-            write.keep_entry(units.entry_of(item.answer), "rejected", item.issues)
-            for item in rejected
-        ]
-        _put_answers(write, candidate, answers)
-        write.commit()
-        if write.text is not None:
-            self.view = self._file.remember(candidate.as_stored())
-        return tuple(ids)
-
-    def restore(self, name: str, page: int | None, to: str | None) -> Changes:
-        """Make a text from the history the recorded one."""
-        if page not in {None, 1}:
-            raise UnknownPageError(f"{name} has no page {page}", hint="it has one page, 1")
-        return keeping.restore(self.view, self._write, name, to)
-
-
-def _put_answers(write: UnitWrite, candidate: FileUnits, answers: Sequence[Answer]) -> None:
-    """Write new texts; those they replace go to the history, unless blank or the same."""
-    units = write.units
-    for answer in answers:
-        name, old = answer.ask.name, units.output(answer.ask.name, 1)
-        if name not in candidate.new_entries:
-            continue  # It has no place in the file; only a trial is made of such an answer.
-        if old is not None and old.strip() and old != answer.output:
-            write.keep_text(name, old, "replaced", units.all_issues(name))
-        write.record(candidate.new_entries[name])
-    if answers and candidate.new_entries:
-        write.text = candidate.text
 
 
 def _model_of(units: FileUnits, name: str) -> str:

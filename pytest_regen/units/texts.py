@@ -85,11 +85,10 @@ def put_texts(
         insert = getattr(region, "insert", None)
         if insert is None:
             name = next(iter(added))
-            describe = getattr(region, "describe", None)
             raise NoPlaceError(
                 f"{place} has no place for {name!r:.80}",
                 why="units of this region are not added by themselves",
-                hint=str(describe(name)) if describe else "write its place into the file by hand",
+                hint=place_to_write(kind, name),
             )
         names, start = tuple(dict.fromkeys((*order, *added))), made
         made = call_region(kind, "insert", lambda: str(insert(start, added, names)), place)
@@ -102,6 +101,17 @@ def put_texts(
                 hint="correct the text",
             )
     return made
+
+
+def place_to_write(kind: Kind, name: str) -> str:
+    """Return what a person writes into a file so that a unit has its place there.
+
+    Empty where the region puts units where there is no place for them yet.
+    """
+    if getattr(kind.region, "insert", None) is not None:
+        return ""
+    describe = getattr(kind.region, "describe", None)
+    return str(describe(name)) if describe else "write its place into the file by hand"
 
 
 def put_text(

@@ -236,7 +236,7 @@ def test_conflict_markers_name_the_unit_and_the_command(recorded: Path) -> None:
     done = command("validate")
 
     assert done.code == 1
-    assert "berth [CONFLICT] git could not join two versions of locales/de.json" in done.told
+    assert "berth [CONFLICT] locales/de.json holds conflict markers of git" in done.told
     assert 'theirs: "Platz {number}"' in done.told
     assert "pytest-regen rebuild locales/de.json" in done.told
     assert command("rebuild", FILE).code == 0

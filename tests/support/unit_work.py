@@ -102,10 +102,10 @@ def project(
 
 def record(file: UnitFile) -> UnitFile:
     """Record what stands in a file as what a model wrote."""
-    with file.writing() as (units, write):
+    with file.update() as write:
+        units = write.view
         for name in units.names:
             if not units.missing(name):
-                inputs = units.inputs(name)
                 write.record(
                     Entry(
                         name,
@@ -113,8 +113,8 @@ def record(file: UnitFile) -> UnitFile:
                         "claude-opus-5",
                         generated_at="2026-11-01T08:00:00Z",
                         prompt=units.prompt(name),
-                        system_sha256=inputs.system_sha256,
-                        inputs=inputs.hashes,
+                        system_sha256=units.system_sha256,
+                        inputs=units.inputs(name),
                     )
                 )
         write.commit()
