@@ -7,12 +7,13 @@ where stores are planned, validated and written; an ``AskQueue`` asks in an even
 
 import contextvars
 import time
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 from pytest_regen.errors import RegenError, RejectedRequestError
 from pytest_regen.regeneration.asking import Turns, answer_at_once, ask_model, read_answer
@@ -85,36 +86,40 @@ def drive_flows(
     yield from _Driver(flows, settings, total).run()
 
 
-# What is asked, in the event loop
+@dataclass(eq=False, slots=True)
+class _Batch:
+    """A batch, and what came of each of its asks by now."""
 
-
-@dataclass(slots=True)
-class Asked:
-    """A batch on its way, and what came back of it."""
-
-    id: int
-    rank: int
-    """Of the flow: those that began first go first, so that they end, and their plans with them."""
-    asks: Sequence[Ask]
-    sent: dict[int, Turns | None] = field(default_factory=dict)
-    """Number of each ask that was sent, and what came back if it ended."""
+    flow: "_OpenFlow[Any]"
+    number: int
+    """Over all flows, as they were yielded."""
+    pages: list[Ask | Answer | Turns | None]
+    """In their order: what is to be sent, what is known, what came back; ``None`` while a model is
+    asked."""
+    state: Literal["parked", "asked", "unsent", "arrived"] = "parked"
+    """It waits for the answer of another flow, is with the queue, came back from it without a
+    request because the run ended, or can be handed over."""
     is_stopped: bool = False
     """Whether nothing more of it is to be sent."""
 
     @property
-    def is_over(self) -> bool:
-        """Whether everything that was sent has ended, and nothing more will be."""
-        is_all_sent = self.is_stopped or len(self.sent) == len(self.asks)
-        return is_all_sent and None not in self.sent.values()
+    def waiting(self) -> list[int]:
+        """The numbers of what is to be sent."""
+        return [number for number, page in enumerate(self.pages) if isinstance(page, Ask)]
 
     @property
     def turns(self) -> list[Turns]:
-        """What came back, in the order of the asks."""
-        return [turns for _, turns in sorted(self.sent.items()) if turns is not None]
+        """What came back."""
+        return [page for page in self.pages if isinstance(page, Turns)]
 
+
+# What is asked, in the event loop
 
 _Prompt = tuple[str, str]
 """A model and a system prompt."""
+_Place = tuple[int, int, int, _Batch]
+"""Rank of a flow, number of a batch, number of a page, and the batch: those that began first go
+first, so that they end, and their plans with them."""
 
 
 class AskQueue:
@@ -133,12 +138,12 @@ class AskQueue:
         self._settings = settings
         self._context = contextvars.copy_context()
         self._loop = background_loop()
-        self._arrived: SimpleQueue[Asked] = SimpleQueue()
-        self._ready: list[tuple[int, int, int]] = []
-        """A heap: rank and id of a batch, and the number of an ask in it."""
-        self._batches: dict[int, Asked] = {}
+        self._arrived: SimpleQueue[_Batch] = SimpleQueue()
+        self._ready: list[_Place] = []
+        """A heap."""
+        self._batches: set[_Batch] = set()
         self._warm: set[_Prompt] = set()
-        self._held: dict[_Prompt, list[tuple[int, int, int]]] = {}
+        self._held: dict[_Prompt, list[_Place]] = {}
         """Asks that wait for the first one of their system prompt."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._rejections: int | None = None
@@ -151,13 +156,13 @@ class AskQueue:
         """How many pages are being asked."""
         return len(self._tasks)
 
-    def put(self, batch: Asked) -> None:
+    def put(self, batch: _Batch) -> None:
         """Ask for a batch; it is taken again once it has ended."""
         self._loop.call_soon_threadsafe(self._begin, batch, context=self._context)
 
-    def take(self, timeout: float) -> list[Asked]:
+    def take(self, timeout: float) -> list[_Batch]:
         """Return the batches that ended since the last call; wait for one if there is none."""
-        ended: list[Asked] = []
+        ended: list[_Batch] = []
         with suppress(Empty):
             while True:
                 ended.append(self._arrived.get(timeout > 0 and not ended, timeout or None))
@@ -167,44 +172,44 @@ class AskQueue:
         """Cancel all; nothing is waited for."""
         self._loop.call_soon_threadsafe(self._cancel, context=self._context)
 
-    def _begin(self, batch: Asked) -> None:
-        self._batches[batch.id] = batch
+    def _begin(self, batch: _Batch) -> None:
+        self._batches.add(batch)
         if self.failure is not None:
             batch.is_stopped = True
-            self._end(batch)
-            return
-        for number in range(len(batch.asks)):
-            heappush(self._ready, (batch.rank, batch.id, number))
+        for number in batch.waiting:
+            heappush(self._ready, (batch.flow.rank, batch.number, number, batch))
         self._send()
+        self._end(batch)
 
     def _send(self) -> None:
         """Send what is next, as far as there are slots."""
         while self._ready and len(self._tasks) < self._jobs:
             place = heappop(self._ready)
+            _, _, number, batch = place
+            ask = batch.pages[number]
             # It stays in the heap when its batch ends, because to find it there takes longer.
-            batch = self._batches.get(place[1])
-            if batch is None or batch.is_stopped:
+            if batch.is_stopped or not isinstance(ask, Ask):
                 continue
-            request = batch.asks[place[2]].request
-            prompt = request.model, request.system
-            if self._warms and request.cache is not None and prompt not in self._warm:
+            prompt = ask.request.model, ask.request.system
+            if self._warms and ask.request.cache is not None and prompt not in self._warm:
                 if prompt in self._held:
                     self._held[prompt].append(place)
                     continue
                 self._held[prompt] = []
-            batch.sent[place[2]] = None
+            batch.pages[number] = None
             # A context of its own, because hooks may set variables for one page.
-            asking = self._ask(batch, place[2], prompt)
+            asking = self._ask(batch, number, ask)
             self._tasks.add(self._loop.create_task(asking, context=self._context.copy()))
 
-    async def _ask(self, batch: Asked, number: int, prompt: _Prompt) -> None:
+    async def _ask(self, batch: _Batch, number: int, ask: Ask) -> None:
         import asyncio
 
-        turns = await ask_model(batch.asks[number], self._settings)
+        turns = await ask_model(ask, self._settings)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         self._tell_apart(turns)
-        batch.sent[number] = turns
+        batch.pages[number] = turns
+        prompt = ask.request.model, ask.request.system
         self._warm.add(prompt)
         for place in self._held.pop(prompt, ()):
             heappush(self._ready, place)
@@ -213,9 +218,7 @@ class AskQueue:
         self._end(batch)
         if self.failure is None and turns.ends_all:
             self.failure = turns.failure
-            self._ready.clear()
-            self._held.clear()
-            for waiting in list(self._batches.values()):
+            for waiting in list(self._batches):
                 waiting.is_stopped = True
                 self._end(waiting)
         self._send()
@@ -235,15 +238,16 @@ class AskQueue:
             self._rejections += 1
             failure.is_alone = self._rejections < _REJECTIONS
 
-    def _end(self, batch: Asked) -> None:
+    def _end(self, batch: _Batch) -> None:
         """Hand a batch back once nothing of it is under way or to be sent."""
-        if batch.is_over:
-            del self._batches[batch.id]
+        is_all_sent = batch.is_stopped or not batch.waiting
+        if is_all_sent and None not in batch.pages and batch in self._batches:
+            self._batches.remove(batch)
             self._arrived.put(batch)
 
     def _cancel(self) -> None:
-        self._ready.clear()
-        self._held.clear()
+        for batch in self._batches:
+            batch.is_stopped = True
         self._batches.clear()
         for task in self._tasks:
             task.cancel()
@@ -252,7 +256,7 @@ class AskQueue:
 # What is driven, in the caller's thread
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _OpenFlow(Generic[R]):
     """A flow that has begun and not ended."""
 
@@ -260,43 +264,31 @@ class _OpenFlow(Generic[R]):
     rank: int
     steps: Flow[R]
     is_started: bool = False
-    owed: dict[int, list[Ask | Answer]] = field(default_factory=dict)
-    """By id of the batch: what the queue was asked, with answers in the places of what is known."""
-    parked: dict[int, Batch] = field(default_factory=dict)
-    """What waits for the answer of another flow."""
-    unsent: dict[int, Batch] = field(default_factory=dict)
-    """What is not sent because the run ended."""
-    arrived: dict[int, list[Turns | Answer]] = field(default_factory=dict)
-    """What came back and is not handed over yet."""
+    batches: list[_Batch] = field(default_factory=list)
+    """Those that are not handed over yet, in their order."""
     since: float = 0.0
-    """When the oldest of it came."""
+    """When the oldest came of what is not handed over."""
     is_answered: bool = False
     has_failed: bool = False
     """Whether a request of its own met what ends a run: then nothing else has to say why."""
 
+    def having(self, *states: str) -> list[_Batch]:
+        """Return the batches in one of these states."""
+        return [batch for batch in self.batches if batch.state in states]
+
     def is_ripe(self, now: float) -> bool:
         """Return whether it is time to hand over what has arrived."""
-        if not self.owed and not self.parked:
+        if not self.having("asked", "parked"):
             return True
-        pages = sum(map(len, self.arrived.values()))
+        pages = sum(len(batch.pages) for batch in self.having("arrived"))
         return pages >= _GROUP or (pages > 0 and now - self.since >= _PATIENCE)
 
-    def arrive(self, id_: int, outcome: list[Turns | Answer]) -> None:
-        """Note what came back for a batch."""
-        if not self.arrived:
+    def arrive(self, batch: _Batch) -> None:
+        """Note that a batch can be handed over."""
+        if not self.having("arrived"):
             self.since = time.monotonic()
-        self.arrived[id_] = outcome
+        batch.state = "arrived"
         self.is_answered = True
-
-    def give_up(self, failure: RegenError) -> None:
-        """Put what was not sent among what has arrived; the first such ask says why."""
-        for id_, batch in self.unsent.items():
-            lost: list[Turns | Answer] = (
-                [] if self.has_failed else [Answer(batch[0], failure=failure)]
-            )
-            self.arrived[id_] = lost
-            self.has_failed = True
-        self.unsent.clear()
 
 
 class _Driver(Generic[R]):
@@ -310,13 +302,15 @@ class _Driver(Generic[R]):
         self._jobs = jobs_of(settings)
         self._queue: AskQueue | None = None
         """Made by the first ask that needs a model."""
-        self._open: dict[int, _OpenFlow[R]] = {}
-        """By rank: in the order they began."""
-        self._owners: dict[int, _OpenFlow[R]] = {}
-        """The flow of each batch that the queue was asked for."""
+        self._open: list[_OpenFlow[R]] = []
+        """In the order they began."""
         self._is_exhausted = False
         self._last_rank = self._last_batch = self._owed = 0
-        self._report = _Report(settings, total)
+        self._total = total
+        self._began = time.monotonic()
+        self._counts: Counter[str] = Counter()
+        """By their names in ``RunState``."""
+        self._usage = Usage()
 
     def run(self) -> Iterator[tuple[str, R | RegenError]]:
         """Yield what each flow ends with."""
@@ -328,11 +322,13 @@ class _Driver(Generic[R]):
                     yield from self._begin()
                     continue
                 now = time.monotonic()
-                ripe = next((flow for flow in self._open.values() if flow.is_ripe(now)), None)
+                ripe = next((flow for flow in self._open if flow.is_ripe(now)), None)
                 if ripe is not None:
                     yield from self._advance(ripe)
                 elif self._open:
-                    self._collect(self._seconds())
+                    began = [flow.since for flow in self._open if flow.having("arrived")]
+                    left = min(began, default=now) + _PATIENCE - now
+                    self._collect(min(max(left, 0.0), _TICK))
                 else:
                     return
         except BaseException:
@@ -341,7 +337,7 @@ class _Driver(Generic[R]):
         finally:
             if self._queue is not None:
                 self._queue.close()
-            for flow in self._open.values():
+            for flow in self._open:
                 flow.steps.close()
 
     def _may_begin(self) -> bool:
@@ -360,39 +356,37 @@ class _Driver(Generic[R]):
             self._is_exhausted = True
             return
         self._last_rank += 1
-        flow = self._open[self._last_rank] = _OpenFlow(name, self._last_rank, steps)
-        yield from self._resume(flow, ())
-
-    def _seconds(self) -> float:
-        """Return how long it may take until a flow is ripe, if nothing arrives."""
-        began = [flow.since for flow in self._open.values() if flow.arrived]
-        left = min(began) + _PATIENCE - time.monotonic() if began else _TICK
-        return min(max(left, 0.0), _TICK)
+        self._open.append(_OpenFlow(name, self._last_rank, steps))
+        yield from self._resume(self._open[-1], ())
 
     def _advance(self, flow: _OpenFlow[R]) -> Iterator[tuple[str, R | RegenError]]:
         """Hand a flow what has arrived for it."""
-        if flow.unsent and self._queue is not None and self._queue.failure is not None:
-            if not flow.is_answered:
-                # Nothing was asked and nothing written: as if it had not begun.
-                del self._open[flow.rank]
-                flow.steps.close()
-                return
-            if not flow.owed:
-                flow.give_up(self._queue.failure)
+        unsent = flow.having("unsent")
+        if unsent and not flow.is_answered:
+            # Nothing was asked and nothing written: as if it had not begun.
+            self._open.remove(flow)
+            flow.steps.close()
+            return
+        failure = self._queue.failure if self._queue else None
+        for batch in [] if flow.having("asked") else unsent:
+            # The first ask that was not sent says why.
+            first = Answer(cast("Ask", batch.pages[batch.waiting[0]]), failure=failure)
+            batch.pages = [] if flow.has_failed else [first]
+            batch.state, flow.has_failed = "arrived", True
         yield from self._resume(flow, *self._read(flow))
 
     def _read(self, flow: _OpenFlow[R]) -> tuple[list[tuple[Answer, ...]], BaseException | None]:
         """Return what has arrived for a flow, in the order asked, and what is to end its work."""
         answers: list[tuple[Answer, ...]] = []
-        arrived, flow.arrived = sorted(flow.arrived.items()), {}
-        for _, outcome in arrived:
+        arrived = flow.having("arrived")
+        flow.batches = [batch for batch in flow.batches if batch not in arrived]
+        for batch in arrived:
             try:
-                answers.append(
-                    tuple(
-                        page if isinstance(page, Answer) else read_answer(page, self._settings)
-                        for page in outcome
-                    )
+                pages = (
+                    read_answer(page, self._settings) if isinstance(page, Turns) else page
+                    for page in batch.pages
                 )
+                answers.append(tuple(page for page in pages if isinstance(page, Answer)))
             except BaseException as error:  # noqa: BLE001 - thrown into the flow
                 return answers, error
         return answers, None
@@ -410,13 +404,14 @@ class _Driver(Generic[R]):
                 if answers:
                     flow.steps.send(answers)  # Stored before the work ends.
                 flow.steps.throw(error)
-            batches = flow.steps.send(answers) if flow.is_started else next(flow.steps)
+            asked = flow.steps.send(answers) if flow.is_started else next(flow.steps)
             flow.is_started = True
             try:
-                for batch in batches:
+                for asks in asked:
                     self._last_batch += 1
-                    self._report.pages_known += len(batch)
-                    self._place(flow, self._last_batch, batch)
+                    self._counts["pages_known"] += len(asks)
+                    flow.batches.append(_Batch(flow, self._last_batch, list(asks)))
+                    self._place(flow.batches[-1])
             except RegenError as refused:
                 # Into the flow and not past it, because it may hold what has to be let go.
                 flow.steps.throw(refused)
@@ -425,48 +420,42 @@ class _Driver(Generic[R]):
         except RegenError as failure:
             result = failure
         else:
-            self._report.tell(self._queue)
+            self._tell()
             return
-        del self._open[flow.rank]
-        self._report.places_done += 1
-        self._report.tell(self._queue)
-        self._unpark()
+        self._open.remove(flow)
+        self._counts["places_done"] += 1
+        self._tell()
+        # What waits for another flow is looked at again, for one has ended.
+        for other in self._open:
+            for batch in other.having("parked"):
+                self._place(batch)
         yield flow.name, result
 
-    def _place(self, flow: _OpenFlow[R], id_: int, batch: Batch) -> None:
+    def _place(self, batch: _Batch) -> None:
         """Answer a batch at once, ask it of the queue, or let it wait for another flow.
 
         Raises:
             NoTemplateError: the template was chosen, and only a model can write this.
         """
-        asks: list[Ask] = []
-        for ask in batch:
+        for number in batch.waiting:
+            ask = cast("Ask", batch.pages[number])
             claimed = ask.claim() if ask.claim is not None and ask.known is None else "ask"
             if claimed == "wait":
-                flow.parked[id_] = batch
                 return
-            asks.append(replace(ask, known=claimed) if isinstance(claimed, Known) else ask)
-        outcome = [answer_at_once(ask, self._settings) or ask for ask in asks]
-        unknown = [ask for ask in outcome if isinstance(ask, Ask)]
-        self._report.pages_done += len(asks) - len(unknown)
+            if isinstance(claimed, Known):
+                ask = replace(ask, known=claimed)
+            batch.pages[number] = answer_at_once(ask, self._settings) or ask
+        unknown = len(batch.waiting)
+        self._counts["pages_done"] += len(batch.pages) - unknown
         if not unknown:
-            flow.arrive(id_, [answer for answer in outcome if isinstance(answer, Answer)])
+            batch.flow.arrive(batch)
             return
         # Late, because a run of the template alone needs neither thread nor event loop.
         if self._queue is None:
             self._queue = AskQueue(self._settings)
-        flow.owed[id_] = outcome
-        self._owners[id_] = flow
-        self._owed += len(unknown)
-        self._queue.put(Asked(id_, flow.rank, unknown))
-
-    def _unpark(self) -> None:
-        """Look again at what waits for another flow, for one has ended."""
-        # Copies, because what is placed may be parked again meanwhile.
-        for flow in list(self._open.values()):
-            for id_, batch in list(flow.parked.items()):
-                del flow.parked[id_]
-                self._place(flow, id_, batch)
+        batch.state = "asked"
+        self._owed += unknown
+        self._queue.put(batch)
 
     def _collect(self, timeout: float) -> None:
         """Take in what has arrived; wait for it at most so long."""
@@ -474,74 +463,45 @@ class _Driver(Generic[R]):
         if queue is None:
             return
         for batch in queue.take(timeout):
-            flow = self._owners.pop(batch.id)
-            owed = flow.owed.pop(batch.id)
-            self._owed -= len(batch.asks)
-            self._report.add(batch.turns)
-            flow.has_failed |= any(turns.ends_all for turns in batch.turns)
-            sent = {id(turns.ask): turns for turns in batch.turns}
-            if sent:
-                outcome = [
-                    page if isinstance(page, Answer) else sent.get(id(page)) for page in owed
-                ]
-                flow.arrive(batch.id, [page for page in outcome if page is not None])
+            turns, flow = batch.turns, batch.flow
+            self._owed -= len(turns) + len(batch.waiting)
+            for page in turns:
+                self._counts["pages_failed" if page.whole is None else "pages_done"] += 1
+                self._counts["calls"] += page.tally.calls
+                self._usage += page.tally.usage
+                flow.has_failed |= page.ends_all
+            if turns:
+                flow.arrive(batch)
             else:
-                flow.unsent[batch.id] = batch.asks
+                batch.state = "unsent"
         if queue.failure is not None:
-            for flow in self._open.values():
-                flow.unsent |= flow.parked
-                flow.parked.clear()
-        self._report.tell(queue)
+            for flow in self._open:
+                for batch in flow.having("parked"):
+                    batch.state = "unsent"
+        self._tell()
 
     def _save(self) -> None:
         """Hand over what has arrived before the work is broken off; what is paid for is stored."""
         # Why the work is broken off is what the caller is told, and nothing that comes after it.
         with suppress(Exception):
             self._collect(0)
-        for flow in self._open.values():
+        for flow in self._open:
             answers, _ = self._read(flow)
             if answers:
                 with suppress(Exception):
                     flow.steps.send(answers)
 
-
-class _Report:
-    """What a run tells of itself."""
-
-    def __init__(self, settings: TurnSettings, total: int | None) -> None:
-        self._settings = settings
-        self._total = total
-        self._began = time.monotonic()
-        self._usage = Usage()
-        self.places_done = self.pages_done = self.pages_known = self.pages_failed = 0
-        self._calls = 0
-
-    def add(self, arrived: Iterable[Turns]) -> None:
-        """Count what came back."""
-        for turns in arrived:
-            self.pages_done += turns.whole is not None
-            self.pages_failed += turns.whole is None
-            self._calls += turns.tally.calls
-            self._usage += turns.tally.usage
-
-    def tell(self, queue: AskQueue | None) -> None:
+    def _tell(self) -> None:
         """Tell whoever watches how far the run is."""
-        watch = self._settings.watch
-        if watch is None:
-            return
-        rate = getattr(self._settings.provider, "rate", None)
-        watch(
-            RunState(
-                self.places_done,
-                self._total,
-                self.pages_done,
-                self.pages_known,
-                self.pages_failed,
-                queue.in_flight if queue else 0,
-                self._calls,
-                self._usage,
-                getattr(rate, "limit", None),
-                getattr(rate, "waiting", 0),
-                time.monotonic() - self._began,
+        if self._settings.watch is not None:
+            rate = getattr(self._settings.provider, "rate", None)
+            state = RunState(
+                **self._counts,
+                places_total=self._total,
+                in_flight=self._queue.in_flight if self._queue else 0,
+                usage=self._usage,
+                limit=getattr(rate, "limit", None),
+                waiting=getattr(rate, "waiting", 0),
+                elapsed=time.monotonic() - self._began,
             )
-        )
+            self._settings.watch(state)
