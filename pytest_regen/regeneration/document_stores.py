@@ -57,14 +57,15 @@ def command_for_all(folders: Sequence[Path]) -> str:
     documents = DocumentStores(is_whole=True)
     # Others beside them may have been made in another way.
     beside = [file.parent for file in sorted(folders[0].parent.glob("*/pages.json"))]
-    origins = []
+    origins: list[Origin | None] = []
     for folder in (*folders, *beside):
         try:
-            origins.append(Origin.of(RegenStore.open(folder)))
+            origin: Origin | None = Origin.of(RegenStore.open(folder))
         except StoreError:
-            origins.append(Origin.of_conflict(folder))
-        if origins[-1] is not None:
-            documents.add(origins[-1])
+            origin = Origin.of_conflict(folder)
+        origins.append(origin)
+        if origin is not None:
+            documents.add(origin)
     return documents.command_for_all(origins[0]) if origins[0] else ""
 
 
@@ -111,7 +112,7 @@ class DocumentStores:
 
     @cached_property
     def _lacking(self) -> dict[_Group, tuple[str, ...]]:
-        lacking = {}
+        lacking: dict[_Group, tuple[str, ...]] = {}
         for group in self._stores:
             try:
                 document = read_document(group.document)
@@ -121,7 +122,11 @@ class DocumentStores:
                 operation for operation in document.operations if operation.is_answered_in_json
             ]
             if group.is_request:
-                parts = [Request(operation) for operation in document.operations]
+                parts = [
+                    Request(o)
+                    for o in document.operations
+                    if o.request is not None or o.broken_request
+                ]
             without = [
                 p for p in parts if not is_store(group.out / endpoint_of(p, document).folder)
             ]

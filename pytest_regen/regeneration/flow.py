@@ -5,9 +5,10 @@
 (``places.py``).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
+from itertools import islice
 from typing import Generic
 
 from pytest_regen.errors import RegenError
@@ -128,6 +129,12 @@ class _Piece:
     is_reached: bool = False
     """Whether there is something to say of it: it was answered, or needs or allows no answer."""
 
+    def close(self, reason: StopReason, failure: RegenError | None = None) -> None:
+        """Ask no more for the unit; the first failure of its pages is the one that is told."""
+        self.is_open = False
+        if self.result.failure is None:
+            self.result.stop_reason, self.result.failure = reason, failure
+
 
 class Work(Generic[V]):
     """The units that are worked on, and what their place holds by now."""
@@ -192,9 +199,30 @@ class Work(Generic[V]):
                 arrived = yield waiting
                 owed -= len(arrived)
                 waiting = ()
-                self._take(policy, arrived)
-        if self._job.check is None:
-            self.look_again(policy, [answer.ask.name for answer in self.kept])
+                self._take(policy, [answers for answers in arrived if answers])
+        while self._job.check is None and self.look_again():
+            pass
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether an output was refused that uses other units, which may be at fault."""
+        return self._place.has_users and any(piece.refused for piece in self._pieces.values())
+
+    def look_again(self) -> bool:
+        """Keep outputs that were refused, and are right now that other units are as they should.
+
+        Returns:
+            Whether there was one: then others may be right as well.
+        """
+        if not self.is_refused:
+            return False
+        # Afresh, because a test of the user's may have run and written since.
+        self.view, kept = self._place.open(), len(self.kept)
+        for name, piece in self._pieces.items():
+            if piece.refused and not self._correctable(name, self.view.with_answers(piece.refused)):
+                piece.result.stop_reason = None
+                self._keep_better(policies.Heal(), [piece.refused])
+        return len(self.kept) > kept
 
     def _batches(self, policy: Policy, names: Iterable[str]) -> Iterator[list[Ask]]:
         """Yield what is to be asked in one round, in batches that are kept or rejected together."""
@@ -212,7 +240,7 @@ class Work(Generic[V]):
             if not piece.is_open:
                 continue
             findings = () if policy.is_draft else self._findings(name, piece)
-            if isinstance(policy, policies.Heal) and not piece.seen:
+            if type(policy) is policies.Heal and not piece.seen:
                 piece.seen.append(policies.signature(findings))
             pages = policy.pages_to_ask(self.view, name, findings)
             asks = self._place.asks(self.view, name, pages, self._settings) if pages else []
@@ -242,14 +270,12 @@ class Work(Generic[V]):
         piece = self._pieces[name]
         if piece.ordered is None:
             # All units are looked at in one view: what is asked for does not change with answers.
-            if self._drafted is None:
-                self._drafted = self.view
+            self._drafted = self._drafted or self.view
             piece.ordered = self._drafted.ordered(name)
         return policies.without_marks(errors, piece.ordered)
 
-    def _take(self, policy: Policy, batches: Iterable[Sequence[Answer]]) -> None:
+    def _take(self, policy: Policy, arrived: Sequence[Sequence[Answer]]) -> None:
         """Keep or reject what has arrived, and stop units that got no reply."""
-        arrived = [answers for answers in batches if answers]
         kept_before = len(self.kept)
         for answers in arrived:
             self._count(answers)
@@ -262,11 +288,10 @@ class Work(Generic[V]):
             self._keep_better(policy, groups)
         # A run that was killed begins anew and is given what it had rejected; the next round goes
         # on from there, and nothing is paid for twice.
-        settled = {id(answer) for answer in self.kept[kept_before:]}
         every = [answer for answers in arrived for answer in answers]
-        settled |= {id(answer) for answer in every if answer.failure}
-        note_stored([answer for answer in every if id(answer) in settled], self._settings)
-        self.rejected += [answer for answer in every if id(answer) not in settled]
+        settled = [*self.kept[kept_before:], *(answer for answer in every if answer.failure)]
+        note_stored(settled, self._settings)
+        self.rejected += [answer for answer in every if answer not in settled]
         for answer in every:
             if answer.failure is not None:
                 self._stop_after_failure(answer.ask.name, answer, answer.failure)
@@ -318,58 +343,7 @@ class Work(Generic[V]):
             ids = iter(update.write(best, chosen, rejected))
             self.view = update.view
         for decision in decisions:
-            for answer in decision.answers:
-                self._note_kept([answer])
-            for output in decision.rejected:
-                self._pieces[output.answer.ask.name].result.rejected += (next(ids),)
-            if policy.is_draft:
-                for output in decision.rejected:
-                    self._note_findings(output.answer.ask.name, output.issues, is_stored=False)
-            else:
-                self._note_decision(decision)
-
-    def _note_decision(self, decision: "_Decision[V]") -> None:
-        """Write down what came of the replies for one unit, and stop it if it gets no further."""
-        refused = [output.answer for output in decision.rejected]
-        name = (*decision.answers, *refused)[0].ask.name
-        self._write_down(name, decision.answers, decision.view, is_kept=True)
-        self._write_down(name, refused, decision.tried)
-        self._pieces[name].refused = refused
-        findings = self._correctable(name, decision.tried)
-        self._note_findings(name, findings, is_stored=not refused)
-        self._stop_if_ordered(name, decision.tried, is_stored=not refused)
-
-    @property
-    def may_be_right(self) -> bool:
-        """Whether an output was refused that uses other units, which may be at fault."""
-        refused = [answer for piece in self._pieces.values() for answer in piece.refused]
-        tried = self.view.with_answers(refused)
-        return bool(refused) and any(map(tried.users, tried.names))
-
-    def look_again(self, policy: Policy, changed: Collection[str]) -> bool:
-        """Keep outputs that were refused, and are right now that other units are as they should.
-
-        Args:
-            policy: what may replace what.
-            changed: the units that have other outputs since.
-
-        Returns:
-            Whether there was one.
-        """
-        waiting = {name: piece for name, piece in self._pieces.items() if piece.refused}
-        if waiting:
-            # Afresh, because a test of the user's may have run and written since.
-            self.view = self._place.open()
-        for name, piece in waiting.items():
-            tried = self.view.with_answers(piece.refused)
-            if any(name in tried.users(other) for other in changed if other != name):
-                decision = _decide(policy, self.view, piece.refused)
-                if not decision.rejected and not self._correctable(name, decision.tried):
-                    self._keep_better(policy, [piece.refused])
-                    piece.result.stop_reason = None
-                    self.look_again(policy, [*changed, name])
-                    return True
-        return False
+            self._note(decision, ids, is_draft=policy.is_draft)
 
     def _keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.
@@ -389,27 +363,52 @@ class Work(Generic[V]):
                 trial.accept()
         self.view = self._place.open()
         if is_better:
-            self._note_kept(replies)
             piece.feedback = fails
-        else:
-            piece.result.rejected += trial.history
-        findings = (*self._correctable(name, tried), *fails)
-        self._write_down(name, replies, tried, fails, is_kept=is_better)
-        self._note_findings(name, findings, is_stored=is_better)
-        if not fails:
-            self._stop_if_ordered(name, tried, is_stored=is_better)
+        rejected = [] if is_better else [Rejected(answer, ()) for answer in replies]
+        decision = _Decision(tried, tried, replies if is_better else (), rejected, fails)
+        self._note(decision, iter(trial.history))
 
-    def _note_kept(self, answers: Sequence[Answer]) -> None:
-        self.kept += answers
-        for answer in answers:
-            ask = answer.ask
-            result = self._pieces[ask.name].result
-            if (ask.name, ask.page) not in result.regenerated:
-                result.regenerated += ((ask.name, ask.page),)
+    def _note(
+        self, decision: "_Decision[V]", ids: Iterator[str], *, is_draft: bool = False
+    ) -> None:
+        """Write down what came of replies, and stop a unit that gets no further.
+
+        A model that makes the same mistakes again makes no progress. The template always does: it
+        reads no corrections. Drafts are of many units, and of those that are kept nothing is said.
+        """
+        self.kept += decision.answers
+        for answer in decision.answers:
+            result = self._pieces[answer.ask.name].result
+            result.regenerated = (*result.regenerated, (answer.ask.name, answer.ask.page))
+        for output in decision.rejected:
+            result = self._pieces[output.answer.ask.name].result
+            result.rejected += tuple(islice(ids, 1))
+            if is_draft:
+                self._note_findings(output.answer.ask.name, output.issues, is_stored=False)
+        if is_draft:
+            return
+        refused, tried = [output.answer for output in decision.rejected], decision.tried
+        name = (*decision.answers, *refused)[0].ask.name
+        self._write_down(decision.answers, decision.view, decision.fails, is_kept=True)
+        self._write_down(refused, tried, decision.fails)
+        self._pieces[name].refused = refused
+        findings = (*self._correctable(name, tried), *decision.fails)
+        self._note_findings(name, findings, is_stored=not refused)
+        # Not kept for nothing but what its prompt asks for: no other answer would be.
+        if refused and not findings and policies.fixable_issues(tried.issues(name)):
+            self._pieces[name].close("unfixable")
+
+    def _note_findings(self, name: str, findings: Sequence[Feedback], *, is_stored: bool) -> None:
+        piece, mark = self._pieces[name], policies.signature(findings)
+        piece.rejected = () if is_stored else tuple(findings)
+        if mark and piece.result.by_template:
+            piece.close("unfixable")
+        elif mark and mark in piece.seen:
+            piece.close("no_progress")
+        piece.seen.append(mark)
 
     def _write_down(
         self,
-        name: str,
         answers: Iterable[Answer],
         tried: V,
         fails: Sequence[Feedback] = (),
@@ -417,46 +416,28 @@ class Work(Generic[V]):
         is_kept: bool = False,
     ) -> None:
         """Add what was asked, what came back and what is wrong with it to the transcript."""
-        self._pieces[name].result.transcript += tuple(
-            Attempt(
-                answer.ask.page,
-                answer.ask.request,
-                answer.ask.correction,
-                answer.reply,
-                is_kept,
-                () if answer.failure else (*_issues_on(tried, answer), *fails),
-                str(answer.failure or ""),
-            )
-            for answer in answers
-            if not answer.by_template and answer.ask.known is None
-        )
-
-    def _note_findings(self, name: str, findings: Sequence[Feedback], *, is_stored: bool) -> None:
-        """Remember what is wrong with new outputs; stop a unit that gets no further.
-
-        A model that makes the same mistakes again makes no progress. The template always does: it
-        reads no corrections.
-        """
-        piece = self._pieces[name]
-        piece.rejected = () if is_stored else tuple(findings)
-        mark = policies.signature(findings)
-        if mark and piece.result.by_template:
-            _close(piece, "unfixable")
-        elif mark and mark in piece.seen:
-            _close(piece, "no_progress")
-        piece.seen.append(mark)
-
-    def _stop_if_ordered(self, name: str, tried: V, *, is_stored: bool) -> None:
-        """Stop a unit whose answer was not kept for nothing but what its prompt asks for."""
-        has_errors = bool(policies.fixable_issues(tried.issues(name)))
-        if not is_stored and has_errors and not self._correctable(name, tried):
-            _close(self._pieces[name], "unfixable")
+        for answer in answers:
+            ask = answer.ask
+            if not answer.by_template and ask.known is None:
+                findings = () if answer.failure else (*_issues_on(tried, answer), *fails)
+                failure = str(answer.failure or "")
+                self._pieces[ask.name].result.transcript += (
+                    Attempt(
+                        ask.page,
+                        ask.request,
+                        ask.correction,
+                        answer.reply,
+                        is_kept,
+                        findings,
+                        failure,
+                    ),
+                )
 
     def _stop_after_failure(self, name: str, answer: Answer, failure: RegenError) -> None:
         """Stop a unit that got no reply; stop all where the others would get none either."""
         reason = stop_reason_of(failure)
-        self._write_down(name, [answer], self.view)
-        _close(self._pieces[name], reason, failure)
+        self._write_down([answer], self.view)
+        self._pieces[name].close(reason, failure)
         # All of them, because whatever is asked next would meet the same.
         if meets_all(failure):
             self._ended_by = reason
@@ -470,41 +451,33 @@ class Work(Generic[V]):
         # An answer that followed the prompt may have been no better than what stands there: then
         # the fault is the same, and its words are not.
         at = {mark[:2] for mark in piece.ordered or ()}
+        is_open = piece.result.stop_reason in {None, "unfixable"}
+        ordered = [issue for issue in issues if is_open and (issue.code, issue.field or "") in at]
         result = replace(
             piece.result,
             attempts=len(piece.rounds),
+            regenerated=tuple(dict.fromkeys(piece.result.regenerated)),
             issues_after=issues,
-            ordered=tuple(issue for issue in issues if (issue.code, issue.field or "") in at)
-            if piece.result.stop_reason in {None, "unfixable"}
-            else (),
+            ordered=tuple(ordered),
             feedback_after=piece.feedback,
             changed_paths=self._place.changed_paths() if is_changed else (),
         )
         if name in pending:
             result.regenerated, result.pending = (), (pending[name],)
         if not (result.skipped or result.stop_reason):
-            result.stop_reason = self._stop_reason(name, piece)
+            marks = piece.ordered or frozenset()
+            is_ordered = policies.without_marks(issues, marks) != issues
+            result.stop_reason = "clean"
+            if self._findings(name, piece):
+                result.stop_reason = self._ended_by or "attempts"
+            elif is_ordered or any(issue.code == "UNFIXABLE" for issue in issues):
+                result.stop_reason = "unfixable"
         return result
-
-    def _stop_reason(self, name: str, piece: _Piece) -> StopReason:
-        if self._findings(name, piece):
-            return self._ended_by or "attempts"
-        issues = self.view.issues(name)
-        is_unfixable = any(issue.code == "UNFIXABLE" for issue in issues)
-        is_ordered = policies.without_marks(issues, piece.ordered or frozenset()) != issues
-        return "unfixable" if is_unfixable or is_ordered else "clean"
-
-
-def _close(piece: _Piece, reason: StopReason, failure: RegenError | None = None) -> None:
-    """Ask no more for a unit; the first failure of its pages is the one that is told."""
-    piece.is_open = False
-    if piece.result.failure is None:
-        piece.result.stop_reason, piece.result.failure = reason, failure
 
 
 @dataclass(frozen=True, slots=True)
 class _Decision(Generic[V]):
-    """Which replies of one unit are kept."""
+    """Which replies are kept: of one unit, or drafts of several."""
 
     tried: V
     """With all of them."""
@@ -512,6 +485,8 @@ class _Decision(Generic[V]):
     """With those that are kept."""
     answers: Sequence[Answer]
     rejected: Sequence[Rejected]
+    fails: Sequence[Feedback] = ()
+    """What the asking test says with all of them in place."""
 
 
 def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V]:
@@ -526,10 +501,8 @@ def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V
             candidate = before.with_answers([*answers, answer])
             if policy.may_replace(Change(name, best, candidate)):
                 best, answers = candidate, [*answers, answer]
-    rejected = [Rejected(answer, _issues_on(tried, answer)) for answer in replies]
-    return _Decision(
-        tried, best, answers, [output for output in rejected if output.answer not in answers]
-    )
+    rejected = [Rejected(a, _issues_on(tried, a)) for a in replies if a not in answers]
+    return _Decision(tried, best, answers, rejected)
 
 
 def _issues_on(view: View, answer: Answer) -> tuple[Issue, ...]:

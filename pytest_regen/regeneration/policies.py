@@ -7,8 +7,8 @@ can be read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Mark
@@ -75,91 +75,65 @@ def _weakened(view: View, name: str) -> int:
     return sum(issue.code == WEAKENED and issue.severity == "error" for issue in view.issues(name))
 
 
-class Policy(Protocol):
-    """What is asked of a piece in one round, and what may replace its stored outputs."""
-
-    @property
-    def is_draft(self) -> bool:
-        """Whether pages are asked for the first time: each is stored as it arrives, unscored."""
-        ...
-
-    @property
-    def then(self) -> "Policy":
-        """The policy of the next round."""
-        ...
-
-    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
-        """Return the pages of a piece to ask for; none where there is nothing to ask."""
-        ...
-
-    def may_replace(self, change: Change, /) -> bool:
-        """Return whether the new outputs may replace the stored ones."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Heal:
     """Ask the pages at fault; keep a new output if errors fall and no other piece gets worse."""
 
-    accept_any: bool = False
+    accept_any: bool = field(default=False, kw_only=True)
     """Keep any new output."""
-    is_draft = False
+    is_draft: ClassVar = False
+    """Whether pages are asked for the first time: each is stored as it arrives, unscored."""
 
     @property
     def then(self) -> "Heal":
-        """The same."""
-        return self
+        """The policy of the next round: correct what is wrong with the new outputs."""
+        return Heal(accept_any=self.accept_any)
 
-    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
-        """Return the pages at fault."""
+    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback]) -> Wanted:
+        """Return the pages of a piece to ask for; none where there is nothing to ask."""
         return pages_at_fault(findings, view.page_count(name)) if findings else {}
 
-    def may_replace(self, change: Change, /) -> bool:
-        """Return whether the errors of the piece fall."""
+    def may_replace(self, change: Change) -> bool:
+        """Return whether the new outputs may replace the stored ones."""
         return self.accept_any or change.is_better
 
 
 @dataclass(frozen=True, slots=True)
-class Regenerate:
+class Regenerate(Heal):
     """Ask named pages whatever their state; keep a new output unless errors rise anywhere."""
 
     pages: Mapping[str, Wanted]
     """Name of a piece to its pages."""
-    accept_any: bool = False
-    is_draft = False
 
-    @property
-    def then(self) -> Heal:
-        """Correct what is wrong with the new outputs."""
-        return Heal(accept_any=self.accept_any)
-
-    def pages_to_ask(self, _view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
+    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback]) -> Wanted:
         """Return the pages that were named."""
+        del view, findings
         return self.pages.get(name, {})
 
-    def may_replace(self, change: Change, /) -> bool:
+    def may_replace(self, change: Change) -> bool:
         """Return whether errors rise nowhere."""
         return self.accept_any or change.is_no_worse
 
 
 @dataclass(frozen=True, slots=True)
-class Generate:
+class Generate(Heal):
     """Ask the pages that were never written; keep whatever comes, as it comes."""
 
-    is_draft = True
+    is_draft: ClassVar = True
 
-    @property
-    def then(self) -> Heal:
-        """Correct what is wrong with the drafts."""
-        return Heal()
-
-    def pages_to_ask(self, view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
+    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback]) -> Wanted:
         """Return the pages without an output; there is nothing to correct yet."""
+        del findings
         return dict.fromkeys(view.missing(name), ())
 
-    def may_replace(self, _change: Change, /) -> bool:
+    def may_replace(self, change: Change) -> bool:
         """Return True: there is nothing to lose."""
+        del change
         return True
+
+
+Policy = Heal
+"""What is asked of a piece in one round, and what may replace its stored outputs."""
 
 
 def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.regeneration import verbs
-from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
+from pytest_regen.regeneration.queue import drive_flow, drive_flows
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.stores import RegenStore
@@ -118,14 +118,12 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
             f"attempts is {rounds}, so that no page could be asked",
             hint="give 1 or more; the first reply already counts",
         )
+    config = llm_config or {}
     if settings is None:
-        config = llm_config or {}
-        keys = ("api_key", "base_url", "max_retries", "timeout")
+        keys = {"api_key", "base_url", "max_retries", "timeout"} & {*config}
         settings = TurnSettings(
             provider
-            or AnthropicProvider(
-                config.get("model"), **{key: config[key] for key in keys if key in config}
-            ),
+            or AnthropicProvider(config.get("model"), **{key: config[key] for key in keys}),
             model=config.get("model"),
             max_tokens=config.get("max_tokens"),
             keeps_template=provider is None and not config,
@@ -148,47 +146,32 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
 
 
 def heal_store(
-    path: Path | str,
-    *,
-    settings: TurnSettings,
-    attempts: int = 2,
-    type_names: Sequence[str] | None = None,
-    accept_any: bool = False,
-    discard_edits: bool = False,
-    ignore: Ignore = (),
+    path: Path | str, *, settings: TurnSettings, ignore: Ignore = (), **options: Any
 ) -> PartialRegenResult:
-    """Heal every type of a store that has errors, or those of ``type_names`` that have.
+    """Heal the types of a store that have errors.
 
     The store is validated afresh; the summary in ``ir.json`` is not trusted.
 
     Args:
         path: the store's folder.
         settings: with what, and within which limits, pages are asked.
-        attempts: replies per page at most.
-        type_names: declared names to look at; ``None`` for all.
-        accept_any: keep new outputs even if they are not better.
-        discard_edits: put edited types back as their stored pages make them, then heal those too.
         ignore: codes that do not count, as ``validate_store`` takes them.
+        **options: those of ``heal_stores``.
 
     Raises:
         StoreError: the folder cannot be read or written.
     """
-    steps = heal_steps(
-        path,
-        type_names=type_names,
-        ignore=ignore,
-        settings=settings,
-        attempts=attempts,
-        accept_any=accept_any,
-        discard_edits=discard_edits,
-    )
-    return drive_flow(steps, settings)
+    ((_, result),) = heal_stores([path], settings=settings, ignore=lambda _: ignore, **options)
+    if isinstance(result, RegenError):
+        raise result
+    return result
 
 
 def heal_stores(
     paths: Iterable[Path | str],
     *,
     settings: TurnSettings,
+    type_names: Sequence[str] | None = None,
     ignore: Callable[[Path], Ignore] = lambda _: (),
     **options: Any,
 ) -> Iterator[tuple[str, PartialRegenResult | RegenError]]:
@@ -199,29 +182,24 @@ def heal_stores(
     Args:
         paths: the stores' folders; each is read when it begins.
         settings: with what, and within which limits, pages are asked.
+        type_names: declared names to look at; ``None`` for all.
         ignore: returns the codes that do not count, given the folder of a store.
-        **options: those of ``heal_store``.
+        **options: ``attempts``, replies per page at most; ``accept_any``, keep new outputs even if
+            they are not better; ``discard_edits``, put edited types back as their stored pages make
+            them, then heal those too.
 
     Yields:
         The folder of a store, as it was given, and what came of it, as stores are finished. A
         ``RegenError`` is what ``heal_store`` would have raised; the others go on. After a failure
         that would meet every request, stores that got no answer are left out.
     """
-    folders = list(paths)
+    places = {str(path): StorePlace(path, ignore(Path(path))) for path in paths}
     flows = (
-        (str(path), heal_steps(path, ignore=ignore(Path(path)), settings=settings, **options))
-        for path in folders
+        (path, verbs.heal_steps(place, type_names, settings=settings, **options))
+        for path, place in places.items()
     )
-    yield from drive_flows(flows, settings, total=len(folders))
-
-
-def heal_steps(
-    path: Path | str,
-    *,
-    type_names: Sequence[str] | None = None,
-    ignore: Ignore = (),
-    **options: Any,
-) -> Flow[PartialRegenResult]:
-    """Heal a store as ``heal_store`` does, in steps, to be driven beside others."""
-    result = yield from verbs.heal_steps(StorePlace(path, ignore), type_names, **options)
-    return PartialRegenResult(**vars(result))
+    for path, result in drive_flows(flows, settings, total=len(places)):
+        if isinstance(result, RegenError):
+            yield path, result
+        else:
+            yield path, PartialRegenResult(**vars(result))

@@ -34,8 +34,6 @@ class Result:
     """How the work on each unit ended; those that were not reached are left out."""
     diff: str = ""
     """Unified diff of the file that people read, or of what it would be with what waits."""
-    work: Work[Any] | None = None
-    """The work itself, where it was one: refused outputs may be right once others are healed."""
 
     @property
     def regenerated(self) -> list[tuple[str, int]]:
@@ -117,7 +115,7 @@ def generate_steps(
     again = [name for name in chosen if name not in set(missing)]
     anew = {name: dict.fromkeys(range(1, view.page_count(name) + 1), ()) for name in again}
     results: list[HealResult] = []
-    diff, work = "", None
+    diff = ""
     # Apart, because a missing unit has no findings to correct, and a stale one keeps its text
     # unless the new one is as good.
     groups: tuple[tuple[Policy, list[str]], ...] = (
@@ -132,7 +130,7 @@ def generate_steps(
             diff = source_diff(before.text, view.text, place.file_name)
     # What waits for review is in the view of the work, and not in the files.
     stored = view if settings.pending is None else place.open()
-    return Result(place, stored, tuple(results), diff, work)
+    return Result(place, stored, tuple(results), diff)
 
 
 def regenerate_steps(
@@ -370,7 +368,6 @@ def _without_edits(place: Place[Any], names: Collection[str]) -> Any:
 
 def _result(place: Place[Any], before: View, work: Work[Any]) -> Result:
     results = tuple(work.results)
-    if any(result.pending for result in results):
-        return Result(place, work.stored, results, work.diff, work)
     diff = source_diff(before.text, work.view.text, place.file_name)
-    return Result(place, work.stored, results, diff, work)
+    is_pending = any(result.pending for result in results)
+    return Result(place, work.stored, results, work.diff if is_pending else diff)

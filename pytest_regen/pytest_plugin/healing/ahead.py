@@ -12,11 +12,15 @@ user's own that comes in between waits until nothing is under way, for it may ch
 depend on: the environment, the network, the files.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+<<<<<<< HEAD
 from pathlib import Path
 from typing import Any, Self
+=======
+from typing import TYPE_CHECKING, Any
+>>>>>>> 9e33ddec (The flow: one way to note what came of replies; policies without a protocol; refused outputs are looked at again in one place)
 
 import pytest
 
@@ -24,10 +28,12 @@ from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.healing.feedback import failure_of
 from pytest_regen.pytest_plugin.looks import Look
 from pytest_regen.regeneration.flow import Work, source_diff
-from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.validation.issues import Feedback
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +109,10 @@ class Ahead:
         self, settings: TurnSettings
     ) -> Generator[tuple[str, Asked | RegenError], None, None]:
         for wave in self._waves:
-            held: dict[str, Asked] = {}
-            changed: dict[Path, list[str]] = {}
+            refused: dict[str, Asked] = {}
             for nodeid, asked in drive_flows(self._flows(wave), settings):
                 if isinstance(asked, Asked):
+<<<<<<< HEAD
                     names = [answer.ask.name for answer in asked.work.kept]
                     changed.setdefault(asked.look.path, []).extend(names)
                     if asked.work.may_be_right:
@@ -140,6 +146,20 @@ class Ahead:
                     ),
                 )
         yield from waiting.items()
+=======
+                    self._shown.setdefault(asked.look.path, asked.work.before)
+                    if asked.work.is_refused:
+                        refused[nodeid] = asked
+                        continue
+                yield nodeid, asked
+            # What was refused may be right now, because what it uses may have been healed.
+            while any(asked.work.look_again() for asked in refused.values()):
+                pass
+            for nodeid, asked in refused.items():
+                (result,) = asked.work.results
+                asked.look.forget()
+                yield nodeid, replace(asked, result=replace(result, emulated=asked.result.emulated))
+>>>>>>> 9e33ddec (The flow: one way to note what came of replies; policies without a protocol; refused outputs are looked at again in one place)
 
     def _flows(self, items: Iterable[pytest.Item]) -> Iterator[tuple[str, Flow[Asked]]]:
         """Yield the work on those of several items that fail, in their order.
