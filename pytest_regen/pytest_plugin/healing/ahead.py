@@ -15,12 +15,7 @@ depend on: the environment, the network, the files.
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-<<<<<<< HEAD
-from pathlib import Path
 from typing import Any, Self
-=======
-from typing import TYPE_CHECKING, Any
->>>>>>> 9e33ddec (The flow: one way to note what came of replies; policies without a protocol; refused outputs are looked at again in one place)
 
 import pytest
 
@@ -31,9 +26,6 @@ from pytest_regen.regeneration.flow import Work, source_diff
 from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.validation.issues import Feedback
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,55 +103,20 @@ class Ahead:
         for wave in self._waves:
             refused: dict[str, Asked] = {}
             for nodeid, asked in drive_flows(self._flows(wave), settings):
-                if isinstance(asked, Asked):
-<<<<<<< HEAD
-                    names = [answer.ask.name for answer in asked.work.kept]
-                    changed.setdefault(asked.look.path, []).extend(names)
-                    if asked.work.may_be_right:
-                        held[nodeid] = asked
-                        continue
-                yield nodeid, asked
-            yield from self._looked_at_again(held, changed)
-
-    def _looked_at_again(
-        self, refused: Mapping[str, Asked], changed: Mapping[Path, list[str]]
-    ) -> Iterator[tuple[str, Asked]]:
-        """Yield work of which an answer was refused, once what it uses may have been healed."""
-        waiting = dict(refused)
-        while right := [
-            nodeid
-            for nodeid, asked in waiting.items()
-            if asked.work.look_again(Heal(), changed[asked.look.path])
-        ]:
-            for nodeid in right:
-                asked = waiting.pop(nodeid)
-                changed[asked.look.path].append(asked.result.name)
-                asked.look.forget()
-                yield (
-                    nodeid,
-                    Asked.of(
-                        asked.look,
-                        asked.work,
-                        asked.feedback,
-                        is_live=asked.is_live,
-                        emulated=asked.result.emulated,
-                    ),
-                )
-        yield from waiting.items()
-=======
-                    self._shown.setdefault(asked.look.path, asked.work.before)
-                    if asked.work.is_refused:
-                        refused[nodeid] = asked
-                        continue
-                yield nodeid, asked
+                if isinstance(asked, Asked) and asked.work.is_refused:
+                    refused[nodeid] = asked
+                else:
+                    yield nodeid, asked
             # What was refused may be right now, because what it uses may have been healed.
             while any(asked.work.look_again() for asked in refused.values()):
                 pass
-            for nodeid, asked in refused.items():
-                (result,) = asked.work.results
-                asked.look.forget()
-                yield nodeid, replace(asked, result=replace(result, emulated=asked.result.emulated))
->>>>>>> 9e33ddec (The flow: one way to note what came of replies; policies without a protocol; refused outputs are looked at again in one place)
+            for nodeid, was in refused.items():
+                was.look.forget()
+                emulated = was.result.emulated
+                asked = Asked.of(
+                    was.look, was.work, was.feedback, is_live=was.is_live, emulated=emulated
+                )
+                yield nodeid, asked
 
     def _flows(self, items: Iterable[pytest.Item]) -> Iterator[tuple[str, Flow[Asked]]]:
         """Yield the work on those of several items that fail, in their order.
