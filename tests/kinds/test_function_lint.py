@@ -113,7 +113,7 @@ def test_good_code(root: Path, code: str) -> None:
         ("return eval(text)", "1 NOT_ALLOWED: uses eval, which runs text as code"),
         ("run = exec\nrun(text)", "1 NOT_ALLOWED: uses exec"),
         ("open(text, 'w')", "1 NOT_ALLOWED: opens a file for writing"),
-        ("open(text, mode=text)", "1 NOT_ALLOWED: opens a file for writing"),
+        ("open(text, mode='a')", "1 NOT_ALLOWED: opens a file for writing"),
         ("Path(text).write_text('')", "1 NOT_ALLOWED: changes files by write_text"),
         ("x = 1\nPath(text).write_bytes(b'')", "2 NOT_ALLOWED: changes files by write_bytes"),
         ("Path(text).unlink()", "1 NOT_ALLOWED: changes files by unlink"),

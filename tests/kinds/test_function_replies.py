@@ -137,11 +137,6 @@ def test_a_helper_of_the_same_name_stays() -> None:
     assert code(fenced(body)) == body
 
 
-def test_one_line() -> None:
-    """A function on one line has a body, too."""
-    assert code("def tell(text, *, width=3): return text[:width]") == "return text[:width]"
-
-
 def test_what_is_no_code_stays_to_be_reported() -> None:
     """An apology is no code, and no reason to stop."""
     assert code("I cannot write this.") == "I cannot write this."

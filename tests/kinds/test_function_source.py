@@ -121,14 +121,14 @@ REGION = "# [REGEN:BEGIN f]\n{0}pass\n{0}# [REGEN:END f]\n"
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (REGION.format(""), "line 1: the block 'f' stands outside of any function"),
+        (REGION.format(""), "line 1: the block 'f' stands in no function"),
         (
             "class A:\n    " + REGION.format("    "),
-            "line 2: the block 'f' stands directly in a class",
+            "line 2: the block 'f' stands in no function",
         ),
         (
             'x = """\n' + REGION.format("") + '"""\n',
-            "line 2: the block 'f' stands inside of a string",
+            "line 2: the block 'f' stands in no function",
         ),
         ("def f(:\n    " + REGION.format("    "), "line 1: "),
         (

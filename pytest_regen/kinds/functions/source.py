@@ -11,8 +11,9 @@ import io
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import EllipsisType
 from typing import Final, NamedTuple, TypeGuard
 
@@ -96,12 +97,15 @@ class FunctionRegion(Marked):
             RegionError: see ``Marked.replace``; or a text is another function, and no body.
         """
         for name, new in texts.items():
-            if defined := _only_defines(new):
-                raise RegionError(
-                    f"the reply defines {join_names(defined, 'and')}, and not {name}",
-                    why=f"a body that only defines functions does nothing; write that of {name}",
-                    hint="answer with the code of the function that is asked for",
-                )
+            with suppress(SyntaxError):
+                body = parse(new).body
+                names = [node.name for node in body if isinstance(node, Scope)]
+                if names and all(isinstance(node, Scope | Import) for node in body):
+                    raise RegionError(
+                        f"the reply defines {join_names(names, 'and')}, and not {name}",
+                        why="a body that only defines functions does nothing",
+                        hint="answer with the code of the function that is asked for",
+                    )
         return super().replace(text, texts)
 
     def same(self, old: str, new: str) -> bool:
@@ -209,9 +213,13 @@ class ModuleSource:
             problem = f"{error.msg}, outside of what a model wrote"
             raise defect(error.lineno or 0, problem, "correct the file") from None
         self.places: dict[str, Place] = {}
-        scopes = dict(_passes(self.tree))
+        nodes = list(ast.walk(self.tree))
+        scopes = [node for node in nodes if isinstance(node, Scope)]
+        lines = {node.lineno for node in nodes if isinstance(node, ast.Pass)}
         for name, marks in self.marks.items():
-            self.places[name] = self._place(name, scopes.get(marks.begin))
+            around = [s for s in scopes if s.lineno <= marks.begin <= (s.end_lineno or 0)]
+            # What stands inside of a string is no `pass`.
+            self.places[name] = self._place(name, around if marks.begin in lines else [])
 
     def with_bodies(self, names: Iterable[str]) -> str:
         """Return the module with the blocks of these units as they stand, all others as ``pass``.
@@ -226,7 +234,7 @@ class ModuleSource:
                 lines[marks.begin - 1 : marks.end] = [f"{indent}pass", *blank]
         return "\n".join(lines)
 
-    @property
+    @cached_property
     def imports(self) -> tuple[Import, ...]:
         """The imports outside of functions, those under conditions too."""
         return tuple(_imports(self.tree))
@@ -254,20 +262,16 @@ class ModuleSource:
         )
         return test if test.examples else None
 
-    def _place(self, name: str, scopes: Sequence[Scope] | None) -> Place:
+    def _place(self, name: str, scopes: Sequence[Scope]) -> Place:
         marks = self.marks[name]
-        line, block = marks.begin, f"the block {name!r}"
-        if scopes is None:
-            raise defect(line, f"{block} stands inside of a string or an expression", _WRITE)
         node = scopes[-1] if scopes else None
         if not isinstance(node, Function):
-            where = "directly in a class" if scopes else "outside of any function"
-            raise defect(line, f"{block} stands {where}", _WRITE)
+            raise defect(marks.begin, f"the block {name!r} stands in no function", _WRITE)
         qualname = ".".join(scope.name for scope in scopes)
         for other in self.places.values():
             if other.node is node:
                 raise defect(
-                    line,
+                    marks.begin,
                     f"the blocks {other.name!r} and {name!r} stand in one function, {qualname}",
                     "let a function have one block; take the lines of the other away",
                 )
@@ -379,22 +383,6 @@ def is_stub(text: str) -> bool:
     return False
 
 
-def _only_defines(text: str) -> list[str]:
-    """Return the functions and classes that code defines, if it does nothing else."""
-    try:
-        body = parse(text).body
-    except SyntaxError:
-        return []
-    names = []
-    for node in body:
-        # A decorator may do something with what it is given: register it, for one.
-        if isinstance(node, Scope) and not node.decorator_list:
-            names.append(node.name)
-        elif not isinstance(node, Import) and not (node is body[0] and is_text(node)):
-            return []
-    return names
-
-
 class _Text(ast.Expr):
     """A statement that is a text and nothing else."""
 
@@ -455,17 +443,6 @@ def names_in(*trees: ast.AST) -> set[str]:
 def is_marker(node: ast.AST, line: int) -> bool:
     """Return whether a statement stands for the region that begins on a line."""
     return isinstance(node, ast.Pass) and node.lineno == line
-
-
-def _passes(tree: ast.AST, scopes: tuple[Scope, ...] = ()) -> Iterator[tuple[int, Sequence[Scope]]]:
-    """Yield the line of each ``pass`` with the classes and functions that it stands in."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Pass):
-            yield node.lineno, scopes
-        elif isinstance(node, Scope):
-            yield from _passes(node, (*scopes, node))
-        elif not isinstance(node, ast.expr):
-            yield from _passes(node, scopes)
 
 
 def _imports(tree: ast.AST) -> Iterator[Import]:
