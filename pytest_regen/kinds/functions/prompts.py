@@ -20,6 +20,7 @@ from pytest_regen.kinds.functions.source import (
     Scope,
     first_line,
     indent_of,
+    is_text,
     read_module,
     stored,
 )
@@ -61,9 +62,10 @@ class _Piece(NamedTuple):
     names: frozenset[str]
     """That it defines, and that of its class."""
     line: int
-    forms: tuple[str, ...]
-    """Whole, with the comments above; without the code of a function; and as short as can be:
-    without comments, with the first line of the docstring alone, and clipped."""
+    whole: str
+    """With the comments above it."""
+    short: str
+    """Without the code of a function, with the first line of its docstring alone, and clipped."""
 
 
 def system_prompt(project: Project, *, allow: Sequence[str], style: str) -> str:
@@ -85,9 +87,12 @@ def system_prompt(project: Project, *, allow: Sequence[str], style: str) -> str:
 
 def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
     """Return what all functions of a module are shown: the module, and what it imports by name."""
-    (text, _), (imported, _) = _views(project, path, module)
+    text = _join(_lines(module)).strip("\n")
+    if len(text) > _MODULE_LIMIT:
+        text = _fit([piece.short for piece in _pieces_of(module)], _MODULE_LIMIT)
     parts = [f"The module {_title(project, path)}:", _fenced(text)]
-    if imported:
+    # Signatures say how to call what is imported; its code would only cost tokens.
+    if imported := _fit(list(_imported(project, path, module)), _OTHER_LIMIT):
         parts += ["What it imports by name from the project, without the code:", _fenced(imported)]
     return "\n\n".join(parts)
 
@@ -108,7 +113,7 @@ def function_prompt(project: Project, path: Path, module: ModuleSource, place: P
     text.append(_join(lines[first_line(place.node) - 1 : last]))
     order = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
     parts = [order, _fenced("\n".join(text))]
-    if besides := _besides(project, path, module, place):
+    if besides := _besides(module, place):
         parts = ["More of what it may need:", _fenced(besides), *parts]
     return "\n\n".join(parts)
 
@@ -124,112 +129,79 @@ def _fenced(code: str) -> str:
     return f"{fence}python\n{code}\n{fence}"
 
 
-def _besides(project: Project, path: Path, module: ModuleSource, place: Place) -> str:
-    """Return what a function names and all are not shown whole, then what stands near it."""
-    words = {*re.findall(r"\w+", " ".join(place.inputs))}
-    words |= {parent.name for parent in place.parents if isinstance(parent, ast.FunctionDef)}
-    line = first_line(place.node)
-    candidates = []
-    for number, (_, pieces) in enumerate(_views(project, path, module)):
-        for order, (piece, form) in enumerate(pieces):
-            if number or piece.line != line:
-                is_unnamed = piece.names.isdisjoint(words)
-                distance = abs(piece.line - line)
-                candidates.append((is_unnamed, number, distance, order, piece, form))
-    # What the function names comes first, then what stands near it, until the room is used up.
-    chosen, left = [], _OTHER_LIMIT
-    for is_unnamed, number, _, order, piece, current in sorted(candidates):
-        forms = piece.forms
-        if is_unnamed:
-            forms = () if current else forms[-1:]
-        text = next((form for form in forms if len(current) < len(form) < left), None)
-        if text is not None:
-            chosen.append((number, order, text))
-            left -= len(text) + 1
-    return "\n".join(text for _, _, text in sorted(chosen))
+def _besides(module: ModuleSource, place: Place) -> str:
+    """Return what a function names of a module that is not shown whole."""
+    if len(_join(_lines(module))) <= _MODULE_LIMIT:
+        return ""
+    words = {*re.findall(r"\w+", " ".join(place.inputs)), *(scope.name for scope in place.parents)}
+    pieces, left = [], _OTHER_LIMIT
+    for piece in _pieces_of(module):
+        is_other = piece.line != first_line(place.node)
+        if is_other and len(piece.whole) < left and not piece.names.isdisjoint(words):
+            pieces.append(piece.whole)
+            left -= len(piece.whole) + 1
+    return "\n".join(pieces)
 
 
-def _views(
-    project: Project, path: Path, module: ModuleSource
-) -> Iterator[tuple[str, list[tuple[_Piece, str]]]]:
-    """Yield what all functions are shown of a module, then of others, and of each piece."""
-    whole = _join(_lines(module))
-    if len(whole) <= _MODULE_LIMIT:
-        yield whole.strip("\n"), []
-    else:
-        yield _fit(_pieces(module), _MODULE_LIMIT)
-    # Signatures say how to call what is imported; its code would only cost tokens.
-    yield _fit([*_imported(project, path, module)], _OTHER_LIMIT)
+def _fit(texts: Sequence[str], limit: int) -> str:
+    """Return as many texts as there is room for, and how many are left out."""
+    sizes = accumulate(len(text) + 1 for text in texts)
+    lines = [text for text, size in zip(texts, sizes, strict=True) if size <= limit]
+    if len(lines) < len(texts):
+        lines.append(f"# {len(texts) - len(lines):,} more statements are left out.")
+    return "\n".join(lines)
 
 
-def _fit(pieces: Sequence[_Piece], limit: int) -> tuple[str, list[tuple[_Piece, str]]]:
-    """Return pieces without code, in the longer form if all have room, and the form of each."""
-    forms = [piece.forms[-2] for piece in pieces]
-    if sum(map(len, forms)) + len(forms) > limit:
-        sizes = accumulate(len(piece.forms[-1]) + 1 for piece in pieces)
-        forms = [
-            piece.forms[-1] if size <= limit else ""
-            for piece, size in zip(pieces, sizes, strict=True)
-        ]
-    lines = list(filter(None, forms))
-    if len(lines) < len(forms):
-        lines.append(f"# {len(forms) - len(lines):,} more statements are left out.")
-    return "\n".join(lines), list(zip(pieces, forms, strict=True))
-
-
-def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[_Piece]:
+def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[str]:
     """Yield what the module imports by name from others of the project, without the code in it."""
     imports: dict[Path, tuple[str, set[str]]] = {}
     for other, name, file in project.imported(path, ast.Module(list(module.imports), [])):
         if file is not None and name and file != path:
             imports.setdefault(file, (other, set()))[1].add(name)
     for file, (other, names) in imports.items():
-        pieces: list[_Piece] = []
         with suppress(OSError, ValueError, RegionError):
-            source = read_module(file.read_text("utf-8"))
-            pieces += [piece for piece in _pieces(source) if piece.names & names]
-        if pieces:
-            title = f"# from {other}:"
-            bound = frozenset().union(*(piece.names for piece in pieces))
-            yield _Piece(bound, 0, (title, title))
-        yield from (piece._replace(forms=piece.forms[1:]) for piece in pieces)
+            pieces = _pieces_of(read_module(file.read_text("utf-8")))
+            texts = [piece.short for piece in pieces if piece.names & names]
+            yield from [f"# from {other}:", *texts] if texts else ()
 
 
 @lru_cache(maxsize=64)
-def _pieces(module: ModuleSource) -> Sequence[_Piece]:
+def _pieces_of(module: ModuleSource) -> Sequence[_Piece]:
     """Return the statements of a module, those of a class one by one."""
-    lines, end, pieces = _lines(module), 0, []
-    waiting = [(node, frozenset[str]()) for node in reversed(module.tree.body)]
-    while waiting:
-        node, around = waiting.pop()
+    return list(_pieces(_lines(module), module.tree.body, 0, frozenset()))
+
+
+def _pieces(
+    lines: Sequence[str | None], body: Sequence[ast.stmt], end: int, around: frozenset[str]
+) -> Iterator[_Piece]:
+    for node in body:
         start, above = first_line(node), end
-        if start <= end:
+        if start <= above:
             continue  # It stands behind a semicolon.
         end = node.end_lineno or start
         names = around | ({node.name} if isinstance(node, Scope) else stored(ast.walk(node)))
-        whole = outline = _join(lines[above:end]).strip("\n")
         short = _join(lines[start - 1 : end])
+        members: Sequence[ast.stmt] = ()
         if isinstance(node, Scope):
             first = node.body[0]
             top = first_line(first) - 1
             indent = _join(lines[top : top + 1])[: first.col_offset]
             if not indent.strip():  # else it stands behind the colon
                 short = _join(lines[start - 1 : top])
-                docstring = ast.get_docstring(node)
-                if docstring is not None:
+                if is_text(first):
                     top = first.end_lineno or top
-                    short += f'\n{indent}"""{docstring.partition(chr(10))[0]}"""'
-                outline = _join(lines[above:top]).strip("\n")
+                    short += (
+                        f'\n{indent}"""{str(first.value.value).strip().partition(chr(10))[0]}"""'
+                    )
                 if isinstance(node, ast.ClassDef):
-                    members = node.body[docstring is not None :]
-                    waiting += [(member, names) for member in reversed(members)]
-                    whole, end = outline, top
+                    members, end = node.body[is_text(first) :], top
                 else:
-                    outline, short = (f"{text}\n{indent}..." for text in (outline, short))
+                    short += f"\n{indent}..."
         if len(short) > _SHORT_LIMIT:
             short = f"{short[:_SHORT_LIMIT]} …"
-        pieces.append(_Piece(names, start, (whole, outline, short)))
-    return pieces
+        yield _Piece(names, start, _join(lines[above:end]).strip("\n"), short)
+        yield from _pieces(lines, members, end, names)
+        end = node.end_lineno or end
 
 
 def _lines(module: ModuleSource) -> list[str | None]:

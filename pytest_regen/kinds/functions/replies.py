@@ -50,7 +50,7 @@ def _find_function(tree: ast.Module, place: Place) -> Function | None:
     if any(isinstance(node, ast.Return) for node in tree.body):
         return None
     functions = (source.function_at(tree, ".".join(names[at:])) for at in range(len(names)))
-    return next(filter(None, functions), None)
+    return next((function for function in functions if function), None)
 
 
 def _asked_for(body: Sequence[ast.stmt], place: Place) -> Sequence[ast.stmt]:
