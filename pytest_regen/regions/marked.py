@@ -15,24 +15,14 @@ from pytest_regen.regions.markers import (
     renumber,
 )
 
-# Strings that may hold line ends, by the comment sign of the language. Their lines are part of a
-# value, so indentation is neither added to them nor taken from them. Comments and strings of one
-# line are matched first, so that a quote in them opens nothing; what is not closed goes to the end.
-_ONE_LINE: Final = r"\"(?:\\.|[^\\\"\n])*\"?|'(?:\\.|[^\\'\n])*'?"
-_PYTHON: Final = re.compile(
-    r"\#[^\n]*"
-    r"|(?P<quotes>\"\"\"|''')(?:\\.|(?!(?P=quotes))[^\\])*(?:(?P=quotes)|\Z)"
-    rf"|{_ONE_LINE}",
-    re.DOTALL,
-)
-_BRACES: Final = re.compile(
-    r"//[^\n]*|/\*.*?(?:\*/|\Z)"
-    r"|\"{3,}(?:\\.|(?!\"\"\")[^\\])*(?:\"{3,}|\Z)|`(?:\\.|[^\\`])*(?:`|\Z)"
-    rf"|{_ONE_LINE}",
-    re.DOTALL,
-)
-_SQL: Final = re.compile(
-    r"--[^\n]*|/\*.*?(?:\*/|\Z)|(?<!\w)'[^']*(?:'|\Z)|\"[^\"\n]*\"?", re.DOTALL
+# Strings that may hold line ends, by what the comment signs of a language hold. Their lines are
+# part of a value, so indentation is neither added to them nor taken from them. Comments and strings
+# of one line are matched as well, so that a quote in them opens nothing; what is not closed goes to
+# the end.
+_COMMENTS: Final = {"#": r"\#[^\n]*", "/": r"//[^\n]*|/\*.*?(?:\*/|\Z)"}
+_STRINGS: Final = (
+    r"(?P<quotes>\"\"\"|'''|`)(?:\\.|(?!(?P=quotes))[^\\])*(?:(?P=quotes)|\Z)"
+    r"|\"(?:\\.|[^\\\"\n])*\"?|'(?:\\.|[^\\'\n])*'?"
 )
 _HINT: Final = "put the marker lines back as version control has them"
 
@@ -134,13 +124,13 @@ def _lines_in_strings(text: str, sign: str) -> set[int]:
     Indentation at the start of other lines does not change the result, so ``_body`` and ``_block``
     agree on it.
     """
-    patterns = {"#": _PYTHON, "//": _BRACES, "/*": _BRACES, "{/*": _BRACES, "--": _SQL}
-    pattern = next((patterns[start] for start in patterns if sign.startswith(start)), None)
+    comment = next((pattern for mark, pattern in _COMMENTS.items() if mark in sign), None)
+    pattern = comment and re.compile(f"{comment}|{_STRINGS}", re.DOTALL)
     numbers: set[int] = set()
     line, counted = 0, 0
-    for match in pattern.finditer(text) if pattern else ():
+    for match in re.finditer(pattern, text) if pattern else ():
         ends = match[0].count("\n")
-        if ends and not match[0].startswith(("#", "//", "/*", "--")):
+        if ends and not match[0].startswith(("#", "//", "/*")):
             line += text.count("\n", counted, match.start())
             numbers.update(range(line + 1, line + ends + 1))
             line, counted = line + ends, match.end()

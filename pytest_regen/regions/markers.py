@@ -16,35 +16,19 @@ DEFAULT_TAG: Final = "REGEN"
 ANY_TAG: Final = "[A-Za-z][A-Za-z0-9_-]{0,49}"
 """What a tag may look like, as a regular expression."""
 
-_CLOSERS: Final = {
-    "<!--": "-->",
-    "/*": "*/",
-    "/**": "*/",
-    "{/*": "*/}",
-    "{{!--": "--}}",
-    "{#": "#}",
-    "{-": "-}",
-    "(*": "*)",
-    "<%--": "--%>",
-    "<#": "#>",
-}
+_CLOSERS: Final = {"<!--": "-->", "/*": "*/", "/**": "*/", "{/*": "*/}", "{#": "#}"}
 """Comments that have to be closed, and how."""
 
-_OPENERS: Final = "|".join(
-    (
-        *(re.escape(opener) for opener in sorted(_CLOSERS, key=len, reverse=True)),
-        r"/{2,3}!?",  # C, JavaScript, C#, Rust
-        r"\#{1,4}",  # Python, shell, YAML
-        r"-{2,3}",  # SQL, Lua, Haskell
-        r";{1,4}",  # Lisp, INI, assembler
-        r"%{1,3}",  # TeX, Erlang
-        r"!|'|@?[Rr][Ee][Mm](?=[ \t])|dnl(?=[ \t])|\.\.(?=[ \t])",  # Fortran, Basic, m4, reST
-    )
+_SIGNS: Final = (
+    r"<!--|\{/\*|\{\#|/\*\*?|/{2,3}!?|\#{1,4}|-{2,3}|;{1,4}|%{1,3}|@?[Rr][Ee][Mm](?=[ \t])"
 )
-_REST: Final = re.compile(
-    rf"\[(?P<tag>{ANY_TAG}):(?P<edge>BEGIN|END)[ \t]+(?P<name>[^\s\[\]]+)"
-    r"(?P<mark>(?:[ \t]+\#(?P<number>[0-9]{1,9}))?)[ \t]*\][ \t]*(?P<close>[^\s\w]*)[ \t]*\r?"
+"""HTML, JSX, Jinja, C, Rust, Python, SQL, Lisp, TeX, Basic and what writes comments like these."""
+
+_INSIDE: Final = re.compile(
+    r"[ \t]+(?P<name>[^\s\[\]]+)(?P<mark>(?:[ \t]+\#[0-9]{1,9})?)[ \t]*\]"
+    r"[ \t]*(?P<close>[^\s\w]*)[ \t]*"
 )
+"""What follows the first word of a marker."""
 
 
 class Comment(NamedTuple):
@@ -75,10 +59,6 @@ class Marker:
     is_begin: bool
     mark: str
     """`` #1`` in a numbered marker."""
-    mark_at: int
-    """Where in ``text`` the number stands, or would."""
-    has_cr: bool
-    """Whether the line ends in CRLF."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -98,26 +78,36 @@ class Malformed(NamedTuple):
 def read_markers(text: str, tags: str = DEFAULT_TAG) -> Iterator[Marker | Malformed]:
     """Yield each marker line, and each line that looks like one but is not.
 
-    Looks at the few lines that hold a tag, and at each of them once.
-
     Args:
         text: of a file; a byte order mark is no part of its first line.
         tags: the words before the colon, as a regular expression.
     """
-    hits, opening = _patterns(tags)
-    line, counted, read = 1, 0, int(text.startswith("\ufeff"))
-    for hit in hits.finditer(text):
-        if hit.start() < read:
-            continue
-        # Searching for the tag first keeps a file of 10,000 lines without markers cheap.
-        start = text.rfind("\n", read, hit.start()) + 1 or read
-        read = text.find("\n", hit.end()) + 1 or len(text) + 1
-        opens = opening.match(text, start)
-        if opens is None or opens.end() != hit.start():
-            continue
+    if ":BEGIN" not in text and ":END" not in text:
+        return  # Because most files of thousands of lines have none.
+    line, counted = 1, 0
+    for match in _lines(tags).finditer(text):
+        start = match.start("indent")
         line += text.count("\n", counted, start)
         counted = start
-        yield _marker(text, start, min(read - 1, len(text)), line, opens)
+        sign = match["sign"]
+        closer = _CLOSERS.get(sign, "")
+        parts = _INSIDE.fullmatch(match["inside"])
+        if parts is None or parts["close"] != closer:
+            yield Malformed(line, text[start : match.end()].strip(), Comment(sign, closer))
+            continue
+        edge, whole = match["edge"] == "BEGIN", text[start : match.end()]
+        place = (line, start, match.end(), whole, match["indent"], sign)
+        yield Marker(*place, match["tag"], parts["name"], edge, parts["mark"])
+
+
+@cache
+def _lines(tags: str) -> re.Pattern[str]:
+    """Return what matches a line that begins as a marker, without its end."""
+    return re.compile(
+        rf"^\ufeff?(?P<indent>[ \t]*)(?P<sign>{_SIGNS})[ \t]*"
+        rf"\[(?P<tag>{tags}):(?P<edge>BEGIN|END)(?![A-Za-z0-9_])(?P<inside>[^\n]*?)(?=\r?$)",
+        re.MULTILINE,
+    )
 
 
 def pair_markers(
@@ -177,43 +167,11 @@ def renumber(marker: Marker, mark: str) -> str:
     """Return the line of a marker as it stands, with another number."""
     if marker.mark.strip() == mark.strip():
         return marker.text
-    end = marker.mark_at + len(marker.mark)
-    return marker.text[: marker.mark_at] + mark + marker.text[end:]
+    inside, bracket, close = marker.text.rpartition("]")
+    return inside.rstrip().removesuffix(marker.mark) + mark + bracket + close
 
 
 def is_comment(comment: Comment) -> bool:
     """Return whether markers that are written as such comments can be read again."""
     line = write_marker(comment, "BEGIN", "name")
     return [type(marker) for marker in read_markers(line)] == [Marker]
-
-
-@cache
-def _patterns(tags: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what finds the tag of a marker, and what matches the line before it."""
-    return (
-        re.compile(rf"\[(?:{tags}):(?:BEGIN|END)(?![A-Za-z0-9_])"),
-        re.compile(rf"(?P<indent>[ \t]*)(?P<sign>{_OPENERS})[ \t]*(?=\[)"),
-    )
-
-
-def _marker(text: str, start: int, end: int, line: int, opens: re.Match[str]) -> Marker | Malformed:
-    parts = _REST.fullmatch(text, opens.end(), end)
-    sign = opens["sign"]
-    closer = _CLOSERS.get(sign, "")
-    if parts is None or parts["close"] != closer:
-        return Malformed(line, text[start:end].strip(), Comment(sign, closer))
-    whole = text[start:end].removesuffix("\r")
-    return Marker(
-        line=line,
-        start=start,
-        end=start + len(whole),
-        text=whole,
-        indent=opens["indent"],
-        sign=sign,
-        tag=parts["tag"],
-        name=parts["name"],
-        is_begin=parts["edge"] == "BEGIN",
-        mark=parts["mark"],
-        mark_at=parts.start("mark") - start,
-        has_cr=text.startswith("\r", start + len(whole)),
-    )

@@ -146,8 +146,8 @@ def replace_type_block(
         )
     begin, end = pair
     mark = free_mark(new_code, ANY_TAG)
-    line_end = "\r\n" if begin.has_cr else "\n"
-    if begin.has_cr:
+    line_end = "\r\n" if source.startswith("\r", begin.end) else "\n"
+    if line_end == "\r\n":
         new_code = new_code.replace("\r\n", "\n").replace("\n", "\r\n")
     lines = (renumber(begin, mark), new_code, renumber(end, mark))
     return f"{source[: begin.start]}{line_end.join(lines)}{source[end.end :]}"
@@ -174,7 +174,7 @@ def _find(source: str, name: str, tag: str | None) -> _Pair | None:
 
 def _text(source: str, pair: _Pair) -> str:
     start, end = source.index("\n", pair[0].end) + 1, pair[1].start
-    if not pair[0].has_cr:
+    if not source.startswith("\r", pair[0].end):
         return source[start : max(start, end - 1)]
     return source[start:end].replace("\r\n", "\n")[:-1]
 

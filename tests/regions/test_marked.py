@@ -152,15 +152,6 @@ def test_a_template_string_of_javascript_is_not_indented() -> None:
     assert "\n<li>\n`; // it's one\n  return it;" in written
 
 
-def test_a_string_of_sql_is_not_indented() -> None:
-    """A string may run over lines in SQL; an apostrophe in a comment opens none."""
-    text = "-- it's one\nSELECT 'a\nb'\nFROM t"
-
-    written = block("q", text, indent="  ", sign=("--", ""))
-
-    assert "  SELECT 'a\nb'\n  FROM t\n" in written
-
-
 def test_a_block_indented_less_than_its_marker_is_taken_as_it_stands() -> None:
     """A line that lacks the indentation is seen by checks as it is, and is drift."""
     file = "    # [REGEN:BEGIN f]\n  x\n    y\n    # [REGEN:END f]\n"

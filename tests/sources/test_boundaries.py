@@ -50,7 +50,6 @@ COMMENTS = (
     Comment("%"),
     Comment("<!--", "-->"),
     Comment("/*", "*/"),
-    Comment("(*", "*)"),
 )
 
 
