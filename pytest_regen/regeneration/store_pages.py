@@ -73,7 +73,6 @@ def ask_for_page(
     correction = correction_block(corrections, entry.user) if corrections else ""
     user = with_correction(entry.user, correction)
     model, limit = model_for(before, entry, settings.model), settings.max_tokens or FIRST_LIMIT
-    page = before.pages.get(entry.key) if before and not corrections else None
     # The template reads no corrections; what a person or a test says, a model is told.
     is_told = any(isinstance(note, str) for note in corrections)
     by_template = not is_told and keeps_template(before, entry, settings)
@@ -89,7 +88,6 @@ def ask_for_page(
         template=partial(write_page, store, entry),
         provider=TemplateProvider() if by_template else None,
         correction=correction,
-        stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
     )
 
 

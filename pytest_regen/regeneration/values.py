@@ -211,9 +211,6 @@ class Ask:
     """Looked at before it is sent: another place may have the answer, or is asking for it now."""
     correction: str = ""
     """What was put before the prompt; a part of the request."""
-    stored: str | None = None
-    """The output that is stored for this very request. A reply of an earlier run that gives it was
-    stored before that run was killed, and is no new answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +227,6 @@ class Answer:
     provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     usage: Usage = field(default_factory=Usage)
-    earlier: Usage = field(default_factory=Usage)
-    """What replies took that a run before paid for, which was killed before it could store them."""
     calls: int = 0
     """Requests made for this answer, larger limits and continuations included."""
     requests: tuple[TurnRequest, ...] = ()
