@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import type_hash
 from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, UnknownPageError
 from pytest_regen.languages import find_language
@@ -67,29 +66,28 @@ def rebuild(tx: StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = F
             hint=f"keep it: pytest-regen adopt {store.path} --type {lost[0].type_name}; "
             f"or take it back: git checkout -- {store.path / 'pages.json'}",
         )
-    edited = [edit for edit in edited if edit not in lost]
     blocks = {piece.name: piece.text for piece in pieces.pieces}
-    dropped: list[HistoryEntry] = []
+    changed = [edit for edit in edited if edit not in lost]
+    dropped: list[StoredPage] = []
     put_back: list[StoredPage] = []
     in_source: list[StoredPage] = []
-    for edit in edited:
-        name, stored = edit.type_name, store.pages_of(edit.type_name)
+    for edit in changed:
+        name, block = edit.type_name, blocks.get(edit.type_name)
         if edit.where == "source":
-            in_source += stored
-            if name in blocks:
-                outputs = _outputs_of_edit(store, name, blocks[name])
-                dropped += (HistoryEntry.of(page, "dropped") for page in outputs)
-            continue
-        proven = split_block(store, name, blocks[name], edit.pages) or {}
-        for page in (page for page in stored if page.page in proven):
-            text = proven[page.page]
-            put_back.append(replace(page, output=text, output_hash=text_hash(text)))
-            dropped.append(HistoryEntry.of(replace(page, model=HAND), "dropped"))
+            in_source += store.pages_of(name)
+        if block is not None:
+            try:
+                new, old = _sides(store, edit, block)
+            except RegenError:  # What cannot be split into pages stays whole.
+                new, old = [_by_hand(store, store.prompts_of(name)[0], block)], []
+            dropped += new
+            put_back += old if edit.where == "pages" else []
     source = with_pages(store, in_source).source
-    if not (edited and (put_back or source != store.source)):
+    if not (put_back or source != store.source):
         return Changes(())
-    ids = tx.write(pages=put_back, source=source, replaced=dropped)
-    return Changes(tuple(edit.type_name for edit in edited), ids, _diff(store, source))
+    history_entries = [HistoryEntry.of(page, "dropped") for page in dropped]
+    ids = tx.write(pages=put_back, source=source, replaced=history_entries)
+    return Changes(tuple(edit.type_name for edit in changed), ids, _diff(store, source))
 
 
 def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
@@ -114,20 +112,27 @@ def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
     pages: list[StoredPage] = []
     replaced: list[HistoryEntry] = []
     for edit in edited:
-        new, old = _adopted(store, edit, blocks.get(edit.type_name))
+        name = edit.type_name
+        if name not in blocks:
+            raise StoreMissingError(
+                f"{store.source_path} has no block of {name}",
+                why="its boundary lines are gone, so there is nothing to adopt",
+                hint=f"pytest-regen rebuild {store.path} --type {name}",
+            )
+        new, old = _sides(store, edit, blocks[name])
         pages += new
         replaced += (HistoryEntry.of(page, "adopted") for page in old)
     if not pages:
         return Changes(())
     in_pages = {edit.type_name for edit in edited if edit.where == "pages"}
     source = with_pages(store, [page for page in pages if page.type_name in in_pages]).source
-    keys = {page.key for page in pages}
     # Somebody looked at these types as a whole: their other pages answer the IR of now as well.
+    keys = {page.key for page in pages}
+    others = [page for edit in edited for page in store.pages_of(edit.type_name)]
     fresh = [
-        replace(page, type_hash=hash_)
-        for name, hash_ in ((edit.type_name, _type_hash(store, edit.type_name)) for edit in edited)
-        for page in store.pages_of(name)
-        if page.type_hash != hash_ and page.key not in keys
+        replace(page, type_hash=_type_hash(store, page.type_name))
+        for page in others
+        if page.key not in keys
     ]
     return _write(tx, pages, source, replaced, fresh)
 
@@ -148,14 +153,6 @@ def _write(
 
 def _diff(store: RegenStore, source: str) -> str:
     return source_diff(store.source, source, store.source_path.name)
-
-
-def _outputs_of_edit(store: RegenStore, name: str, block: str) -> list[StoredPage]:
-    """Return an edited block as outputs for the history; one that cannot be split stays whole."""
-    try:
-        return _outputs_of_block(store, name, block)
-    except RegenError:
-        return [_by_hand(store, store.prompts_of(name)[0], block, None)]
 
 
 def _choose_entries(
@@ -195,17 +192,13 @@ def _restored_page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
             why="the type was planned anew since that output was replaced",
             hint=f"read it in {store.path / 'history'}, and edit the source by hand",
         )
-    hash_ = entry.type_hash
-    if hash_ is None:
-        # What does not say what it was made from must not look fresh.
-        is_same = entry.prompt_hash is not None and entry.prompt_hash == prompt.prompt_hash
-        hash_ = (store.prompt_type_hash(prompt) if is_same else None) or _UNKNOWN
     current = store.pages.get(entry.key)
     page = StoredPage.of(
         prompt,
         entry.output,
         model=entry.model,
-        type_hash=hash_,
+        # What does not say what it was made from must not look fresh.
+        type_hash=entry.type_hash or _UNKNOWN,
         stop_reason=entry.stop_reason,
         attempt=(current.attempt if current else 0) + 1,
         generated_at=entry.generated_at,
@@ -215,40 +208,14 @@ def _restored_page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
     return replace(page, prompt_hash=entry.prompt_hash)
 
 
-def _adopted(
-    store: RegenStore, edit: Edit, block: str | None
-) -> tuple[list[StoredPage], list[StoredPage]]:
-    """Return the new pages of an edited type, and the stored outputs that they replace."""
-    name = edit.type_name
+def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage], list[StoredPage]]:
+    """Return the pages of a type that were edited, and those that they stand in for."""
+    name, prompts = edit.type_name, store.prompts_of(edit.type_name)
     stored = {page.page: page for page in store.pages_of(name)}
-    if edit.where in {"source", "apart"}:
-        if block is None:
-            raise StoreMissingError(
-                f"{store.source_path} has no block of {name}",
-                why="its boundary lines are gone, so there is nothing to adopt",
-                hint=f"pytest-regen rebuild {store.path} --type {name}",
-            )
-        new = _outputs_of_block(store, name, block)
-        return new, [stored[page.page] for page in new if page.page in stored]
-    before: Mapping[int, str] = {}
-    if edit.where == "pages":
-        before = split_block(store, name, block or "", edit.pages) or {}
-    new = [
-        _by_hand(store, entry, stored[entry.page].output, _type_hash(store, name))
-        for entry in store.prompts_of(name)
-        if entry.page in edit.pages
-    ]
-    return new, [replace(stored[page], output=text) for page, text in before.items()]
-
-
-def _type_hash(store: RegenStore, name: str) -> str | None:
-    type_ = store.ir.type_named(name)
-    return type_hash(type_) if type_ else None
-
-
-def _outputs_of_block(store: RegenStore, name: str, block: str) -> list[StoredPage]:
-    """Return the pages of one type as the edited block has them; unchanged ones are left out."""
-    prompts = store.prompts_of(name)
+    if edit.where in {"pages", "both"}:
+        new = [_by_hand(store, p, stored[p.page].output) for p in prompts if p.page in edit.pages]
+        proven = split_block(store, name, block, edit.pages) if edit.where == "pages" else None
+        return new, [replace(stored[at], output=text) for at, text in (proven or {}).items()]
     type_ = store.ir.type_named(name)
     is_enum = type_ is not None and type_.kind == "enum"
     language = find_language(store.ir.language)
@@ -265,16 +232,20 @@ def _outputs_of_block(store: RegenStore, name: str, block: str) -> list[StoredPa
         return old == new
 
     outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
-    return [
-        _by_hand(store, entry, output, _type_hash(store, name))
-        for entry, output in zip(prompts, outputs, strict=True)
-        if not is_stored(entry, output)
-    ]
+    texts = zip(prompts, outputs, strict=True)
+    new = [_by_hand(store, entry, text) for entry, text in texts if not is_stored(entry, text)]
+    return new, [stored[page.page] for page in new if page.page in stored]
 
 
-def _by_hand(store: RegenStore, entry: PromptEntry, output: str, hash_: str | None) -> StoredPage:
+def _type_hash(store: RegenStore, name: str) -> str | None:
+    type_ = store.ir.type_named(name)
+    return type_hash(type_) if type_ else None
+
+
+def _by_hand(store: RegenStore, entry: PromptEntry, output: str) -> StoredPage:
     current = store.pages.get(entry.key)
     attempt = (current.attempt if current else 0) + 1
+    hash_ = _type_hash(store, entry.type_name)
     return StoredPage.of(
         entry, output, model=HAND, type_hash=hash_, stop_reason=None, attempt=attempt
     )
