@@ -1,6 +1,5 @@
 """A store at one moment: its types, and what is wrong with each."""
 
-import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -59,6 +58,9 @@ _ORDERED: Final = "ordered"
 class StoreView:
     """A store at one moment, with the issues of each type."""
 
+    file_issues: tuple[Issue, ...] = ()
+    """None: what is wrong with the file stands at the types that it concerns."""
+
     def __init__(self, store: RegenStore, ignore: Ignore = ()) -> None:
         self.store = store
         self._ignore = ignore
@@ -98,11 +100,6 @@ class StoreView:
     def failing(self) -> Collection[str]:
         """The types with issues, and blocks of types that nobody asked for."""
         return self._scores
-
-    @property
-    def file_issues(self) -> tuple[Issue, ...]:
-        """Nothing: what is wrong with the file stands at the types that it concerns."""
-        return ()
 
     @cached_property
     def orphans(self) -> tuple[Issue, ...]:
@@ -201,33 +198,28 @@ class StoreView:
         key = self.store.source, self.store.prompts, self.store.ir_data
         memo = self.store.memo.get(_ORDERED)
         if memo is None or memo[0] != key:
-            memo = self.store.memo[_ORDERED] = key, self._find_ordered()
+            memo = self.store.memo[_ORDERED] = key, self._ordered_marks()
         marks: Mapping[str, frozenset[Mark]] = memo[1]
         return marks.get(name, frozenset())
 
-    def _find_ordered(self) -> dict[str, frozenset[Mark]]:
+    def _ordered_marks(self) -> dict[str, frozenset[Mark]]:
         """Return what is wrong with the code that the language itself writes of failing types.
 
         It is put in the place of all of them at once, so that a store is validated once more and
         not for each of them.
         """
-        failing = [
-            name
-            for name, result in self.results.items()
-            if fixable(result) and self.store.prompts_of(name)
-        ]
+        store = self.store
+        failing = [name for name, result in self.results.items() if fixable(result)]
+        entries = [entry for name in failing for entry in store.prompts_of(name)]
         try:
             pages = [
-                StoredPage.of(
-                    entry, write_page(self.store, entry), model=TEMPLATE, type_hash=entry.type_hash
-                )
-                for name in failing
-                for entry in self.store.prompts_of(name)
+                StoredPage.of(e, write_page(store, e), model=TEMPLATE, type_hash=e.type_hash)
+                for e in entries
             ]
-            results = _results_that_count(with_pages(self.store, pages), self._ignore)
+            results = _results_that_count(with_pages(store, pages), self._ignore)
         except Exception:  # noqa: BLE001 - a language that cannot say what it orders orders nothing
             return {}
-        return {name: signature(fixable(results.get(name))) for name in failing}
+        return {e.type_name: signature(fixable(results.get(e.type_name))) for e in entries}
 
     def correctable(self, name: str) -> tuple[Issue, ...]:
         """Return the errors of a type that another reply could correct."""
@@ -236,23 +228,12 @@ class StoreView:
 
     def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a type must not be asked for; empty if it may."""
-        error = self._obstacle(name, self.results, discard_edits=discard_edits)
+        error = self.hand_edit(name, discard_edits=discard_edits)
         if error is None:
             return ""
         if is_edited(self.results.get(name)):
             return "it was edited by hand: adopt the edit, or drop it with rebuild"
         return f"{error.what}; {error.hint}"
-
-    def hand_edit(
-        self, name: str, *, discard_edits: bool = False
-    ) -> HandEditError | EditedPromptError | None:
-        """Return what is raised where a type is named that somebody edited, or a prompt of it."""
-        return self._obstacle(name, self._read_results, discard_edits=discard_edits)
-
-    @cached_property
-    def _read_results(self) -> Mapping[str, ValidationResult]:
-        """What reading alone finds, ignored codes included: an edit is one whoever ignores it."""
-        return validate_store(self.store, behaviour=False)
 
     @cached_property
     def _broken(self) -> str:
@@ -260,9 +241,10 @@ class StoreView:
         store = self.store
         return broken_file(store, split(store.source, store.envelope.language))
 
-    def _obstacle(
-        self, name: str, results: Mapping[str, ValidationResult], *, discard_edits: bool
+    def hand_edit(
+        self, name: str, *, discard_edits: bool = False
     ) -> HandEditError | EditedPromptError | None:
+        """Return what is raised where a type is named that somebody edited, or a prompt of it."""
         store = self.store
         store.refuse_links()
         place = shlex.quote(str(store.path))
@@ -272,7 +254,7 @@ class StoreView:
                 why="the blocks of the file cannot be found, so no reply could be put into it",
                 hint=f"pytest-regen rebuild {place}",
             )
-        result = results.get(name)
+        result = self.results.get(name)
         if is_edited(result) and not discard_edits:
             return edit_error(store, name, "regenerating it would discard the edit")
         if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
@@ -373,19 +355,15 @@ class StoreView:
             len(result.errors), found_by_running=0 if is_unasked else ran, is_unasked=is_unasked
         )
         hiding = {issue.page for issue in result.errors if issue.code in _HIDING_CODES}
-        if not hiding:
-            return score
         unreadable = [
-            entry for entry in self.store.prompts_of(name) if None in hiding or entry.page in hiding
+            entry
+            for entry in self.store.prompts_of(name)
+            if hiding and (None in hiding or entry.page in hiding)
         ]
         reported = {issue.field for issue in result.errors}
-        hidden = sum(
-            str(unit) not in reported and not _stands_in(str(unit), self.store.pages.get(entry.key))
-            for entry in unreadable
-            for unit in entry.fields
-        )
+        hidden = sum(str(unit) not in reported for entry in unreadable for unit in entry.fields)
         pages = frozenset(entry.page for entry in unreadable)
-        return replace(score, errors=len(result.errors) + hidden, unreadable=pages)
+        return replace(score, errors=score.errors + hidden, unreadable=pages)
 
     def _weakened(self, name: str) -> Iterator[Issue]:
         """Yield by what a type is tested less than as it stands.
@@ -449,9 +427,3 @@ def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, Validati
             drift = [issue for issue in result.issues if issue.code == "DRIFT"]
             results[name] = ValidationResult.of([*drift, *results[name].issues])
     return results
-
-
-def _stands_in(word: str, page: StoredPage | None) -> bool:
-    """Return whether a field's name is in code that cannot be read, so that it may be there."""
-    text = page.output if page else ""
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
