@@ -7,10 +7,10 @@ those of each language.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import Final
+from typing import Any, Final
 
 from pytest_regen.validation.issues import Severity
 
@@ -40,12 +40,9 @@ _TAG: Final = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|\d+)(?P<more>
 _LINK: Final = re.compile(r"(?:href|src)\s*=\s*(\"[^\"]*\"|'[^']*'|\S+)")
 _VOID: Final = frozenset({"br", "hr", "img", "wbr", "input"})
 _ICU: Final = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")
-_ICU_NAME: Final = re.compile(r"\s*([\w.]+)\s*")
-_ICU_TYPE: Final = re.compile(r",\s*([\w.]+)\s*")
-_ICU_CASES: Final = re.compile(r",(?:\s*offset:\s*\d+)?")
-_ICU_CASE: Final = re.compile(r"\s*(=\d+|[\w-]+)\s*\{")
-_ICU_QUOTE: Final = re.compile(r"'(?:[{}#|][^']*(?:'|\Z)|')?")
+_ICU_PART: Final = re.compile(r"'(?:[{}#|][^']*(?:'|\Z)|')?|[{}]|[^'{}]+")
 """An apostrophe quotes only what has a meaning; two are one."""
+_ICU_LABEL: Final = re.compile(r"\s*(?:offset:\s*\d+\s+)?(=\d+|[\w-]+)\s*")
 _MAX_DEPTH: Final = 20
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _NO_WORDS: Final = re.compile(r"&#?\w+;|https?://\S+|\S+@\S+")
@@ -181,7 +178,7 @@ class IcuMessage:
     arguments: dict[str, str] = field(default_factory=dict)
     """Names, and types: ``plural``, ``select``, ``number`` or nothing."""
     cases: dict[str, list[dict[str, str]]] = field(default_factory=dict)
-    """What each plural or select says in each case, by argument."""
+    """What each plural or select says in each case beside arguments, by argument."""
     words: list[str] = field(default_factory=list)
     """The text between arguments, of all branches."""
     visible: set[str] = field(default_factory=set)
@@ -199,80 +196,53 @@ def read_icu(text: str) -> IcuMessage:
     Raises:
         IcuError: its braces do not pair, or a plural or select lacks its case ``other``.
     """
-    reader = _IcuReader(text)
-    reader.read_text(0)
-    if reader.at < len(text):
-        raise IcuError("closes a brace that was not opened")
-    return reader.message
-
-
-class _IcuReader:
-    """Reads an ICU message; ``at`` is where it has come to."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.message = IcuMessage()
-
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        match = pattern.match(self.text, self.at)
-        self.at = match.end() if match else self.at
-        return match
-
-    def _close(self, what: str) -> None:
-        """Step over a closing brace."""
-        if self.text[self.at : self.at + 1] != "}":
-            raise IcuError(f"does not close {what}")
-        self.at += 1
-
-    def read_text(self, depth: int) -> None:
-        """Read the text of a message or of one case, to its end."""
-        if depth > _MAX_DEPTH:
-            raise IcuError(f"nests more than {_MAX_DEPTH} cases")
-        start = self.at
-        while (sign := self.text[self.at : self.at + 1]) not in {"", "}"}:
-            if sign == "{":
-                self.message.words.append(self.text[start : self.at])
-                self.at += 1
-                self._read_argument(depth)
-                start = self.at
-            elif self._take(_ICU_QUOTE) is None:
-                self.at += 1
-        self.message.words.append(self.text[start : self.at])
-
-    def _read_argument(self, depth: int) -> None:
-        match = self._take(_ICU_NAME)
-        if match is None:
-            raise IcuError("has a brace without the name of an argument")
-        name = match[1]
-        match = self._take(_ICU_TYPE)
-        type_ = match[1] if match else ""
-        if type_ in {"plural", "select", "selectordinal"}:
-            cases = self._read_cases(name, depth)
-            self.message.cases.setdefault(name, []).append(cases)
-            self.message.arguments[name] = type_
-            if type_ != "select" and any("#" in case for case in cases.values()):
-                self.message.visible.add(name)
+    message = IcuMessage()
+    # What stands in braces is a list; in each list, texts and lists take turns.
+    stack: list[list[Any]] = [[""]]
+    for part in _ICU_PART.findall(text):
+        if part == "{":
+            stack.append([""])
+            if len(stack) > 2 * _MAX_DEPTH:
+                raise IcuError(f"nests more than {_MAX_DEPTH} cases")
+        elif part != "}":
+            stack[-1][-1] += part
+        elif len(stack) == 1:
+            raise IcuError("closes a brace that was not opened")
         else:
-            while type_ and self.text[self.at : self.at + 1] not in {"", "}"}:
-                self.at += 1
-            self.message.visible.add(name)
-            self.message.arguments.setdefault(name, type_)
-        self._close(f"the argument {name}")
+            inner = stack.pop()
+            stack[-1] += [inner, ""]
+    if len(stack) > 1:
+        raise IcuError(f"does not close {{{stack[-1][0].strip()}")
+    _collect(stack[0], message)
+    return message
 
-    def _read_cases(self, name: str, depth: int) -> dict[str, str]:
-        if self._take(_ICU_CASES) is None:
-            raise IcuError(f"lacks the cases of {name}")
+
+def _collect(pieces: Sequence[Any], message: IcuMessage) -> None:
+    """Note what the text of a message, or of one case, holds."""
+    message.words += pieces[::2]
+    for head, *rest in pieces[1::2]:
+        name, type_, label = (*map(str.strip, head.split(",", 2)), "", "")[:3]
+        if not re.fullmatch(r"[\w.]+", name):
+            raise IcuError("has a brace without the name of an argument")
+        if type_ not in {"plural", "select", "selectordinal"}:
+            if rest:
+                raise IcuError(f"has braces inside of the argument {name}")
+            message.visible.add(name)
+            message.arguments.setdefault(name, type_)
+            continue
+        message.arguments[name] = type_
         cases = {}
-        while match := self._take(_ICU_CASE):
-            start = self.at
-            self.read_text(depth + 1)
-            cases[match[1]] = self.text[start : self.at]
-            self._close(f"the case {match[1]} of {name}")
+        for words, inner in zip([label, *rest[1:-1:2]], rest[::2], strict=False):
+            match = _ICU_LABEL.fullmatch(words)
+            if match is None:
+                raise IcuError(f"has a case of {name} without a name")
+            cases[match[1]] = "".join(inner[::2])
+            _collect(inner, message)
         if "other" not in cases:
             raise IcuError(f"lacks the case `other` of {name}")
-        self._take(re.compile(r"\s*"))
-        return cases
+        message.cases.setdefault(name, []).append(cases)
+        if type_ != "select" and any("#" in case for case in cases.values()):
+            message.visible.add(name)
 
 
 def icu_problems(
@@ -332,7 +302,7 @@ def _plural_problems(
     for cases in plurals:
         lacking = categories - _categories(cases)
         # The cases may say the same, but for the number.
-        texts = {re.sub(r"#|\{[^{}]*\}|\d+|\s+", "", text).casefold() for text in cases.values()}
+        texts = {re.sub(r"#|\d+|\s+", "", text).casefold() for text in cases.values()}
         if lacking and (len(cases) == 1 or len(texts) > 1):
             is_wrong = special <= lacking if special else source_has_one
             severity: Severity = "error" if is_wrong else "warning"

@@ -122,14 +122,6 @@ def test_a_method_is_found_in_its_class_and_alone() -> None:
     assert code(fenced(method), "Clock.tell") == code(fenced(whole), "Clock.tell") == "return text"
 
 
-def test_the_own_lines_of_a_function_are_not_repeated() -> None:
-    """A reply with the whole function gives the marked part of it."""
-    whole = 'def part(text):\n    """Return a part."""\n    text = text.strip()\n'
-    whole += "    # the first word\n    text = text.split()[0]\n    return text"
-
-    assert code(fenced(whole), "part") == "# the first word\ntext = text.split()[0]"
-
-
 def test_a_helper_of_the_same_name_stays() -> None:
     """A body may define a function that is called like its own."""
     body = "def tell(n):\n    return n or tell(n - 1)\n\nreturn str(tell(len(text)))"

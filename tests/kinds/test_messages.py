@@ -218,7 +218,7 @@ def test_words_are_what_a_reader_reads() -> None:
     text = "See <b>{name}</b> at https://x.org or a@b.org &amp; %s, don't {n, plural, other {go}}"
 
     assert messages.words("<b>{name}</b> at https://x.org &amp; %s") == ["at"]
-    assert messages.words("{n, plural, other {two boats}} here") == ["two", "boats", "here"]
+    assert {*messages.words("{n, plural, other {two boats}} here")} == {"two", "boats", "here"}
     assert "don't" in messages.words(text.partition("{n,")[0])
 
 

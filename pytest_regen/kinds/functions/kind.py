@@ -1,6 +1,6 @@
 """The kind itself: functions of a project, each written by a model between its markers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -132,20 +132,21 @@ class Function(Kind):
         module = self._module(unit.path)
         return unit.name in module.places and module.doctest(unit.name, str(unit.path)) is None
 
-    def check(self, unit: Unit) -> Iterator[Finding]:
-        """Yield what is wrong with the code: what can be seen, then what its examples show."""
+    def check(self, unit: Unit) -> Iterable[Finding]:
+        """Return what is wrong with the code: what can be seen, then what its examples show."""
         key = self._verdicts.key(unit.path, unit.file_text)
         module = read_module(unit.file_text)
         # A file as it stands is judged as a whole, a candidate by itself.
         is_stored = module is self._module(unit.path)
         names = tuple(module.places) if is_stored else (unit.name,)
-        issues = self._issues(unit.name, _Work(unit.path, module, names, key))
+        work = _Work(unit.path, module, names, key)
+        issues = self._issues(unit.name, work)
         # A person may use what an answer may not. Such a verdict has a key of its own, because the
         # same text may be a model's elsewhere.
         if unit.is_by_hand and any(issue.code == "NOT_ALLOWED" for issue in issues):
             work = _Work(unit.path, module, (unit.name,), f"{key}-by-hand", is_by_hand=True)
             issues = self._issues(unit.name, work)
-        yield from issues
+        return issues
 
     def _issues(self, name: str, work: _Work) -> Sequence[Issue]:
         if self._verdicts.get(work.key, name) is None:
@@ -188,28 +189,23 @@ class Function(Kind):
             judged = {name: (*issues[name], *ran.issues.get(name, ())) for name in work.names}
             self._verdicts.put(work.key, judged, unsure=ran.unsure)
 
-    def _read(self, work: _Work) -> dict[str, tuple[Issue, ...]]:
+    def _read(self, work: _Work) -> dict[str, list[Issue]]:
         """Return what can be seen in the code of all units of a module."""
         seen = {}
         for name, place in work.module.places.items():
             lint = check_code(self._project, work.path, work.module, place, allow=self._allow)
-            issues = list(lint)
+            issues = [i for i in lint if not (work.is_by_hand and i.code == "NOT_ALLOWED")]
             if all(issue.code != "SYNTAX" for issue in issues):
-                if work.is_by_hand:
-                    issues = [issue for issue in issues if issue.code != "NOT_ALLOWED"]
                 issues += find_cheats(nodes_of(work.module, place), place)
-            seen[name] = tuple(issues)
+            seen[name] = issues
         return seen
 
     def _examples(self, work: _Work, seen: Mapping[str, Sequence[Issue]]) -> Examples:
         codes = {name: {issue.code for issue in issues} for name, issues in seen.items()}
         # What is not legal would spoil the whole module; what lint refuses is not run.
         legal = [name for name in codes if "SYNTAX" not in codes[name]]
-        names = [
-            name
-            for name in work.names
-            if codes[name] <= {WEAKENED} and not is_stub(work.module.spans[name].text)
-        ]
+        names = [name for name in work.names if codes[name] <= {WEAKENED}]
+        names = [name for name in names if not is_stub(work.module.spans[name].text)]
         return Examples(self._project, work.path, work.module, names, legal, seconds=self._timeout)
 
     def _module(self, path: Path) -> ModuleSource:
@@ -229,24 +225,23 @@ def function_kinds(
     Raises:
         UsageError: an entry is wrong.
     """
-    wrong = Table("[tool.pytest-regen]", _HINT).wrong
+    form = "a list of globs, or of tables"
     if not isinstance(entries, list) or not entries:
-        raise wrong("functions", entries, "a list of globs, or of tables")
+        raise Table("[tool.pytest-regen]", _HINT).wrong("functions", entries, form)
     if all(isinstance(entry, str) and entry for entry in entries):
-        return [Function(root, entries, lists=lists)]
+        entries = [{"files": entries}]
     kinds = []
     for entry in entries:
         if not isinstance(entry, dict):
-            raise wrong("functions", entries, "a list of globs, or of tables")
+            raise Table("[tool.pytest-regen]", _HINT).wrong("functions", entries, form)
         table = Table("[[tool.pytest-regen.functions]]", _HINT, entry)
         table.check_keys(("files", "allow", "style", "path", "timeout"))
         timeout = entry.get("timeout", _TIMEOUT)
         if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
             raise table.wrong("timeout", timeout, "a number of seconds, such as 10")
-        files = 'a glob such as "src/acme/*.py", or a list of them'
         kind = Function(
             root,
-            table.texts("files", files, least=1),
+            table.texts("files", 'a glob such as "src/acme/*.py", or a list of them', least=1),
             allow=table.texts("allow", 'a list of names such as ["subprocess", "open"]'),
             style=table.text("style", 'a text such as "Raise ValueError for bad input."'),
             path=table.texts("path", 'a list of folders such as ["lib"]'),

@@ -60,8 +60,8 @@ def variants(value: Any, constants: "list[Any]") -> Iterator[Any]:
     elif isinstance(value, date):
         yield from (value + timedelta(days) for days in (1, -1, 7, 31, 366, -365))
     elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        digits = min(30, len(str(abs(int(value)))))
-        units = (1, 10 ** (digits - 1), 10 ** (digits - 1) // 10)
+        size = 10 ** (len(str(abs(int(value)))) - 1)
+        units = (1, size, size // 10)
         steps = [10, 20, value, 2 * value, *units, *(-unit for unit in units)]
         yield from (value + step for step in steps if (value + step) * value > 0)
         yield from (k for k in constants if value in constants and type(k) is type(value))
@@ -110,24 +110,23 @@ def recorded(module: ModuleType, owner: Any, name: str, sources: "list[str]") ->
 
 def cases(test: Any) -> "Iterator[dict[str, Any]]":
     """Yield what a test is called with, once for each set of its parameters; no fixture is made."""
-    no_values = dict.fromkeys(inspect.signature(test).parameters)
     tables = []
     for mark in getattr(test, "pytestmark", ()):
         if mark.name == "parametrize":
-            table: list[dict[str, Any]] = []
             names, rows, *_ = mark.args
             names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-            for row in rows:
-                # `pytest.param` holds its values in a tuple; of one name, a plain row is the value.
-                values = row.values if hasattr(row, "marks") else row if len(names) > 1 else [row]
-                table.append(dict(zip(names, values, strict=False)))
-            tables.append(table)
+            # `pytest.param` holds its values in a tuple; of one name, a plain row is the value.
+            rows = [getattr(row, "values", row if len(names) > 1 else [row]) for row in rows]
+            tables.append([dict(zip(names, row, strict=False)) for row in rows])
     for parts in islice(product(*tables), 50):
-        yield no_values | {name: value for part in parts for name, value in part.items()}
+        case = dict.fromkeys(inspect.signature(test).parameters)
+        for part in parts:
+            case |= part
+        yield case
 
 
 def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple[Any, ...]":
-    """Return what a call returns, how that is shown, what it changes or prints, if it is well."""
+    """Return what a call returns, how that is shown, and what it changes or prints."""
     sys.stdout = io.StringIO()
     signal.setitimer(signal.ITIMER_PROF, 0.05)
     try:
@@ -139,11 +138,11 @@ def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple
         if function is exec:
             return ()
         output, state = (re.sub(r" at 0x\w+", "", repr(part))[:2000] for part in (value, args))
-        return value, output, state + sys.stdout.getvalue(), True
+        return value, output, state + sys.stdout.getvalue()
     except Late:
-        return None, None, "", False
+        return None, None, ""
     except BaseException as error:  # noqa: BLE001 - any code runs here
-        return None, f"{type(error).__name__}: {error}", "", False
+        return None, f"{type(error).__name__}: {error}", ""
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -166,19 +165,17 @@ def judged(function: Any, before: Any, call: Call, constants: SimpleNamespace) -
     value, *facts = run()
     decisive = []
     # What differs from one call to the next tells nothing: the time, a random number.
-    is_stable = facts[0] and run()[1:] == tuple(facts)
+    is_stable = facts[0] and [*run()[1:]] == facts
     for name, constant in list(vars(constants).items()) if is_stable else ():
         changed = constant + (chr(127) if isinstance(constant, str) else 1000003)
         setattr(constants, name, changed)
-        if run()[1:] != tuple(facts):
+        if [*run()[1:]] != facts:
             decisive.append(int(name[1:]))
         setattr(constants, name, constant)
-    arguments = [*map(repr, call[0]), *(f"{key}={item!r}" for key, item in call[1].items())]
-    output, _, is_value = facts
-    is_as_before = before is not None and run(before)[1:] == tuple(facts)
-    is_equal = is_value and equals_all(value)
-    words = ", ".join(arguments)
-    return [words, [*scalars(call)], output or "", is_equal, is_as_before, decisive]
+    is_as_before = before is not None and [*run(before)[1:]] == facts
+    words = [*map(repr, call[0]), *(f"{key}={item!r}" for key, item in call[1].items())]
+    inputs = [*scalars(call)]
+    return [", ".join(words), inputs, facts[0] or "", equals_all(value), is_as_before, decisive]
 
 
 def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
@@ -197,7 +194,6 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
         exec(question["old"], before.__dict__)  # noqa: S102 - the sandbox is for that
     for part in path:
         owner, before = getattr(owner, part), getattr(before, part, None)
-    before = getattr(before, name, None)
     if not inspect.isfunction(vars(owner).get(name)):
         return []
     calls = recorded(module, owner, name, question["sources"])
@@ -208,10 +204,11 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
             # What another example has is not near to this one.
             if not {*scalars(other)} - {*scalars(call)} <= inputs_of_all:
                 inputs.setdefault(repr(other), (number, other, False))
-    function, outcomes = getattr(owner, name), []
+    outcomes = []
     end = time.process_time() + question["seconds"]
     for number, call, is_example in islice(inputs.values(), max(len(calls), MOST)):
         if time.process_time() > end:
             return []
-        outcomes.append([number, is_example, *judged(function, before, call, constants)])
+        outcome = judged(getattr(owner, name), getattr(before, name, None), call, constants)
+        outcomes.append([number, is_example, *outcome])
     return outcomes

@@ -35,7 +35,7 @@ def code_in(reply: str, module: ModuleSource, place: Place) -> str:
         return code
     lines = code.split("\n")
     if function := _find_function(tree, place):
-        body = _asked_for(function.body[source.is_text(function.body[0]) :], place)
+        body = function.body[source.is_text(function.body[0]) :]
         parts = [*_extras(tree, module, place), *([body] if body else [])]
         return "\n\n".join(_dedent(_cut(lines, part, function)) for part in parts)
     # A docstring that repeats the one above the place is left out.
@@ -51,21 +51,6 @@ def _find_function(tree: ast.Module, place: Place) -> Function | None:
         return None
     functions = (source.function_at(tree, ".".join(names[at:])) for at in range(len(names)))
     return next((function for function in functions if function), None)
-
-
-def _asked_for(body: Sequence[ast.stmt], place: Place) -> Sequence[ast.stmt]:
-    """Return the statements without those that the user wrote before and after the place."""
-    own = [node for node in place.node.body if not source.is_text(node)]
-    trees = [source.canonical(node) for node in own]
-    answer = [source.canonical(node) for node in body]
-    for at, node in enumerate(own):
-        if not place.is_whole and source.is_marker(node, place.marks.begin):
-            before, after = trees[:at], trees[at + 1 :]
-            if after and answer[-len(after) :] == after:
-                body = body[: -len(after)]
-            if answer[: len(before)] == before:
-                body = body[len(before) :]
-    return body
 
 
 def _extras(tree: ast.Module, module: ModuleSource, place: Place) -> Iterator[Sequence[ast.stmt]]:
