@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli.output import console, say
-from pytest_regen.regeneration.progress import Pace, final_line, progress_line
+from pytest_regen.regeneration.progress import final_line, progress_line
 from pytest_regen.regeneration.values import RunState
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ class RunProgress:
         self._latest = self.state
         self._before: RunState | None = None
         """What the runs before came to, where a command needs several."""
-        self._pace = Pace()
         self._lock = threading.Lock()
 
     def page(self, step: "Progress") -> None:
@@ -71,19 +70,17 @@ class RunProgress:
         """Take in a new state of the run."""
         with self._lock:
             if state.elapsed < self._latest.elapsed:  # Another run of the same command began.
-                self._before, self._pace = self.state, Pace()
+                self._before = self.state
             self._latest = state
             self.state = self._before + state if self._before else state
-            self._pace.add(state)
 
     def line(self, width: int | None = None) -> str:
         """Return how far the run is, in at most ``width`` columns."""
         if self._words is not None:
             return self._words()[:width]
         with self._lock:
-            return progress_line(
-                self.state, self._pace, width=width, places=self._places, batches=self.batches()
-            )
+            batches = self.batches()
+            return progress_line(self.state, width=width, places=self._places, batches=batches)
 
     @property
     def share(self) -> float:

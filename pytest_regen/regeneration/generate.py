@@ -22,7 +22,6 @@ from pytest_regen.regeneration.store_place import LockedStore, StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error, is_edited
 from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
 from pytest_regen.stores import RegenStore, refuse_unwritable
-from pytest_regen.stores.formats import PagesEnvelope
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, provider_reference
@@ -385,22 +384,18 @@ class _PlannedStore(StorePlace):
             prompts=plan.prompts,
             pages=[stored[entry.key] for entry in plan.prompts if entry.key in stored],
             source=store_pages.without_types(store.source, types["removed"]),
-            envelope=self._envelope(store),
+            envelope=replace(
+                store.envelope,
+                source_file=plan.source_file,
+                namespace=plan.namespace,
+                profile=plan.profile,
+            ),
         )
         # A type may have lost a page without any of its others changing.
         whole = {*types["changed"]} - {entry.type_name for entry in plan.asked}
         pages = [page for page in planned.pages.values() if page.type_name in whole]
         self._followed = store, store_pages.with_pages(planned, pages)
         return self._followed[1]
-
-    def _envelope(self, store: RegenStore) -> PagesEnvelope:
-        plan = self._plan
-        return replace(
-            store.envelope,
-            source_file=plan.source_file,
-            namespace=plan.namespace,
-            profile=plan.profile,
-        )
 
     def written(self, view: StoreView) -> RegenStore | None:
         """Return what the folder holds, which says who wrote each page."""
@@ -419,7 +414,6 @@ class _PlannedStore(StorePlace):
 
     def _as_draft(self, ask: Ask) -> Ask:
         """Return an ask without corrections: another store may have the answer, now or soon."""
-        assert isinstance(ask.entry, PromptEntry)  # asks of a store hold one
         if ask.entry.key in self._known:
             return replace(ask, known=self._known[ask.entry.key])
         run = self._run
@@ -479,7 +473,7 @@ class _PlannedStore(StorePlace):
                     "schema": schema_markdown(plan.ir),
                     "pages": tuple(plan.carry_over(store).values()),
                     "source": None if followed.source == store.source else followed.source,
-                    "envelope": self._envelope(store),
+                    "envelope": followed.envelope,
                 }
                 yield LockedStore(self, transaction, followed, changes)
         self._is_stored = True

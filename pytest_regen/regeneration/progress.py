@@ -3,92 +3,39 @@
 Nothing here draws, waits or reads a clock: commands and pytest do that, with these words.
 """
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from pytest_regen.regeneration.values import RunState
 from pytest_regen.text import plural
 from pytest_regen.turns.values import Usage
 
-_WINDOW: Final = 60.0
-"""Seconds that the pace is taken from."""
-
-_SAMPLE: Final = 1.0
-"""Seconds between two samples of it, so that a fast run keeps few."""
-
 _LEAST_TIME: Final = 2.0
 """Seconds before there is a pace to tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    elapsed: float
-    calls: int
-    pages: int
+def seconds_left(state: RunState) -> float | None:
+    """Return how long the rest takes at the pace of the run; ``None`` where that cannot be said.
 
-
-@dataclass(slots=True)
-class Pace:
-    """How fast a run goes: fed with each of its states, it remembers the last minute."""
-
-    _samples: deque[_Sample] = field(default_factory=lambda: deque([_Sample(0.0, 0, 0)]))
-    _last: _Sample = _Sample(0.0, 0, 0)
-
-    def add(self, state: RunState) -> None:
-        """Take in a state; one that is older than the last changes nothing."""
-        now = _Sample(state.elapsed, state.calls, state.pages_done + state.pages_failed)
-        if now.elapsed < self._last.elapsed:
-            return
-        self._last = now
-        if now.elapsed - self._samples[-1].elapsed >= _SAMPLE:
-            self._samples.append(now)
-        while len(self._samples) > 1 and self._samples[1].elapsed <= now.elapsed - _WINDOW:
-            self._samples.popleft()
-
-    @property
-    def calls_per_minute(self) -> float | None:
-        """Requests per minute; ``None`` where that cannot be said yet."""
-        first, last = self._samples[0], self._last
-        time = last.elapsed - first.elapsed
-        return 60 * (last.calls - first.calls) / time if time >= _LEAST_TIME else None
-
-    def seconds_left(self, state: RunState) -> float | None:
-        """Return how long the rest takes at this pace; ``None`` where that cannot be said.
-
-        Places that were not begun are taken to have as many pages as the finished ones had.
-        """
-        ended = state.pages_done + state.pages_failed
-        total: float = state.pages_known
-        if state.places_total is None or not state.calls:
-            return None
-        if state.places_total > 1:
-            if not state.places_done:
-                return None
-            if state.places_done < state.places_total:
-                total = max(total, ended * state.places_total / state.places_done)
-        first, last = self._samples[0], self._last
-        time, pages = last.elapsed - first.elapsed, last.pages - first.pages
-        if pages <= 0:  # Nothing in the last minute: the whole run says more.
-            time, pages = last.elapsed, last.pages
-        if pages <= 0 or time < _LEAST_TIME:
-            return None
-        remaining = max(total - ended, 0)
-        left = remaining * time / pages
-        if state.waiting and state.limit:
-            # What the last minute began with is used up: from now on it goes as the limit does.
-            left = max(left, remaining * 60 / state.limit)
-        return left
+    Places that were not begun are taken to have as many pages as the finished ones had.
+    """
+    ended = state.pages_done + state.pages_failed
+    places, total = state.places_total, float(state.pages_known)
+    if places is None or not (state.calls and ended) or state.elapsed < _LEAST_TIME:
+        return None
+    if places > 1 and not state.places_done:
+        return None
+    if state.places_done < places and places > 1:
+        total = max(total, ended * places / state.places_done)
+    remaining = max(total - ended, 0)
+    left = remaining * state.elapsed / ended
+    if state.waiting and state.limit:
+        # What the run began with is used up: from now on it goes as the limit does.
+        left = max(left, remaining * 60 / state.limit)
+    return left
 
 
 def progress_line(
-    state: RunState,
-    pace: Pace,
-    *,
-    width: int | None = None,
-    places: str = "store",
-    batches: int = 0,
+    state: RunState, *, width: int | None = None, places: str = "store", batches: int = 0
 ) -> str:
     """Return how far a run is, in one line: what matters least is left out where it is narrow.
 
@@ -97,24 +44,32 @@ def progress_line(
 
     Args:
         state: of the run.
-        pace: that was fed with it.
         width: columns that there are; ``None`` for as many as it takes.
         places: what the places of the run are called, in the singular.
         batches: batches that are under way.
     """
-    left = pace.seconds_left(state)
+    left, waiting = seconds_left(state), state.waiting
+    verb = "waits" if waiting == 1 else "wait"
+    noun = "batch" if batches == 1 else "batches"
     parts = [
         (0, _pages(state, "so far")),
         (3, _places(state, places)),
         (1, f"{state.pages_failed:,} failed" if state.pages_failed else ""),
-        (6, "" if batches else _rate(state, pace)),
-        (4, _waiting(state.waiting)),
-        (2, f"{batches:,} {'batch' if batches == 1 else 'batches'} under way" if batches else ""),
+        (6, "" if batches else _rate(state)),
+        (4, f"{waiting:,} {verb} for the limit" if waiting else ""),
+        (2, f"{batches:,} {noun} under way" if batches else ""),
         (7, _tokens(state.usage)),
         (5, str(state.usage.cost or "")),
         (2, f"{duration(left)} left" if left and state.pages_known else ""),
     ]
-    return _fit([part for part in parts if part[1]], width)
+    fitting = [part for part in parts if part[1]]
+    while True:
+        line = ", ".join(text for _, text in fitting)
+        if width is None or len(line) <= width:
+            return line
+        if len(fitting) == 1:
+            return line[: max(width, 0)]
+        fitting.remove(max(fitting, key=lambda part: part[0]))
 
 
 def final_line(state: RunState, *, places: str = "store") -> str:
@@ -128,19 +83,6 @@ def final_line(state: RunState, *, places: str = "store") -> str:
         str(state.usage.cost or ""),
     ]
     return f"{', '.join(filter(None, parts))} in {duration(state.elapsed)}"
-
-
-def _fit(parts: Sequence[tuple[int, str]], width: int | None) -> str:
-    """Join parts in their order; those with the highest numbers go first where room lacks."""
-    fitting = list(parts)
-    while width is not None and len(fitting) > 1 and len(_join(fitting)) > width:
-        fitting.remove(max(fitting, key=lambda part: part[0]))
-    line = _join(fitting)
-    return line if width is None or len(line) <= width else line[: max(width, 0)]
-
-
-def _join(parts: Sequence[tuple[int, str]]) -> str:
-    return ", ".join(text for _, text in parts)
 
 
 def _pages(state: RunState, so_far: str) -> str:
@@ -159,20 +101,13 @@ def _places(state: RunState, noun: str) -> str:
     return f"{state.places_done:,} of {plural(total, noun)}" if total > 1 else ""
 
 
-def _rate(state: RunState, pace: Pace) -> str:
-    rate = pace.calls_per_minute
-    if rate is None or not state.calls:
+def _rate(state: RunState) -> str:
+    if not state.calls or state.elapsed < _LEAST_TIME:
         return ""
-    number = f"{rate:,.1f}" if 0 < rate < 10 else f"{rate:,.0f}"
-    if state.limit:
-        return f"{number} of {state.limit:,} requests a minute"
-    return f"{number} requests a minute"
-
-
-def _waiting(number: int) -> str:
-    if not number:
-        return ""
-    return f"{number:,} {'waits' if number == 1 else 'wait'} for the limit"
+    rate = 60 * state.calls / state.elapsed
+    number = f"{rate:,.1f}" if rate < 10 else f"{rate:,.0f}"
+    limit = f" of {state.limit:,}" if state.limit else ""
+    return f"{number}{limit} requests a minute"
 
 
 def _tokens(usage: Usage) -> str:

@@ -1,41 +1,23 @@
 """The pages of a store: asked for, written by a language, put into the source."""
 
 from collections.abc import Sequence
-from functools import partial
 
+from pytest_regen import sources
 from pytest_regen.errors import StaleStoreError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
-from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
-from pytest_regen.regeneration.values import Answer, Ask, TurnSettings
-from pytest_regen.sources import (
-    extract_code,
-    extract_type_block,
-    insert_type_block,
-    remove_type_block,
-    replace_type_block,
-)
-from pytest_regen.store_folders import PROMPTS_FILE
+from pytest_regen.regeneration.asking import model_to_ask
+from pytest_regen.regeneration.values import Answer, TurnSettings
 from pytest_regen.stores import RegenStore, StoredPage
-from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
-from pytest_regen.validation.issues import Feedback
+from pytest_regen.turns.values import DEFAULT_MODEL
 from pytest_regen.validation.stores import is_by_template, update_command
-
-
-def entry_of(answer: Answer) -> PromptEntry:
-    """Return the prompt that an answer is to."""
-    entry = answer.ask.entry
-    assert isinstance(entry, PromptEntry)  # asks of a store hold one
-    return entry
 
 
 def page_of(store: RegenStore, answer: Answer) -> StoredPage:
     """Return an answer as the page of ``store`` that it would become."""
-    entry = entry_of(answer)
+    entry = answer.ask.entry
     before = store.pages.get(entry.key)
     ready = answer.ask.known
     return StoredPage.of(
@@ -49,45 +31,6 @@ def page_of(store: RegenStore, answer: Answer) -> StoredPage:
         attempt=(before.attempt if before else 0) + 1,
         generated_at=ready.generated_at if ready else None,
         shared_from=ready.shared_from if ready else None,
-    )
-
-
-def ask_for_page(
-    entry: PromptEntry,
-    corrections: Sequence[Feedback],
-    settings: TurnSettings,
-    *,
-    store: RegenStore,
-    before: RegenStore | None,
-) -> Ask:
-    """Return the request for one page; its stored prompt is followed by the corrections.
-
-    Args:
-        entry: the prompt.
-        corrections: what is wrong with the page.
-        settings: for the model, and the limit of the reply.
-        store: the store of the page, which may be planned only.
-        before: what is stored; ``None`` where nothing is.
-    """
-    language = find_language(store.ir.language)
-    correction = correction_block(corrections, entry.user) if corrections else ""
-    user = with_correction(entry.user, correction)
-    model, limit = model_for(before, entry, settings.model), settings.max_tokens or FIRST_LIMIT
-    # The template reads no corrections; what a person or a test says, a model is told.
-    is_told = any(isinstance(note, str) for note in corrections)
-    by_template = not is_told and keeps_template(before, entry, settings)
-    return Ask(
-        entry.type_name,
-        entry.page,
-        TurnRequest(entry.system, (Message("user", user),), model, limit, cache="5m"),
-        output_tokens=estimated_output_tokens(entry),
-        prompt_file=PROMPTS_FILE,
-        title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
-        extract=partial(_code_in, entry=entry, language=language),
-        entry=entry,
-        template=partial(write_page, store, entry),
-        provider=TemplateProvider() if by_template else None,
-        correction=correction,
     )
 
 
@@ -116,14 +59,14 @@ def write_page(store: RegenStore, entry: PromptEntry) -> str:
     return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
 
 
-def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
+def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
     """Return the code of a reply that came in pieces: of the first way to read them that is legal.
 
     Where none is, the least illegal one.
     """
     best: tuple[int, str] | None = None
     for text in join_text(pieces):
-        code = extract_code(
+        code = sources.extract_code(
             text, language=language, type_name=entry.type_name, fields=entry.fields
         ).code
         if len(pieces) == 1:
@@ -171,15 +114,17 @@ def _with_block(store: RegenStore, source: str, type_name: str) -> str:
         return source
     if not source:
         return store.assembly()
-    if extract_type_block(source, type_name) is not None:
-        return replace_type_block(source, type_name, code)
+    if sources.extract_type_block(source, type_name) is not None:
+        return sources.replace_type_block(source, type_name, code)
     comment = find_language(store.ir.language).comment
-    return insert_type_block(source, type_name, code, order=store.type_names, comment=comment)
+    return sources.insert_type_block(
+        source, type_name, code, order=store.type_names, comment=comment
+    )
 
 
 def without_types(source: str, type_names: Sequence[str]) -> str:
     """Return ``source`` without the blocks of types that are gone."""
     for name in type_names:
-        if extract_type_block(source, name) is not None:
-            source = remove_type_block(source, name)
+        if sources.extract_type_block(source, name) is not None:
+            source = sources.remove_type_block(source, name)
     return source

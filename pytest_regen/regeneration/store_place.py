@@ -10,26 +10,20 @@ from typing import TYPE_CHECKING, Any
 from pytest_regen.commit import Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import UsageError
-from pytest_regen.regeneration import store_edits
+from pytest_regen.languages import find_language
+from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
+from pytest_regen.regeneration import store_edits, store_pages
+from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.costs import AskSize, page_size
-from pytest_regen.regeneration.store_pages import (
-    ask_for_page,
-    entry_of,
-    model_for,
-    page_of,
-)
 from pytest_regen.regeneration.store_view import StoreView
 from pytest_regen.regeneration.values import Answer, Ask, Changes, Past, Rejected, TurnSettings
-from pytest_regen.store_folders import PAGES_FILE, is_store
-from pytest_regen.stores import (
-    HistoryEntry,
-    RegenStore,
-    StoreUpdate,
-    history,
-)
+from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE, is_store
+from pytest_regen.stores import HistoryEntry, RegenStore, StoreUpdate, history
 from pytest_regen.stores.conflicts import take_ours
 from pytest_regen.stores.history import store_files
 from pytest_regen.stores.snapshot import refuse_no_store
+from pytest_regen.turns.providers import TemplateProvider
+from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Ignore
 
 if TYPE_CHECKING:
@@ -123,11 +117,37 @@ class StorePlace:
     ) -> list[Ask]:
         """Return the requests for pages of a type, each with its corrections."""
         store, before = view.store, self.written(view)
-        return [
-            ask_for_page(entry, findings[entry.page], settings, store=store, before=before)
-            for entry in store.prompts_of(name)
-            if entry.page in findings
-        ]
+        language, asks = find_language(store.ir.language), []
+        for entry in store.prompts_of(name):
+            if entry.page not in findings:
+                continue
+            notes = findings[entry.page]
+            correction = correction_block(notes, entry.user) if notes else ""
+            # The template reads no corrections; what a person or a test says, a model is told.
+            is_told = any(isinstance(note, str) for note in notes)
+            by_template = not is_told and store_pages.keeps_template(before, entry, settings)
+            request = TurnRequest(
+                entry.system,
+                (Message("user", with_correction(entry.user, correction)),),
+                store_pages.model_for(before, entry, settings.model),
+                settings.max_tokens or FIRST_LIMIT,
+                cache="5m",
+            )
+            ask = Ask(
+                name,
+                entry.page,
+                request,
+                output_tokens=estimated_output_tokens(entry),
+                prompt_file=PROMPTS_FILE,
+                title=f"{name}, page {entry.page} of {entry.total_pages}",
+                extract=partial(store_pages.code_in, entry=entry, language=language),
+                entry=entry,
+                template=partial(store_pages.write_page, store, entry),
+                provider=TemplateProvider() if by_template else None,
+                correction=correction,
+            )
+            asks.append(ask)
+        return asks
 
     def written(self, view: StoreView) -> RegenStore | None:
         """Return what the folder holds, which says who wrote each page."""
@@ -139,7 +159,7 @@ class StorePlace:
         """Yield about how large the request for each page of types is, and its reply."""
         store = view.store
         for entry in (entry for name in names for entry in store.prompts_of(name)):
-            recipient = model_for(store, entry, model)
+            recipient = store_pages.model_for(store, entry, model)
             size = page_size(entry, recipient, store.ir, store.envelope.profile)
             yield entry.type_name, entry.page, size
 
@@ -198,7 +218,7 @@ class StorePlace:
         def place(_: FilesView) -> Candidate:
             # Made anew under the lock, because others may have written since.
             tried = self.open().with_answers(answers).store
-            pages = [tried.pages[entry_of(answer).key] for answer in answers]
+            pages = [tried.pages[answer.ask.entry.key] for answer in answers]
             return StoreUpdate(RegenStore.open(self.path)).candidate(pages, tried.source, issues)
 
         with store_files(self.path).trial(place) as trial:
@@ -244,13 +264,15 @@ class LockedStore:
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
         entries = [
-            HistoryEntry.of(page_of(self.view.store, output.answer), "rejected", output.issues)
+            HistoryEntry.of(
+                store_pages.page_of(self.view.store, output.answer), "rejected", output.issues
+            )
             for output in rejected
         ]
         # What the plan changes is written once, with the first output that is kept or rejected.
         plan, self._plan = self._plan, {}
         if answers:
-            pages = [candidate.store.pages[entry_of(answer).key] for answer in answers]
+            pages = [candidate.store.pages[answer.ask.entry.key] for answer in answers]
             plan["pages"] = (*plan.get("pages", ()), *pages)
             plan["source"] = candidate.store.source or None
         ids = self._transaction.write(**plan, replaced=entries)

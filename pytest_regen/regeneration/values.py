@@ -1,7 +1,7 @@
 """What regenerating asks for and gives back, as values."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
@@ -92,19 +92,12 @@ class RunState:
 
     def __add__(self, other: "RunState") -> "RunState":
         """Return the state of two runs, one after the other; how many places there are is open."""
-        return RunState(
-            self.places_done + other.places_done,
-            None,
-            self.pages_done + other.pages_done,
-            self.pages_known + other.pages_known,
-            self.pages_failed + other.pages_failed,
-            other.in_flight,
-            self.calls + other.calls,
-            self.usage + other.usage,
-            other.limit,
-            other.waiting,
-            self.elapsed + other.elapsed,
-        )
+        counts = ("places_done", "pages_done", "pages_known", "pages_failed", "calls")
+        sums: dict[str, Any] = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in (*counts, "usage", "elapsed")
+        }
+        return replace(other, places_total=None, **sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +190,7 @@ class Ask:
     """What a refusal names: ``Order, page 1 of 2``."""
     extract: Callable[[Sequence[str]], str]
     """Returns the output in a reply, which may have come in several pieces."""
-    entry: object = None
+    entry: Any = None
     """What the place wants to know again when the answer is there."""
     prompt_file: str = ""
     """Where its prompt is stored; empty where code makes it."""

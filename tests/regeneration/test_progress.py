@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from pytest_regen.regeneration.progress import Pace, duration, final_line, progress_line
+from pytest_regen.regeneration.progress import duration, final_line, progress_line, seconds_left
 from pytest_regen.regeneration.values import RunState
 from pytest_regen.turns.values import Cost, Usage
 
@@ -36,13 +36,6 @@ STATES = {
 }
 
 
-def pace_of(state: RunState) -> Pace:
-    """Return the pace of a run that was as fast all the time."""
-    pace = Pace()
-    pace.add(state)
-    return pace
-
-
 def paid_for(state: RunState) -> RunState:
     """Return a state with a price, where anything was asked."""
     cost = Cost(Decimal("12.4")) if state.calls else None
@@ -53,8 +46,8 @@ def test_the_words(snapshot: SnapshotAssertion) -> None:
     """Of runs of all sizes, with a price, with a batch, and when they have ended."""
     told = {
         name: (
-            progress_line(state, pace_of(state)),
-            progress_line(paid, pace_of(paid), places="file", batches=1),
+            progress_line(state),
+            progress_line(paid, places="file", batches=1),
             final_line(paid),
         )
         for name, state in STATES.items()
@@ -67,7 +60,7 @@ def test_the_words(snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("width", [10, 20, 40, 60, 80, 120, 200])
 def test_what_fits_is_told(width: int, snapshot: SnapshotAssertion) -> None:
     """The pages stay, what matters least goes first."""
-    line = progress_line(paid_for(LARGE), pace_of(LARGE), width=width, batches=0)
+    line = progress_line(paid_for(LARGE), width=width, batches=0)
 
     assert len(line) <= width
     assert line == snapshot
@@ -94,33 +87,19 @@ def test_any_run_is_one_line_that_fits(
     states: list[RunState], width: int | None, batches: int
 ) -> None:
     """Odd numbers too: no pages, more done than known, time that stands still or goes back."""
-    pace = Pace()
     for state in states:
-        pace.add(state)
-
-        line = progress_line(state, pace, width=width, batches=batches)
+        line = progress_line(state, width=width, batches=batches)
 
         assert "\n" not in line
         assert width is None or len(line) <= width
         assert "\n" not in final_line(state)
 
 
-def test_the_pace_is_that_of_the_last_minute() -> None:
-    """A slow start is forgotten, and so is what was there without asking."""
-    pace = Pace()
-    for second in range(200):
-        calls = max(second - 100, 0) * 10
-        pace.add(RunState(0, 1, calls, 5_000, calls=calls, elapsed=float(second)))
-
-    assert pace.calls_per_minute == pytest.approx(600)
-    assert pace.seconds_left(RunState(0, 1, 990, 5_000, calls=990)) == pytest.approx(401)
-
-
 def test_stores_that_were_not_begun_are_counted() -> None:
     """Their pages are not known yet: they are taken to have as many as the finished ones."""
     state = RunState(10, 100, 50, 60, calls=50, elapsed=50.0)
 
-    assert pace_of(state).seconds_left(state) == pytest.approx(450)
+    assert seconds_left(state) == pytest.approx(450)
 
 
 def test_a_burst_promises_nothing_once_turns_wait_for_the_limit() -> None:
@@ -128,8 +107,8 @@ def test_a_burst_promises_nothing_once_turns_wait_for_the_limit() -> None:
     burst = RunState(0, 1, 60, 120, calls=60, limit=60, elapsed=4.0)
     waiting = replace(burst, waiting=5)
 
-    assert pace_of(burst).seconds_left(burst) == pytest.approx(4)
-    assert pace_of(waiting).seconds_left(waiting) == pytest.approx(60)
+    assert seconds_left(burst) == pytest.approx(4)
+    assert seconds_left(waiting) == pytest.approx(60)
 
 
 @pytest.mark.parametrize(
