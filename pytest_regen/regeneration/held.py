@@ -21,7 +21,6 @@ from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder
 from pytest_regen.regeneration.places import Place, PlaceUpdate, Trial, V
 from pytest_regen.regeneration.values import (
     Answer,
-    Ask,
     FailedTest,
     Known,
     Pending,
@@ -56,6 +55,9 @@ class HeldPlace(Generic[V]):
         self._folder = PendingFolder.of_project(pending.root)
         self._name = _name_of(place.path, pending.root)
         self._answers = pending.answers.setdefault(place.path, {})
+        self._update: PlaceUpdate[V]
+        self.view: V
+        """What a locked place would hold with all that waits."""
 
     def __getattr__(self, name: str) -> Any:
         """Return what is asked of the place itself."""
@@ -80,10 +82,11 @@ class HeldPlace(Generic[V]):
             tried.issues(answer.ask.name)
 
     @contextmanager
-    def update(self) -> Iterator["_HeldUpdate[V]"]:
-        """Lock the place and read it afresh."""
+    def update(self) -> Iterator["HeldPlace[V]"]:
+        """Lock the place and read it afresh: until then what is written waits."""
         with self._place.update() as update:
-            yield _HeldUpdate(self, update)
+            self._update, self.view = update, self.with_waiting(update.view)
+            yield self
 
     @contextmanager
     def trial(self, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
@@ -100,10 +103,9 @@ class HeldPlace(Generic[V]):
                     self.add(stored, candidate, answers)
             finally:
                 trial.reject(keeps=False)
-        with self._place.update() as update:
-            rejected = [Rejected(a, candidate.issues(a.ask.name)) for a in answers]
-            rejected = [] if waiting.is_accepted else rejected
-            waiting.history = self.write(update, candidate, rejected)
+        rejected = [Rejected(answer, candidate.issues(answer.ask.name)) for answer in answers]
+        with self.update():
+            waiting.history = self.write(candidate, (), () if waiting.is_accepted else rejected)
 
     def add(self, stored: V, candidate: V, answers: Sequence[Answer]) -> None:
         """Let outputs wait.
@@ -121,18 +123,24 @@ class HeldPlace(Generic[V]):
         self.ids |= {candidate.name: candidate.id for candidate in candidates}
 
     def write(
-        self, update: PlaceUpdate[V], candidate: V, rejected: Sequence[Rejected]
+        self, candidate: V, answers: Sequence[Answer], rejected: Sequence[Rejected]
     ) -> tuple[str, ...]:
-        """Put outputs into the history, and with them candidates that newer ones stand in for."""
+        """Let what is kept wait and put the rest in the history; return the ids of the rest.
+
+        Candidates that newer ones stand in for go there, too.
+        """
+        if answers:
+            self.add(self._update.view, candidate, answers)
         older = self._folder.read((self._name, name) for name in self.ids).older
         past = [rejected_of(self._place, candidate, replaced) for replaced in older]
         # In one change with what is rejected, because a kill must not lose one of both.
         entries = [*rejected, *chain.from_iterable(past)]
-        ids = update.write(update.view, (), entries) if entries else ()
+        ids = self._update.write(self._update.view, (), entries) if entries else ()
         if older:
             # Dropped last, because a kill before it leaves them to whoever writes next.
             lost = [gone for gone, entries in zip(older, past, strict=True) if not entries]
             self._folder.change(drop=older, aside=lost)
+        self.view = candidate
         return ids[: len(rejected)]
 
     def _candidate(self, name: str, stored: V, candidate: V) -> Candidate:
@@ -144,7 +152,7 @@ class HeldPlace(Generic[V]):
                 answer.model,
                 answer.provider,
                 answer.stop_reason,
-                _digest_of(answer.ask),
+                canonical_hash([answer.ask.request.system, *map(str, answer.ask.request.messages)]),
                 answer.usage.counts,
             )
             for (unit, page), answer in sorted(self._answers.items(), key=lambda item: item[0])
@@ -185,42 +193,13 @@ def _name_of(path: Path, root: Path) -> str:
     return name
 
 
-def _digest_of(ask: Ask) -> str:
-    request = ask.request
-    messages = [[message.role, message.content] for message in request.messages]
-    return canonical_hash([request.system, messages])
-
-
 def _scrubbed(issues: Sequence[Issue]) -> tuple[Issue, ...]:
     """Return issues without credentials: a message may quote what a test has seen."""
+    texts = [(scrub_text(issue.message), scrub_text(issue.detail or "")) for issue in issues]
     return tuple(
-        replace(
-            issue,
-            message=scrub_text(issue.message),
-            detail=None if issue.detail is None else scrub_text(issue.detail),
-        )
-        for issue in issues
+        replace(issue, message=message, detail=detail or None)
+        for issue, (message, detail) in zip(issues, texts, strict=True)
     )
-
-
-class _HeldUpdate(Generic[V]):
-    """A place that is locked, and writes candidates only."""
-
-    def __init__(self, place: HeldPlace[V], update: PlaceUpdate[V]) -> None:
-        self._held = place
-        self._update = update
-        self.view = place.with_waiting(update.view)
-        """What the place would hold with all that waits."""
-
-    def write(
-        self, candidate: V, answers: Sequence[Answer], rejected: Sequence[Rejected]
-    ) -> tuple[str, ...]:
-        """Let what is kept wait and put the rest in the history; return the ids of the rest."""
-        if answers:
-            self._held.add(self._update.view, candidate, answers)
-        ids = self._held.write(self._update, candidate, rejected)
-        self.view = candidate
-        return ids
 
 
 @dataclass(slots=True)
