@@ -315,7 +315,7 @@ def _cassette_value(item: pytest.Item, key: str, value: Any) -> Any:
     elif not isinstance(value, str):
         raise _wrong(item, what, "it is text")
     elif key != "name" and value not in words:
-        raise _wrong(item, what, did_you_mean(value, words, f"it is one of {', '.join(words)}"))
+        raise _wrong(item, what, f"it is one of {', '.join(words)}")
     return value
 
 
@@ -330,8 +330,7 @@ def _arguments(item: pytest.Item, mark_name: str, names: tuple[str, ...]) -> dic
     arguments = {**dict(zip(names, mark.args, strict=False)), **mark.kwargs}
     for key, value in arguments.items():
         if key not in names:
-            what = f"{mark_name}({key}={value!r}): unknown argument"
-            raise _wrong(item, what, did_you_mean(key, names, takes))
+            raise _wrong(item, f"{mark_name}({key}={value!r}): unknown argument", takes)
     return arguments
 
 
@@ -350,14 +349,6 @@ def names_argument(
     if isinstance(value, Sequence | set | frozenset) and all(isinstance(v, str) for v in value):
         return tuple(value)
     raise _wrong(item, f"{mark_name}({key}={value!r})", "it is a name or a list of names")
-
-
-def did_you_mean(word: str, names: Sequence[str], why: str) -> str:
-    """Return why a word is wrong, after the name that was perhaps meant."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, names, n=1)
-    return f"did you mean {near[0]!r}? {why}" if near else why
 
 
 def _wrong(item: pytest.Item, what: str, why: str) -> pytest.UsageError:

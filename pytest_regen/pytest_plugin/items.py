@@ -1,6 +1,6 @@
 """Units as test items: an item for each type of a store, and for each unit of a file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,9 @@ from pytest_regen.errors import KindError, RegenError
 from pytest_regen.pytest_plugin import options, project
 from pytest_regen.pytest_plugin.looks import Look
 from pytest_regen.pytest_plugin.places import Selection, look_at, marked_units
-from pytest_regen.pytest_plugin.selection import from_rootdir, text_from_here
+from pytest_regen.pytest_plugin.project import from_rootdir, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
-from pytest_regen.pytest_plugin.summary import add_warnings, note_only_read
+from pytest_regen.pytest_plugin.summary import record_of
 from pytest_regen.text import plural, visible
 from pytest_regen.units import loading
 from pytest_regen.units.naming import encode_name
@@ -152,28 +152,31 @@ class UnitItem(pytest.Item):
             failing, warned = look.gate(name)
         except RegenError as error:
             if command := look.rescue(error):
-                add_warnings(self, (), command=command, outdated=look.place)
+                record = record_of(self)
+                record.next, record.outdated = command, look.place
             raise
 
-        def id_of(issue: Issue) -> str:
-            # Of a unit that has no item this one tells the warning.
-            other = issue.type_name
-            return look.id_of(other) if other and other != name else ""
-
-        issues = (*warned, *failing)
-        add_warnings(
-            self,
-            warned,
-            note=f"note: {look.format_note}" if look.format_note else "",
-            not_run=(look.place, look.not_run) if look.not_run else None,
-            command=look.ending(name, issues),
-            outdated=look.place if any(issue.code == "STALE" for issue in issues) else "",
-            id_of=id_of,
-        )
+        self._note(look, warned, failing)
         if failing:
             raise UnitError(look, name, failing)
         if look.is_only_read(name) and (self.path, name) not in _marked_in(self.session):
-            note_only_read(self, look.id_of(name))
+            record_of(self).only_read = look.id_of(name)
+
+    def _note(self, look: Look, warned: Sequence[Issue], failing: Sequence[Issue]) -> None:
+        """Remember warnings for the end of the run, in place of earlier ones."""
+        name, issues = self.unit, (*warned, *failing)
+        record = record_of(self)
+        # Of a unit that has no item this one tells the warning.
+        others = [issue.type_name if issue.type_name != name else None for issue in warned]
+        ids = [look.id_of(other) if other else "" for other in others]
+        texts = [f"{issue.code}: {issue.message}" for issue in warned]
+        record.warnings = list(map(list, zip(ids, texts, strict=True)))
+        # Said once per run, because what is read of all stores of a document is the same.
+        record.notes = [f"note: {look.format_note}"] if look.format_note else []
+        record.not_run = [look.place, look.not_run] if look.not_run else []
+        record.next = look.ending(name, issues)
+        is_stale = any(issue.code == "STALE" for issue in issues)
+        record.outdated = look.place if is_stale else ""
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None

@@ -19,8 +19,7 @@ from pytest_regen.files import safe_file_name
 from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.options import usage_error
-from pytest_regen.pytest_plugin.project import RunProject
-from pytest_regen.pytest_plugin.selection import from_here, from_rootdir
+from pytest_regen.pytest_plugin.project import RunProject, from_here, from_rootdir
 from pytest_regen.regeneration import registry
 from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.places import Place

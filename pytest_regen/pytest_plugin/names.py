@@ -14,7 +14,7 @@ from pytest_regen.files import safe_file_name
 from pytest_regen.modes import TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.options import usage_error
-from pytest_regen.pytest_plugin.selection import id_from_here
+from pytest_regen.pytest_plugin.project import id_from_here
 
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)", re.IGNORECASE)

@@ -20,8 +20,13 @@ from pytest_regen import store_folders
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin import options
 from pytest_regen.pytest_plugin.choices import regen_mark
-from pytest_regen.pytest_plugin.project import RunProject, kinds_of
-from pytest_regen.pytest_plugin.selection import id_from_here, is_store, stores_in_config
+from pytest_regen.pytest_plugin.project import (
+    RunProject,
+    id_from_here,
+    is_store,
+    kinds_of,
+    stores_in_config,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.looks import Look

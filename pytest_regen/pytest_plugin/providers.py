@@ -15,10 +15,9 @@ from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.run import CassetteRun
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
-from pytest_regen.pytest_plugin.names import heal_again, keeps_template, recording_command
+from pytest_regen.pytest_plugin.names import keeps_template, recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
-from pytest_regen.pytest_plugin.summary import note_command
 from pytest_regen.regeneration.values import Pending, TurnSettings
 from pytest_regen.settings import Price
 from pytest_regen.turns.anthropic import AnthropicProvider
@@ -28,7 +27,6 @@ from pytest_regen.turns.models import Prices
 from pytest_regen.turns.providers import (
     TemplateProvider,
     load_provider,
-    near_reference,
     no_template,
 )
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
@@ -108,22 +106,11 @@ def provider_of(item: pytest.Item, *, of_types: bool, by_template: bool = False)
     fixture: Provider | None = getattr(item, "funcargs", {}).get("regen_provider")
     if fixture is not None and fixture is not item.stash.get(_DEFAULT, None):
         return fixture
-    option = choices_of(config).provider_option or ""
-    if option == TEMPLATE and not of_types:
+    if choices_of(config).provider_option == TEMPLATE and not of_types:
         raise no_template("units of a kind")
     if by_template and keeps_template(config):
         return TemplateProvider()
-    try:
-        return _provider_of_run(config, of_types=of_types)
-    except errors.UsageError as error:
-        near = near_reference(option)
-        command = ""
-        if near and error.hint == f"write it as {near}":
-            mode = choices_of(config).record_mode()
-            error.hint = command = heal_again(config, item.nodeid, mode, provider=near)
-        # Nothing else is to be run before this is mended.
-        note_command(item, command)
-        raise
+    return _provider_of_run(config, of_types=of_types)
 
 
 _OF_SERVICES: pytest.StashKey[dict[str, Provider]] = pytest.StashKey()
@@ -285,26 +272,6 @@ class RegenerationTurns:
         if run is None or run.is_replay_only:
             return False
         return run.recorded > 0 or run.played == 0
-
-
-def may_get_answer(item: pytest.Item, cassette: Path) -> bool:
-    """Return whether a turn of an item may be answered, as far as can be seen without taking it.
-
-    Args:
-        item: the item.
-        cassette: where its turns are recorded.
-    """
-    require_key = getattr(provider_of(item, of_types=False), "require_key", None)
-    mode = choices_of(item.config).record_mode(cassette_mark(item).record)
-    if require_key is None or (cassette.exists() and mode not in {"all", "rewrite"}):
-        return True  # A function of the user's needs neither; a recording may have the answer.
-    if mode == "none":
-        return False
-    try:
-        require_key()
-    except (errors.MissingKeyError, errors.MissingExtraError):
-        return False
-    return True
 
 
 def price_in(config: pytest.Config, model: str) -> Price | None:

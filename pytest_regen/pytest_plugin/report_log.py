@@ -20,9 +20,9 @@ from pytest_regen.pytest_plugin.items import UnitItem, description_of, findings_
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.places import look_at
+from pytest_regen.pytest_plugin.project import from_rootdir, store_path
 from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
 from pytest_regen.pytest_plugin.report import Json, ReportEntry
-from pytest_regen.pytest_plugin.selection import from_rootdir, store_path
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS, scrubber_of
 from pytest_regen.pytest_plugin.summary import record_on
 from pytest_regen.testing.failures import FeedbackError

@@ -13,7 +13,7 @@ from pytest_regen.documents.ir import TypeIR
 from pytest_regen.errors import MissingBlockError, RegenError, StoreError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.looks import Look
-from pytest_regen.pytest_plugin.selection import store_path
+from pytest_regen.pytest_plugin.project import store_path
 from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.store_view import StoreView

@@ -1,11 +1,10 @@
 """The end of a run: what was regenerated, what was not and why, what changed, what comes next."""
 
 import gc
-import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_regen.pytest_plugin.choices import Choices
-from pytest_regen.pytest_plugin.selection import from_here, id_from_here, text_from_here
+from pytest_regen.pytest_plugin.project import from_here, id_from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import RECORD_KEY, notes_on_models, used_sandbox
 from pytest_regen.text import plural, visible
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.turns.values import Usage
-    from pytest_regen.validation.issues import Issue
 
 
 Outcome = Literal["regenerated", "pending", "failed", "skipped", "planned"]
@@ -106,59 +104,20 @@ class Record:
     """Whether the test failed on such a module, and passed in a process of its own."""
 
 
-def tokens_in(usage: "Usage") -> int:
-    """Return the tokens that were read anew, those written to the prompt cache included."""
-    return (usage.input_tokens or 0) + (usage.cache_write_tokens or 0)
+def tokens_of(usage: "Usage") -> dict[str, Any]:
+    """Return tokens as ``HealReport`` has them; those written to the cache were read anew."""
+    written = usage.cache_write_tokens or 0
+    return {
+        "tokens_in": (usage.input_tokens or 0) + written,
+        "tokens_out": usage.output_tokens or 0,
+        "cache_read": usage.cache_read_tokens or 0,
+        "cache_write": written,
+    }
 
 
-def _record_of(item: pytest.Item) -> Record:
+def record_of(item: pytest.Item) -> Record:
+    """Return what is known of an item, to be added to; the report of its call carries it."""
     return item.stash.setdefault(_RECORD, Record())
-
-
-def add_warnings(
-    item: pytest.Item,
-    issues: "Iterable[Issue]",
-    *,
-    note: str = "",
-    not_run: tuple[str, str] | None = None,
-    command: str = "",
-    outdated: str = "",
-    id_of: "Callable[[Issue], str]" = lambda _: "",
-) -> None:
-    """Remember the warnings of a type; a later validation of it replaces them.
-
-    Args:
-        item: the type.
-        issues: its warnings.
-        note: about its store, shown once per run.
-        not_run: the place of its store and why its code was not run, where it was not.
-        command: what ends the warnings, or the failure.
-        outdated: the place of its store, where the command makes that anew.
-        id_of: returns what a warning is about, "" where that is the item.
-    """
-    warnings = [[id_of(issue), f"{issue.code}: {issue.message}"] for issue in issues]
-    # Most items have none.
-    if warnings or note or not_run or command or _RECORD in item.stash:
-        record = _record_of(item)
-        record.warnings, record.notes, record.next = warnings, [note] if note else [], command
-        record.not_run, record.outdated = list(not_run or ()), outdated
-
-
-def note_only_read(item: pytest.Item, id_: str) -> None:
-    """Remember that a function was checked and that nothing in the run calls it.
-
-    Args:
-        item: the function.
-        id_: as marks name it.
-    """
-    _record_of(item).only_read = id_
-
-
-def note_command(item: pytest.Item, command: str | None, *notes: str) -> None:
-    """Remember what heals a failing item, and what is to be said of it once per run."""
-    record = _record_of(item)
-    record.next = record.next if command is None else command
-    record.notes = [*record.notes, *notes]
 
 
 def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
@@ -169,7 +128,7 @@ def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False
         place: the file, from the rootdir.
         passed_apart: whether it passed in a process of its own afterwards.
     """
-    record = _record_of(item)
+    record = record_of(item)
     is_told = record.passed_apart or any(heal.outcome == "regenerated" for heal in record.heals)
     if is_told and not passed_apart:
         return
@@ -179,7 +138,7 @@ def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False
 
 def add_heal(item: pytest.Item, heal: HealReport) -> None:
     """Remember the work on one type, for the summary and for report readers."""
-    record = _record_of(item)
+    record = record_of(item)
     if heal.outcome == "regenerated":
         # The item passes now, so that earlier attempts that failed need no next step.
         record.heals = [replace(vain, outcome="skipped", next="") for vain in record.heals]
@@ -205,13 +164,14 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     if report.when != "call":
         return
     level, has_run = used_sandbox()
-    if level:
-        _record_of(item).sandbox = level
-        _record_of(item).has_run = has_run
-    if notes := notes_on_models():
-        note_command(item, None, *notes)
-    record = item.stash.get(_RECORD, None)
-    if record is not None:
+    notes = notes_on_models()
+    if level or notes:
+        record = record_of(item)
+        record.sandbox, record.has_run = level, has_run
+        record.notes += notes
+    record = item.stash.get(_RECORD, Record())
+    # Of most items there is nothing to say, and there may be thousands.
+    if record != Record():
         # pytest-xdist carries plain values only.
         report.__dict__[RECORD_KEY] = asdict(record)
 
@@ -265,7 +225,7 @@ _MOST_PATHS = 3
 """Paths that stand in a command before it is about all."""
 
 _DIFF_LINES = 60
-"""Lines of a diff that are printed; the whole is in a file."""
+"""Lines of a diff that are printed."""
 
 
 class RunLog:
@@ -345,14 +305,9 @@ class RunLog:
             notes.append(f"behaviour: not run for {plural(len(stores), 'store')}: {reason}")
         ids = sorted({record.only_read for _, _, record in self._records if record.only_read})
         if ids:
-            verb, they, them = ("was", "it has", "it")
-            if len(ids) > 1:
-                verb, they, them = ("were", "they have", "them")
             notes.append(
-                f"{plural(len(ids), 'function')} {verb} only read, not run: {they} no example in "
-                f"the docstring, and no test of this run is marked for {them}: {_some(ids)}; "
-                f"add an example (>>>), or mark a test with "
-                f'@pytest.mark.regen(unit="{ids[0]}")'
+                f"only read, not run: {_some(ids)}, for want of an example in the docstring (>>>) "
+                f'or a test of this run that is marked for it: @pytest.mark.regen(unit="{ids[0]}")'
             )
         return notes
 
@@ -446,20 +401,12 @@ class RunLog:
             for line in lines[:_DIFF_LINES]:
                 yield f"  {line}", {"+": ("green",), "-": ("red",)}.get(line[:1], ())
             if len(lines) > _DIFF_LINES:
-                yield f"  … {len(lines) - _DIFF_LINES} more lines: {self._whole_diff(heal)}", ()
+                more = len(lines) - _DIFF_LINES
+                yield f"  … {more} more lines, in git diff or the report of --regen-report", ()
         for fault in self.prompt_faults:
             yield f"unfixable: {fault}", ("red",)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
-
-    def _whole_diff(self, heal: HealReport) -> str:
-        cache: pytest.Cache | None = getattr(self._config, "cache", None)
-        if cache is None:
-            return "git diff shows them"
-        name = "".join(char if char.isalnum() else "_" for char in heal.unit)
-        path = cache.mkdir("regen") / f"{name}.diff"
-        path.write_text(heal.diff, "utf-8")
-        return os.path.relpath(path, self._config.invocation_params.dir)
 
     def _old_module_lines(self) -> Iterable[Line]:
         old: dict[tuple[str, bool], list[str]] = {}
@@ -546,9 +493,11 @@ class RunLog:
             if command:
                 alone = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
                 alike.setdefault(command.replace(alone, "pytest", 1), []).append(command)
-        common = max(alike, key=lambda command: len(alike[command]), default="")
-        if len(set(alike.get(common, ()))) < 2:
-            return min(alike.get(common, ()), default="")
+        if not alike:
+            return ""
+        common, own = max(alike.items(), key=lambda entry: len(entry[1]))
+        if len(set(own)) < 2:
+            return own[0]
         option = self._config.option
         chosen = [*option.file_or_dir]
         chosen += ["-k", option.keyword] if option.keyword else []

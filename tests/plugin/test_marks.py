@@ -17,7 +17,10 @@ def write(project: Project, mark: str, body: str = "pass") -> None:
 @pytest.mark.parametrize(
     ("mark", "told"),
     [
-        ("regen(stores='x')", ["regen(stores='x'): unknown argument", "did you mean 'store'?"]),
+        (
+            "regen(stores='x')",
+            ["regen(stores='x'): unknown argument", "it takes store, types"],
+        ),
         ("regen(attempts=0)", ["regen(attempts=0)", "whole number of at least 1"]),
         ("regen(attempts=True)", ["regen(attempts=True)", "whole number of at least 1"]),
         ("regen(types=4)", ["regen(types=4)", "a name or a list of names"]),
@@ -26,16 +29,11 @@ def write(project: Project, mark: str, body: str = "pass") -> None:
         ("regen('a', 'b', 2, [], 'c', 'x')", ["regen('a', 'b', 2, [], 'c', 'x')", "and no more"]),
         (
             "regen(store='generated/GET_v1_project')",
-            ["there is no store", f"did you mean '{STORE}'?"],
+            ["there is no store", f"there is {STORE}"],
         ),
         ("regen(store='tests')", ["there is no store", f"there is {STORE}"]),
-        (
-            "regen(types='Ownr')",
-            [f"{STORE} has no such type", "did you mean 'Owner'? it has ProjectDataObject, Owner"],
-        ),
-        (f"regen(store='{STORE}', types=['Owner', 'Nobody'])", ["types='Nobody'", "it has Proj"]),
-        ("cassette(nam='x')", ["cassette(nam='x'): unknown argument", "did you mean 'name'?"]),
-        ("cassette(record='onec')", ["cassette(record='onec')", "did you mean 'once'?"]),
+        ("cassette(nam='x')", ["cassette(nam='x'): unknown argument", "it takes name, record"]),
+        ("cassette(record='onec')", ["cassette(record='onec')", "it is one of"]),
         ("cassette(normalize=1)", ["cassette(normalize=1)", "it is a function"]),
     ],
 )
@@ -74,7 +72,7 @@ def test_every_wrong_mark_of_a_module_is_told(project: Project, spread: tuple[st
         test_class="""
         import pytest
 
-        @pytest.mark.regen(types="Ownr")
+        @pytest.mark.regen(store="Ownr")
         @pytest.mark.cassette(drift="no")
         class TestC:
             def test_c(self):
@@ -86,7 +84,7 @@ def test_every_wrong_mark_of_a_module_is_told(project: Project, spread: tuple[st
 
     assert result.ret in {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED}
     text = result.stdout.str()
-    told = ("test_a: regen(typo=1)", "test_b: regen(attempts='2')", "types='Ownr'", "drift='no'")
+    told = ("test_a: regen(typo=1)", "test_b: regen(attempts='2')", "store='Ownr'", "drift='no'")
     assert not [words for words in told if words not in text], text
     assert "INTERNALERROR" not in result.stdout.str()
 

@@ -122,7 +122,7 @@ def test_a_recording_of_another_service_is_replayed_with_that(
             ("--regen-provider", "olama:x"),
             "",
             "--regen-provider",
-            "pytest locales/de.json::berth --regen --regen-record once --regen-provider ollama:x",
+            "write it as ollama:x",
         ),
         ((), 'provider = "olama:x"\n', "?tool.pytest-regen? provider", "write it as ollama:x"),
     ],
@@ -155,8 +155,8 @@ def test_a_misspelt_service_is_told_where_it_stands(
 @pytest.mark.parametrize(
     ("provider", "following"),
     [
-        ("olama:x", "next: pytest src/acme/times.py::minutes --regen * --regen-provider ollama:x"),
-        ("nowhere:ask", ""),
+        ("olama:x", "next: write it as ollama:x"),
+        ("nowhere:ask", "next: run from the folder that holds the module, or install it"),
     ],
 )
 def test_a_misspelt_provider_is_the_last_word(
@@ -171,8 +171,7 @@ def test_a_misspelt_provider_is_the_last_word(
     )
 
     last = [line for line in result.outlines if line.startswith("next: ")]
-    assert len(last) == bool(following)
-    result.stdout.fnmatch_lines([following or f"*{provider}*cannot be imported*"])
+    assert last == [following]
 
 
 @pytest.mark.parametrize("heals", [True, False])

@@ -75,17 +75,18 @@ def make_stale(store: Path) -> None:
 
 
 def test_a_long_diff_is_cut_and_kept(project: Project) -> None:
-    """Sixty lines are printed; the whole lies in a file that is named."""
+    """Sixty lines are printed; the report has the whole."""
     padding = "\n".join(f"    // {number}" for number in range(80))
     wrong = MISSPELT["Owner", 1].replace("{\n", "{\n" + padding + "\n", 1)
     project.store(wrong={("Owner", 1): wrong})
     project.answered_by("Good")
 
-    result = project.run("--regen")
+    result = project.run("--regen", "--regen-report=report.json")
 
-    line = next(one for one in result.outlines if "more lines" in one)
-    whole = (project.path / line.rpartition(": ")[2]).read_text("utf-8")
-    assert whole.count("\n-    // ") == 80
+    result.stdout.fnmatch_lines(["  … 31 more lines, in git diff or the report of --regen-report"])
+    report = json.loads((project.path / "report.json").read_text("utf-8"))
+    (heal,) = (heal for item in report["items"] for heal in item["heals"])
+    assert heal["diff"].count("\n-    // ") == 80
 
 
 def test_live_calls_show_what_they_cost(project: Project) -> None:

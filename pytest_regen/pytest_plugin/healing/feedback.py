@@ -18,7 +18,7 @@ from pytest_regen.pytest_plugin.items import UnitError, UnitItem
 from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import cassette_of_test
 from pytest_regen.pytest_plugin.places import look_at, marked_units
-from pytest_regen.pytest_plugin.selection import store_path
+from pytest_regen.pytest_plugin.project import store_path
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.validation.issues import Feedback, Issue

@@ -5,11 +5,12 @@ parametrized and non-function items heal alike, because pytest's own way of call
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from pytest_regen.errors import RegenError
+from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.pytest_plugin import providers
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing import outcomes
@@ -22,7 +23,7 @@ from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import heal_command
 from pytest_regen.pytest_plugin.places import look_at
 from pytest_regen.pytest_plugin.stash import AHEAD
-from pytest_regen.pytest_plugin.summary import HealReport, add_heal
+from pytest_regen.pytest_plugin.summary import HealReport, add_heal, record_of
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
 from pytest_regen.regeneration.policies import (
     Heal,
@@ -67,9 +68,10 @@ def _begin_ahead(item: UnitItem) -> None:
         and (jobs > 1 or other.path == item.path)
         and not any(map(other.get_closest_marker, ("skip", "skipif", "xfail")))
     ]
-    provider = providers.provider_of(item, of_types=item.look.home.has_pages)
-    settings = providers.settings_of_run(config, provider, jobs)
-    config.stash[AHEAD] = Ahead(_waves_of(items), _flow_of, settings)
+    with suppress(UsageError):  # The item's own turn tells who is not there.
+        provider = providers.provider_of(item, of_types=item.look.home.has_pages)
+        settings = providers.settings_of_run(config, provider, jobs)
+        config.stash[AHEAD] = Ahead(_waves_of(items), _flow_of, settings)
 
 
 def _waves_of(items: Sequence[UnitItem]) -> Sequence[Sequence[pytest.Item]]:
@@ -120,6 +122,8 @@ class _Healing:
             try:
                 self._heal(target)
             except RegenError as error:
+                # Nothing else is to be run before this is mended.
+                record_of(self._item).next = ""
                 why = "\n".join(filter(None, (error.what, error.why)))
                 self._skip(target, why, error.hint)
         return self._stored_failure or self._failure
@@ -178,10 +182,6 @@ class _Healing:
             self._item, target.name, look.path, self._failure, look.home.trial_seconds
         )
         is_old = bool(loaded_modules(self._config).changed())
-        if not (is_old or providers.may_get_answer(self._item, target.cassette)):
-            # Nothing is tried for nothing: the first turn tells what is missing.
-            self._ask(target, calls)
-            return
         trial = calls.try_now()
         if trial.passed and is_old:
             # It failed with the code that this process imported before another test healed it.

@@ -17,8 +17,8 @@ from pytest_regen.pytest_plugin.names import (
     recording_command,
     rerun_command,
 )
-from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
-from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_in
+from pytest_regen.pytest_plugin.project import from_rootdir, id_from_here
+from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_of
 from pytest_regen.regeneration.values import HealResult
 from pytest_regen.validation.issues import Feedback
 
@@ -84,10 +84,7 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
         stop_reason=result.stop_reason or "",
         attempts=1 + result.attempts,
         calls=result.calls,
-        tokens_in=tokens_in(usage),
-        tokens_out=usage.output_tokens or 0,
-        cache_read=usage.cache_read_tokens or 0,
-        cache_write=usage.cache_write_tokens or 0,
+        **tokens_of(usage),
         transcript=transcript,
         pages=sorted(page for name, page in result.regenerated if name == target.name),
         changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
-from pytest_regen.pytest_plugin.summary import note_command
+from pytest_regen.pytest_plugin.summary import record_of
 
 _LIBRARIES: Final = map(sysconfig.get_path, ("purelib", "platlib", "stdlib", "platstdlib"))
 _NOT_ITS: Final = (Path(__file__).parents[2], *map(Path, _LIBRARIES))
@@ -66,7 +66,7 @@ def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None
 
     choices = choices_of(item.config)
     if not hasattr(item, "unit") and (note := _missing_name(item)):
-        note_command(item, None, note)
+        record_of(item).notes.append(note)
     elif choices.heal or choices.dry_run:
         from pytest_regen.pytest_plugin.healing.heal import heal_units
 
@@ -85,18 +85,19 @@ def _tell_command(item: pytest.Item, failure: BaseException) -> None:
     record = choices_of(item.config).record_option
     if record not in {None, "none"}:
         note = f"--regen-record {record} alone records what tests send; --regen heals what fails"
-        note_command(item, None, note)
+        record_of(item).notes.append(note)
     mark = regen_mark(item)
     if not hasattr(item, "unit") and (mark.units or (mark.types and is_feedback(failure))):
         # Not as a note of the failure, which would be told to the model.
-        note_command(item, heal_command(item.config, item.nodeid, cassette_of_test(item)))
+        cassette = cassette_of_test(item)
+        record_of(item).next = heal_command(item.config, item.nodeid, cassette)
 
 
 def _missing_name(item: pytest.Item) -> str:
     """Return that a bare mark means nothing in a project without stores; empty where it does."""
     from pytest_regen.pytest_plugin.choices import regen_mark
     from pytest_regen.pytest_plugin.options import has_kinds
-    from pytest_regen.pytest_plugin.selection import stores_in_config
+    from pytest_regen.pytest_plugin.project import stores_in_config
 
     mark, config = regen_mark(item), item.config
     has_store = "regen_store" in getattr(item, "fixturenames", ()) or stores_in_config(config)

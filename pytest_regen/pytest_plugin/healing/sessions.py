@@ -18,7 +18,7 @@ from pytest_regen.pytest_plugin.sessions import (
     SessionMaker,
 )
 from pytest_regen.pytest_plugin.stash import CASSETTE, SESSION_MAKERS
-from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
+from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_of
 from pytest_regen.pytest_plugin.transcripts import conversation_of
 from pytest_regen.sessions import ScenarioFeedback
 from pytest_regen.testing.failures import FeedbackError
@@ -109,16 +109,14 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
         sessions = [session for maker in makers for session in maker.sessions]
         talks = [talk for session in sessions for talk in session.conversations]
         transcript = conversation_of(talks, findings, item.config, passes=left is None)
+    before = tokens_of(usage_before)
     heal = HealReport(
         item.nodeid,
         "skipped" if attempt == 1 else outcome,
         stop_reason="clean" if left is None else stop,
         attempts=attempt,
         calls=requests,
-        tokens_in=tokens_in(usage) - tokens_in(usage_before),
-        tokens_out=(usage.output_tokens or 0) - (usage_before.output_tokens or 0),
-        cache_read=(usage.cache_read_tokens or 0) - (usage_before.cache_read_tokens or 0),
-        cache_write=(usage.cache_write_tokens or 0) - (usage_before.cache_write_tokens or 0),
+        **{key: count - before[key] for key, count in tokens_of(usage).items()},
         transcript=transcript,
         why=why,
         emulated=is_emulated,
