@@ -3,7 +3,6 @@
 import difflib
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,8 +28,13 @@ class Edit:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is to be written."""
-        return self.change(self.text()) != self.text()
+        """Whether anything is to be written.
+
+        Raises:
+            UsageError: the file must not be written, or cannot be edited.
+        """
+        before, _ = self.text(), self._target()
+        return self.after(before) != before
 
     @property
     def is_new(self) -> bool:
@@ -41,8 +45,8 @@ class Edit:
     def lines(self) -> Iterator[str]:
         """The lines that go, with ``-`` before them, and those that come, with ``+``."""
         before = self.text()
-        after = self.change(before)
-        diff = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+        old, new = before.splitlines(), self.after(before).splitlines()
+        diff = difflib.unified_diff(old, new, n=0, lineterm="")
         return (line for line in list(diff)[2:] if not line.startswith("@"))
 
     def write(self) -> None:
@@ -54,9 +58,10 @@ class Edit:
         """
         target = self._target()
         target.parent.mkdir(parents=True, exist_ok=True)
+        # Read again under the lock, because another init may have added its own lines.
         with locked_file(target):
             before = self.text()
-            after = self.change(before)
+            after = self.after(before)
             if after != before:
                 replace_file(target, after)
 
@@ -66,11 +71,6 @@ class Edit:
             self.path.unlink(missing_ok=True)
         else:
             replace_file(self._target(), before)
-
-    def refuse(self) -> None:
-        """Raise what ``write`` would raise for what stands in its way now."""
-        self._target()
-        _ = self.is_needed
 
     def text(self) -> str:
         """Return what the file holds; nothing where there is none.
@@ -86,23 +86,21 @@ class Edit:
                 f"{self.path} is not UTF-8", why=str(error), hint="correct the file"
             ) from None
 
+    def after(self, text: str) -> str:
+        """Return the text that is to be there, with the line ends of the file."""
+        plain = text.replace("\r\n", "\n")
+        changed = self.change(plain)
+        return changed if plain == text else changed.replace("\n", "\r\n")
+
     def _target(self) -> Path:
         """Return the file itself, behind links."""
         target = Path(os.path.realpath(self.path))
         # Because a link in a foreign repository could lead to a file of its user's, as ~/.bashrc.
-        if not target.is_relative_to(os.path.realpath(self.root)):
+        if target.is_symlink() or not target.is_relative_to(os.path.realpath(self.root)):
             raise UsageError(
                 f"{self.path} leads out of the project, to {target}",
                 why="only files below the root of the project are edited",
-                hint=f"edit it by hand: {'; '.join(line[1:] for line in self.lines if line[1:])}",
-            )
-        # Looked at here, because replacing a file takes only the rights of its folder.
-        is_locked = target.is_file() and not target.stat().st_mode & stat.S_IWUSR
-        if is_locked or target.is_symlink() or (target.exists() and not target.is_file()):
-            raise UsageError(
-                f"{self.path} cannot be edited",
-                why="it is read-only, no file, or a link that leads to itself",
-                hint="allow it to be written, or remove it; then the same command again",
+                hint="edit it by hand, or remove the link; then the same command again",
             )
         return target
 
@@ -116,16 +114,7 @@ def add_lines(*lines: str) -> Callable[[str], str]:
         lead = "" if not text or text.endswith("\n") else "\n"
         return text + lead + "".join(f"{line}\n" for line in missing) if missing else text
 
-    return lambda text: _keep_line_ends(text, change)
-
-
-def _keep_line_ends(text: str, change: Callable[[str], str]) -> str:
-    """Change a text whose lines may end in CRLF, and keep it so."""
-    plain = text.replace("\r\n", "\n")
-    changed = change(plain)
-    if changed == plain:
-        return text
-    return changed if plain == text else changed.replace("\n", "\r\n")
+    return change
 
 
 def add_to_table(path: Path, settings: Mapping[str, Any]) -> Callable[[str], str]:
@@ -137,61 +126,34 @@ def add_to_table(path: Path, settings: Mapping[str, Any]) -> Callable[[str], str
     def change(text: str) -> str:
         data = parse_toml(text, path.name)
         table = table_in(path, data) or {}
-        joined = {key: _joined(table.get(key), value) for key, value in settings.items()}
-        new = {key: value for key, value in joined.items() if table.get(key) != value}
-        if not new:
+        new = {key: value for key, value in settings.items() if key not in table}
+        more = {
+            key: items
+            for key, value in settings.items()
+            if isinstance(value, list) and isinstance(table.get(key), list)
+            if (items := [item for item in value if item not in table[key]])
+        }
+        if not (new or more):
             return text
-        data.setdefault("tool", {})[TABLE] = {**table, **joined}
+        longer = {key: [*table[key], *items] for key, items in more.items()}
+        data.setdefault("tool", {})[TABLE] = {**table, **new, **longer}
+        # An inline table, or keys with dots.
         with suppress(UsageError, ValueError, LookupError, TypeError, AttributeError):
-            edited = _edited(text, table, new)
+            edited = _edited(text, new, more)
             # Whatever becomes of the text: it says what was wanted, and all that it said.
             if parse_toml(edited, path.name) == data:
                 return edited
+        lines = "; ".join(_toml_lines({**new, **longer}).splitlines())
         raise UsageError(
             f"{path.name} has a form that is not edited here",
             why=f"[tool.{TABLE}] stands in it in an unusual way",
-            hint=f"write below [tool.{TABLE}] yourself: {'; '.join(_lines(new).splitlines())}",
+            hint=f"write below [tool.{TABLE}] yourself: {lines}",
         )
 
-    return lambda text: _keep_line_ends(text, change)
+    return change
 
 
-def _joined(value: Any, settings: Any) -> Any:
-    """Return a setting with what it lacks, which is nothing where it is no list."""
-    if value is None:
-        return settings
-    if not isinstance(value, list) or not isinstance(settings, list):
-        return value
-    joined = list(value)
-    for setting in settings:
-        # Where entries are tables, a glob is a table, too.
-        is_glob = isinstance(setting, str) and any(isinstance(item, dict) for item in value)
-        entry = {"files": setting} if is_glob else setting
-        targets = _gettext_targets(entry)
-        index = next((n for n, item in enumerate(joined) if _gettext_targets(item)), None)
-        if targets and index is not None:
-            merged = dict.fromkeys([*_gettext_targets(joined[index]), *targets])
-            if len(merged) > 1:
-                joined[index] = {**joined[index], "targets": list(merged)}
-        elif entry not in joined:
-            joined.append(entry)
-    return joined
-
-
-def _gettext_targets(table: Any) -> list[Any]:
-    """Return the targets of a table of translations; none where they are not of gettext."""
-    targets = table.get("targets") if isinstance(table, dict) else None
-    names = targets if isinstance(targets, list) else [targets]
-    return names if all(str(name).endswith(".po") for name in names) else []
-
-
-def _lines(values: Mapping[str, Any]) -> str:
-    import tomlkit
-
-    return "".join(f"{key} = {tomlkit.item(values[key]).as_string()}\n" for key in values)
-
-
-def _edited(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def _edited(text: str, new: Mapping[str, Any], more: Mapping[str, list[Any]]) -> str:
     """Return a document with lists made longer in place, and keys and tables added as text.
 
     As text, because tomlkit adds keys behind the comments that belong to what follows.
@@ -199,27 +161,27 @@ def _edited(text: str, table: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     import tomlkit
 
     document: Any = tomlkit.parse(text)
-    for key in new.keys() & table.keys():
-        items = document["tool"][TABLE][key]
-        for index, item in enumerate(new[key]):
-            if index >= len(table[key]):
-                items.append(item)
-            elif item != table[key][index]:
-                items[index].update(item)
-    text = tomlkit.dumps(document)
-    blocks = [f"{text.rstrip()}\n"] if text.strip() else []
+    for key, items in more.items():
+        for item in items:
+            document["tool"][TABLE][key].append(item)
+    text = tomlkit.dumps(document).rstrip()
+    blocks = [f"{text}\n"] if text else []
     keys = ""
     for key, value in new.items():
-        if key in table:
-            continue
         if isinstance(value, list) and isinstance(value[0], dict):
-            blocks += [f"[[tool.{TABLE}.{key}]]\n{_lines(item)}" for item in value]
+            blocks += [f"[[tool.{TABLE}.{key}]]\n{_toml_lines(item)}" for item in value]
         else:
-            keys += _lines({key: value})
+            keys += _toml_lines({key: value})
     header = _HEADER.search(text)
     if keys and header:
-        below = text[header.end() :].rstrip()
+        below = text[header.end() :]
         blocks[0] = f"{text[: header.end()].rstrip()}\n{keys}{below}".rstrip() + "\n"
     elif keys:
-        blocks.insert(bool(text.strip()), f"[tool.{TABLE}]\n{keys}")
+        blocks.insert(bool(text), f"[tool.{TABLE}]\n{keys}")
     return "\n".join(blocks)
+
+
+def _toml_lines(values: Mapping[str, Any]) -> str:
+    import tomlkit
+
+    return "".join(f"{key} = {tomlkit.item(values[key]).as_string()}\n" for key in values)

@@ -256,7 +256,8 @@ def _read_document(
         DocumentUnreadableError: it is none.
     """
     # Imported late, because who generates units of a file needs none of it.
-    from pytest_regen.cli.starts import is_catalogue, is_description, read_description
+    from pytest_regen.cli.starts import is_catalogue, is_description
+    from pytest_regen.documents import read_document
 
     if pending:
         raise UsageError(
@@ -279,4 +280,4 @@ def _read_document(
             hint="name one file of these; of an API description, name an operation as well, "
             "--tag or --all",
         )
-    return read_description(path)
+    return read_document(path)

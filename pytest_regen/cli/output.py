@@ -228,21 +228,6 @@ def confirm(question: str, *, default: bool = False) -> bool:
     return answer.strip().lower() in {"y", "yes", *([""] if default and answer else [])}
 
 
-def choose(question: str, choices: Sequence[str]) -> int:
-    """Ask a person for one of several things; return its index. Enter alone takes the first.
-
-    Raises:
-        typer.Abort: the input ended.
-    """
-    for number, choice in enumerate(choices, 1):
-        say(f"  {number:>3}  {choice}")
-    while True:
-        number = typer.prompt(question, default=1, type=int, err=True)
-        if 1 <= number <= len(choices):
-            return int(number) - 1
-        say(f"a number from 1 to {len(choices)}, please")
-
-
 def show_issues_by_unit(noun: str, units: "Mapping[str, Sequence[Issue]]") -> None:
     """List what is wrong below the unit it is wrong with; clean units are counted."""
     wrong = {name: issues for name, issues in units.items() if issues}

@@ -8,26 +8,26 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pytest_regen import errors
 from pytest_regen.cli import places
-from pytest_regen.cli.operations import StoreResults, StoreWork
+from pytest_regen.cli.operations import StoreWork
 from pytest_regen.cli.output import fact
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartOptions, PartSelection, select_operations
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
 from pytest_regen.extras import needs
-from pytest_regen.kinds.catalogues import FORMATS, NEW_CATALOGUE
+from pytest_regen.kinds.catalogues import NEW_CATALOGUE
 from pytest_regen.kinds.functions.source import FunctionRegion, parse
 from pytest_regen.kinds.tongues import language_of
-from pytest_regen.kinds.translation import Translation
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.regeneration import verbs
@@ -39,9 +39,6 @@ from pytest_regen.units.place import UnitFile
 
 _NEW_LANGUAGE: Final = "python"
 """Of the stores of a project that has none yet."""
-
-Choose = Callable[[str, Sequence[str]], int]
-"""Returns which of several a person wants; the first one where nobody is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +70,40 @@ class Start:
     stores: Sequence[Path] = ()
 
 
+def find_start(project: Project, source: str, options: StoreOptions, units: Sequence[str]) -> Start:
+    """Return what a file is to begin with.
+
+    Args:
+        project: around the working directory.
+        source: the file, with ``::function`` behind it or not.
+        options: of a store; of a catalogue, ``out`` is the one that is to be made.
+        units: the functions that are wanted.
+
+    Raises:
+        RegenError: it is nothing that can be begun with.
+    """
+    path = Path(source)
+    if "::" in source and not path.exists():
+        file, _, name = source.rpartition("::")
+        path, units = Path(file), [name, *units]
+    if not path.is_file() and not (path.suffix == ".po" and glob.has_magic(source)):
+        raise errors.UsageError(
+            f"there is no file {path}" if not path.is_dir() else f"{path} is a folder",
+            hint="name an API description, a Python file or a catalogue of translations; "
+            "pytest-regen init alone looks for them",
+        )
+    if path.suffix == ".py":
+        return _find_functions(project, path, units)
+    if units:
+        raise errors.UsageError(
+            f"--unit {units[0]} names a function, and {path} is no Python file",
+            hint="leave the option out",
+        )
+    if is_catalogue(path):
+        return _find_catalogue(project, path, options.out)
+    return _find_description(project, path, options)
+
+
 # Types of an API
 
 
@@ -82,30 +113,30 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
     Raises:
         RegenError: it cannot be read, or nothing of it has a type.
     """
-    document = read_description(path)
+    document = read_document(path)
     is_first = not project.store_globs
     default = _NEW_LANGUAGE if is_first else DEFAULT_LANGUAGE
-    name = options.language or project.settings.language or default
-    language = find_language(name).name
+    language = find_language(options.language or project.settings.language or default).name
     out = options.out or Path("generated")
+    stores = [] if options.operation else _stores_of(document, out)
+    parts: Sequence[Part] = ()
+    title = "is there already"
     how = {"language": language, "force": False, "allow_defects": False}
     work = StoreWork(project, document, PartSelection([]), out, how)
-    stores = [] if options.operation else _stores_of(document, out)
-    types = 0
     if not stores:
-        work, results = _plan(work, options)
-        stores = [result.plan.path for result in results.done]
-        types = sum(len(result.plan.ir.types) for result in results.done)
-    parts = work.selection.chosen
-
-    what = "is there already"
-    if parts:
+        parts = _parts_of(document, options.operation)
+        work = replace(work, selection=PartSelection(parts))
+        settings = TurnOptions(project, provider=options.provider).planning()
+        planning = {"dry_run": True, "settings": settings}
+        planned = [result.plan for result in work.generate(planning, goes_on=len(parts) > 1).done]
+        stores = [plan.path for plan in planned]
         of = str(parts[0])
         if len(parts) > 1:
-            of = f"{len(parts):,} operations, a store each, because no schema has a name"
+            of = f"{len(stores):,} operations, a store each, because no schema has a name"
         by = options.provider
         who = "by the template, without a model" if by == TEMPLATE else f"by {by}"
-        what = f"{plural(types, 'type')} of {of}, in {language}, {who}"
+        types = plural(sum(len(plan.ir.types) for plan in planned), "type")
+        title = f"{types} of {of}, in {language}, {who}"
     folders = {Path(os.path.relpath(store.parent, project.root)).as_posix() for store in stores}
     # In the root itself, the line would be about every JSON file of the project.
     patterns = [f"{folder}/**/*.json" for folder in sorted(folders) if folder != "."]
@@ -114,11 +145,11 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
         if not parts:
             return 0
         turns = TurnOptions(project, provider=options.provider)
-        results, _ = replace(work, project=project).ask(turns)
+        results, _ = replace(work, project=project).ask(turns, many=len(parts) > 1)
         return results.exit_code
 
     return Start(
-        f"{shorten([short_path(store).as_posix() for store in stores])}: {what}",
+        f"{shorten([short_path(store).as_posix() for store in stores])}: {title}",
         {"language": language} if is_first and not project.settings.language else {},
         not parts,
         make,
@@ -127,61 +158,13 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
     )
 
 
-def _plan(work: StoreWork, options: StoreOptions) -> tuple[StoreWork, StoreResults]:
-    """Return what there is to make: an operation, else the schemas, else all operations.
-
-    Raises:
-        RegenError: the description is broken, or nothing of it has a type.
-    """
-    settings = TurnOptions(work.project, provider=options.provider).planning()
-
-    def plan(parts: Sequence[Part]) -> tuple[StoreWork, StoreResults]:
-        chosen = replace(work, selection=PartSelection(parts))
-        planning = {"dry_run": True, "settings": settings}
-        results = chosen.generate(planning, goes_on=len(parts) > 1)
-        endpoints = [
-            result.plan.ir.endpoint for result in results.done if not result.plan.is_current
-        ]
-        names = {f"{endpoint.method} {endpoint.path}" for endpoint in endpoints}
-        # Of many, those that can be made; others were told of.
-        able = [part for part in parts if len(parts) == 1 or str(part) in names]
-        return replace(work, selection=PartSelection(able if names else [])), results
-
-    document = work.document
-    if options.operation is not None:
-        return plan([document.find(options.operation)])
+def _parts_of(document: Document, operation: str | None) -> Sequence[Part]:
+    """Return an operation that is named, else the schemas, else all operations."""
+    if operation is not None:
+        return [document.find(operation)]
     if document.named_schemas:
-        try:
-            return plan([Components()])
-        except errors.NothingToGenerateError:
-            pass  # They are plain values; types stand in the operations.
-        except errors.DocumentDefectError as error:
-            words = ("--schemas", "--allow-defects", "--provider", TEMPLATE)
-            again = command("generate", short_path(document.path).as_posix(), None, *words)
-            raise errors.UsageError(
-                error.what, why=error.why, hint=f"correct it, or {again}"
-            ) from None
-    return plan(select_operations(document, PartOptions()).chosen)
-
-
-def read_description(path: Path) -> Document:
-    """Return the API description in a file.
-
-    Raises:
-        DocumentUnreadableError: it is none; of a file that may be a catalogue, which ones are read.
-    """
-    try:
-        return read_document(path)
-    except errors.DocumentUnreadableError as error:
-        is_yaml = path.suffix in {".yaml", ".yml"}
-        if path.suffix == ".json" or not path.is_file() or (is_yaml and not language_of(path)):
-            raise
-        reason = f"{error.why}; " if is_yaml else ""
-        raise errors.DocumentUnreadableError(
-            f"{short_path(path)} is neither an API description nor a catalogue that is read",
-            why=f"{reason}descriptions are JSON or YAML, catalogues are {FORMATS}",
-            hint="convert the file, or describe it in a kind of your own: pytest-regen init --help",
-        ) from None
+        return [Components()]
+    return select_operations(document, PartOptions()).chosen
 
 
 def _stores_of(document: Document, out: Path) -> list[Path]:
@@ -230,68 +213,43 @@ def functions_in(path: Path) -> tuple[list[str], list[str]]:
     return [*with_examples], [*names]
 
 
-def _refuse_module(project: Project, path: Path, name: str, place: str) -> None:
-    """Raise a UsageError for a module whose functions no kind could claim."""
-    if place.startswith("../"):
-        raise errors.UsageError(
-            f"{name} is not in the project",
-            why=f"its root is {project.root}",
-            hint="name a file below it, or run the command in the project of that file",
-        )
-    if project.kinds.is_collected(PurePosixPath(place)):
-        raise errors.UsageError(
-            f"{name} is a test module",
-            why="what is imported by a run of pytest is not judged by it",
-            hint="pytest-regen init FILE, with the module that it tests",
-        )
-    if project.kinds.kind_of(path) is not None and project.kinds.kind_to_enclose(path) is None:
-        raise errors.UsageError(
-            f"{name} has units of another kind",
-            why='one of the "kinds" in [tool.pytest-regen] claims it',
-            hint="narrow the globs of that kind, or name another file",
-        )
-
-
-def _find_functions(project: Project, path: Path, units: Sequence[str], choose: Choose) -> Start:
+def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start:
     """Return the functions of a module that are named, or those with examples.
 
     Raises:
         RegenError: the module cannot be read, has no such function, or does not say which one.
     """
     name = short_path(path).as_posix()
-    place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-    _refuse_module(project, path, name, place)
+    place = Path(os.path.relpath(path.absolute(), project.root))
+    is_of_another = (
+        project.kinds.kind_of(path) is not None and project.kinds.kind_to_enclose(path) is None
+    )
+    if is_of_another or project.kinds.is_collected(PurePosixPath(place.as_posix())):
+        raise errors.UsageError(
+            f"the functions of {name} cannot be units",
+            why="it has units of another kind" if is_of_another else "it is a test module",
+            hint="name another file",
+        )
     with_examples, every = functions_in(path)
-    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     names = list(units) or with_examples or every
-    if not units and len(with_examples) > 1:
-        number = choose("Which function?", [f"all {len(names)} with examples", *names])
-        names = names[number - 1 : number] if number else names
-    elif not units and not with_examples and len(every) != 1:
+    if not units and not with_examples and len(every) != 1:
         raise errors.UsageError(
             f"{name} has no function{' with examples in its docstring' if every else ''}",
             why=f"it has {shorten(every)}: name those that have a test" if every else "",
             hint=command("init", name, None, "--unit", every[0]) if every else "name another file",
         )
+    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     enclosed = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in enclosed]:
-        try:
-            region.enclose_all(text, new)  # Refused before anything is written.
-        except errors.RegenError as error:
-            raise errors.UsageError(
-                f"{name}: {error.what}", why=error.why, hint=error.hint
-            ) from None
+        region.enclose_all(text, new)  # Refused before anything is written.
     settings = {}
-    units_of_file = None
+    is_made = False
     if project.kinds.kind_to_enclose(path) is None:
-        folder = Path(place).parent.as_posix()
+        folder = place.parent.as_posix()
         settings = {"functions": ["*.py" if folder == "." else f"{glob.escape(folder)}/*.py"]}
     elif project.kinds.kind_of(path) is not None:
-        units_of_file = project.place(path).open()
-    is_made = units_of_file is not None and all(
-        units_of_file.output(name, 1) is not None and units_of_file.author(name).model
-        for name in names
-    )
+        view = project.place(path).open()
+        is_made = not new and all(view.author(name).model for name in names)
     title = f"marker lines around the code of {join_names(names, 'and')}, recorded"
     if is_made:
         title = f"{shorten(names)}: recorded already"
@@ -355,79 +313,43 @@ def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
 # Translations
 
 
-def translated(project: Project) -> set[Path]:
-    """Return the catalogues that others are translated from, as the settings name them."""
-    kinds = [loaded.kind for loaded in project.kinds.kinds] if project.kinds else []
-    return {kind.source for kind in kinds if isinstance(kind, Translation)}
-
-
-def _missing(project: Project, path: Path) -> list[str]:
-    place = project.find_place(path)
-    view = place.open() if place else None
-    return [name for name in view.names if view.missing(name)] if view else []
-
-
-def _refuse_target(path: Path, target: Path | None) -> None:
-    """Raise a RegenError for a catalogue that cannot be made, or not be read here."""
-    if path.suffix == ".po":
-        with needs("translations", "catalogues of gettext"):
-            import polib  # noqa: F401 - before settings are written that need it
-        if target is not None:
-            raise errors.UsageError(
-                f"--out {target}: gettext makes its catalogues itself", hint=NEW_CATALOGUE
-            )
-    if target is not None and language_of(target) is None:
-        raise errors.UsageError(
-            f"--out {target} has no language in its name",
-            hint=f"name it like {path.name}, with another language: de, fr, pt-BR",
-        )
-
-
 def _find_catalogue(project: Project, path: Path, target: Path | None) -> Start:
     """Return a catalogue and those beside it.
 
     Args:
         project: that it belongs to.
-        path: of the catalogue that is translated from.
+        path: of the catalogue that is translated from; of gettext, the one that is translated.
         target: another one, which may not be there yet.
 
     Raises:
         UsageError: there is none beside it.
     """
-    name = short_path(path).as_posix()
+    name, is_gettext = short_path(path).as_posix(), path.suffix == ".po"
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-    kind = project.kinds.kind_of(path)
-    is_gettext = path.suffix == ".po"
-    if not is_gettext and isinstance(kind, Translation) and kind.source.resolve() != path.resolve():
+    targets, source = targets_of(place), f"the texts of {place}"
+    if not is_gettext and project.kinds.kind_of(path) is not None:
         raise errors.UsageError(
-            f"{name} is a target of {short_path(kind.source)} already",
-            why="a catalogue that is translated is not translated from",
-            hint=command("generate", name),
+            f"{name} is translated from another catalogue already", hint=command("generate", name)
         )
-    _refuse_target(path, target)
-    if target is not None:
+    if is_gettext:
+        with needs("translations", "catalogues of gettext"):
+            import polib  # noqa: F401 - before settings are written that need it
+        targets, source = place, "their msgids"
+    elif target is not None:
         targets = Path(os.path.relpath(target.absolute(), project.root)).as_posix()
-        files = [project.root / targets]
-    else:
-        takes_beside = not is_gettext or language_of(path) == "en" or not path.is_file()
-        targets = targets_of(place) if takes_beside else place
-        # The msgids of gettext are English in most projects; its English catalogue is empty.
-        excluded = {"en"} if is_gettext else {None, language_of(path)}
-        matches = sorted(project.root.glob(targets)) if takes_beside else [project.root / place]
-        files = [match for match in matches if language_of(match) not in excluded]
-    if not files:
+    # The msgids of gettext are English in most projects; its English catalogue is empty.
+    excluded = {"en"} if is_gettext else {None, language_of(path)}
+    files = [f for f in sorted(project.root.glob(targets)) if language_of(f) not in excluded]
+    files = files or ([project.root / targets] if target is not None else [])
+    if not files or (is_gettext and target is not None):
         example = Path(targets.replace("*", "de")).as_posix()
         raise errors.UsageError(
             f"no other catalogue stands beside {name}",
             why=f"{targets} matches none with a language in its name",
             hint=NEW_CATALOGUE if is_gettext else command("init", name, None, "--out", example),
         )
-    if is_gettext:
-        is_made = bool(project.kinds) and all(map(project.kinds.kind_of, files))
-        source, table = "their msgids", {"targets": targets}
-    else:
-        is_made = project.root / place in translated(project)
-        source, table = f"the texts of {place}", {"source": place, "targets": targets}
+    is_made = bool(project.kinds) and all(map(project.kinds.kind_of, files))
+    table = {"targets": targets} if is_gettext else {"source": place, "targets": targets}
 
     def make(project: Project) -> int:
         for file in files:
@@ -450,6 +372,11 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Start:
     )
 
 
+def _missing(project: Project, path: Path) -> list[str]:
+    view = project.place(path).open()
+    return [name for name in view.names if view.missing(name)]
+
+
 def targets_of(place: str) -> str:
     """Return the glob of catalogues like one: its path with ``*`` for the language."""
     path = Path(place)
@@ -464,50 +391,50 @@ def targets_of(place: str) -> str:
     return (path.parent / f"{stem if in_name == 1 else '*'}{path.suffix}").as_posix()
 
 
-# Which of them a file is
+# Which files a project has
 
 
-def find_start(
-    project: Project, source: str, options: StoreOptions, units: Sequence[str], choose: Choose
-) -> Start:
-    """Return what a file is to begin with.
+def sources(project: Project) -> list[str]:
+    """Return descriptions, then modules with examples, then catalogues, as ``init`` takes them."""
+    files = [path for path in islice(_files(), _MOST_FILES) if path.is_file()]  # no pipes
+    free = [path for path in files if project.kinds.kind_of(Path.cwd() / path) is None]
+    found = [path.as_posix() for path in files if is_description(path)]
+    found += [path.as_posix() for path in free if _has_examples(path)]
+    found += [targets_of(path.as_posix()) for path in free if path.suffix == ".po"][:1]
+    for path in free:
+        if path.suffix == ".json" and (language_of(path) or "").partition("-")[0] == "en":
+            beside = [other for other in path.parent.glob("*.json") if language_of(other)]
+            is_used = any(project.kinds.kind_of(other.absolute()) for other in beside)
+            found += [path.as_posix()] if len(beside) > 1 and not is_used else []
+    return found[:_MOST_SOURCES]
 
-    Args:
-        project: around the working directory.
-        source: the file, with ``::function`` behind it or not.
-        options: of a store; of a catalogue, ``out`` is the one that is to be made.
-        units: the functions that are wanted.
-        choose: asks a person where there are several.
 
-    Raises:
-        RegenError: it is nothing that can be begun with.
-    """
-    path = Path(source)
-    if "::" in source and not path.exists():
-        file, _, name = source.rpartition("::")
-        path, units = Path(file), [name, *units]
-    if re.match(r"https?://", source):
-        raise errors.UsageError(
-            f"{source} is an address, not a file",
-            why="what is generated depends on a file that is under version control",
-            hint=f"curl -fsSL -o api.json {source}, then pytest-regen init api.json",
+_SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
+_MOST_SOURCES: Final = 20
+_MOST_FILES: Final = 20_000
+"""Files that are looked at, because a person may start in a folder that holds a whole disk."""
+
+
+def _files() -> Iterator[Path]:
+    for name, folders, files in os.walk("."):
+        # In place, because that is how `os.walk` is told where not to go.
+        folders[:] = sorted(
+            folder
+            for folder in folders
+            if not folder.startswith(".")
+            and folder not in _SKIPPED
+            and not Path(name, folder, "pyvenv.cfg").exists()
         )
-    if not path.is_file() and not (path.suffix == ".po" and glob.has_magic(source)):
-        raise errors.UsageError(
-            f"there is no file {path}" if not path.is_dir() else f"{path} is a folder",
-            hint="name an API description, a Python file or a catalogue of translations; "
-            "pytest-regen init alone looks for them",
-        )
-    if path.suffix == ".py":
-        return _find_functions(project, path, units, choose)
-    if units:
-        raise errors.UsageError(
-            f"--unit {units[0]} names a function, and {path} is no Python file",
-            hint="leave the option out",
-        )
-    if is_catalogue(path):
-        return _find_catalogue(project, path, options.out)
-    return _find_description(project, path, options)
+        yield from (Path(name, file) for file in sorted(files))
+
+
+def _has_examples(path: Path) -> bool:
+    is_test = path.name.startswith("test_") or path.name.endswith("_test.py")
+    if is_test or path.suffix != ".py":
+        return False
+    with suppress(OSError, errors.RegenError):
+        return bool(functions_in(path)[0])
+    return False
 
 
 _HEAD: Final = 4_096
