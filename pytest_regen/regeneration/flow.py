@@ -244,7 +244,8 @@ class Work(Generic[V]):
                 piece.seen.append(policies.signature(findings))
             pages = policy.pages_to_ask(self.view, name, findings)
             asks = self._place.asks(self.view, name, pages, self._settings) if pages else []
-            asks = [replace(ask, provider=self._job.provider) for ask in asks]
+            if self._job.provider is not None:
+                asks = [replace(ask, provider=self._job.provider) for ask in asks]
             if policy.is_draft:
                 drafts += asks
             elif asks:
