@@ -54,8 +54,8 @@ def test_a_broken_source_catalogue_is_said_once_per_target(pytester: pytest.Pyte
     result = pytester.runpytest_inprocess()
 
     result.assert_outcomes(failed=1)
-    said = "en.json, the source of translations: line 3, column 1: the JSON has the key 'a' *"
-    result.stdout.fnmatch_lines([said, "*next: take one of the two out*"])
+    said = "en.json, the source of translations: line 3: the JSON has the key 'a' *"
+    result.stdout.fnmatch_lines([said, "*next: correct that line, *"])
     result.stdout.no_fnmatch_line("*direct cause*")
 
 
