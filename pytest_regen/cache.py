@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import stat
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -19,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.files import make_ignored_folder
+from pytest_regen.files import is_linked, make_ignored_folder
 from pytest_regen.strict_json import json_bytes, strict_loads
 
 VARIABLE: Final = "REGEN_CACHE_KEY"
@@ -30,38 +29,36 @@ _SHORTEST: Final = 16
 """Characters of a secret from the environment; a shorter one is none."""
 _LARGEST: Final = 16 << 20
 """Bytes of one entry."""
-_SECTION: Final = re.compile(r"[a-z][a-z_]{0,39}")
-_ENTRY: Final = re.compile(r"[0-9a-f]{64}\.json")
-_LEFT_BEHIND: Final = 3600.0
-"""Seconds after which a file that is only half written belongs to a process that was killed."""
-_FRESH: Final = 86400.0
+_ENTRY: Final = re.compile(r"[0-9a-f]{64}\.(?:json|[0-9a-f]{8}\.tmp)")
+"""An entry, or what a killed process left of one."""
+_DAY: Final = 86_400.0
 """Seconds that an entry is not marked as used again."""
+_KEPT: Final = 30 * _DAY
+"""Seconds after which an entry that was not used goes."""
 
 
 class Cache:
     """A folder of sealed JSON values by section and key.
 
-    Processes may share it, and be killed at any moment. Entries that were not used for longest are
-    dropped where it grows too large.
+    Processes may share it, and be killed at any moment. Entries that were not used for a month are
+    dropped.
     """
 
-    def __init__(self, root: Path, *, limit: int = 64 << 20) -> None:
+    def __init__(self, root: Path) -> None:
         """Take the folder, usually ``.regen/cache`` of a project; it is made when needed.
 
         Args:
             root: the folder. It ignores itself for git.
-            limit: bytes it may hold, about.
         """
         self.root = root
-        self.limit = limit
-        self._written: int | None = None
+        self._is_trimmed = False
         self._is_closed = False
 
     def get(self, section: str, key: str) -> Any | None:
         """Return what was put there, or ``None``.
 
         Args:
-            section: what sort of result, in lower-case letters.
+            section: what sort of result; the name of a folder.
             key: names all that the result depends on.
         """
         path = self._path(section, key)
@@ -77,8 +74,8 @@ class Cache:
         except ValueError:
             return None
         with suppress(OSError):
-            # Marked once a day: what is dropped is what was not used for longest.
-            if time.time() - path.stat().st_mtime > _FRESH:
+            # Once a day, because what was not used for longest is dropped.
+            if time.time() - path.stat().st_mtime > _DAY:
                 os.utime(path)
         return result
 
@@ -89,45 +86,35 @@ class Cache:
             TypeError: the value is not JSON.
         """
         body = json_bytes(value)
-        seal = self._seal(section, key, body)
-        if seal is None or self._is_closed or len(body) > _LARGEST:
+        seal, path = self._seal(section, key, body), self._path(section, key)
+        if seal is None or self._is_closed or len(body) > _LARGEST or is_linked(path.parent):
             return False
         try:
-            self._write(self._path(section, key), seal + b"\n" + body)
+            make_ignored_folder(self.root)
+            path.parent.mkdir(exist_ok=True)
+            beside = path.with_suffix(f".{secrets.token_hex(4)}.tmp")
+            # Not synced: half a file has no valid seal.
+            beside.write_bytes(seal + b"\n" + body)
+            beside.replace(path)
         except OSError:
             # Read-only, full, or not a folder: not tried again for each result of this run.
             self._is_closed = True
             return False
-        is_first = self._written is None
-        self._written = (self._written or 0) + len(body)
-        if is_first or self._written > self.limit // 8:
-            self._written = 0
-            self.trim()
+        if not self._is_trimmed:
+            self._is_trimmed = True
+            self._trim()
         return True
 
-    def trim(self) -> None:
-        """Drop what was not used for longest, until what stays is well below the limit."""
-        now = time.time()
-        entries = []
+    def _trim(self) -> None:
+        oldest = time.time() - _KEPT
         for path in self.root.glob("*/*"):
-            facts = _facts(path)
-            if facts is None or self.root.is_symlink() or path.parent.is_symlink():
-                continue  # What lies behind a link is somebody else's.
-            if _ENTRY.fullmatch(path.name):
-                entries.append((facts.st_mtime, facts.st_size, path))
-            elif path.suffix == ".tmp" and now - facts.st_mtime > _LEFT_BEHIND:
-                _drop(path)
-        total = sum(size for _, size, _ in entries)
-        target = self.limit * 3 // 4 if total > self.limit else total
-        for _, size, path in sorted(entries):
-            if total <= target:
-                return
-            _drop(path)
-            total -= size
+            # What lies behind a link is somebody else's.
+            if _ENTRY.fullmatch(path.name) and not is_linked(path.parent):
+                with suppress(OSError):
+                    if path.lstat().st_mtime < oldest:
+                        path.unlink()
 
     def _path(self, section: str, key: str) -> Path:
-        if not _SECTION.fullmatch(section):
-            raise ValueError(f"{section!r} is no name of a section")
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         return self.root / section / f"{digest}.json"
 
@@ -138,22 +125,6 @@ class Cache:
         sealed = hmac.new(secret, json_bytes([_FORMAT, section, key]), "sha256")
         sealed.update(b"\n" + body)
         return sealed.hexdigest().encode()
-
-    def _write(self, path: Path, content: bytes) -> None:
-        for folder in (self.root, path.parent):
-            if folder.is_symlink():
-                raise OSError(f"{folder} leads elsewhere")
-        make_ignored_folder(self.root)
-        path.parent.mkdir(exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            # Not synced: half a file has no valid seal.
-            Path(name).replace(path)
-        except BaseException:
-            _drop(Path(name))
-            raise
 
 
 def _read(path: Path) -> bytes | None:
@@ -169,20 +140,6 @@ def _read(path: Path) -> bytes | None:
             return file.read() if is_read else None
     except (OSError, ValueError):
         return None
-
-
-def _facts(path: Path) -> os.stat_result | None:
-    """Return what the system says of a file; ``None`` for anything else."""
-    try:
-        facts = path.stat(follow_symlinks=False)
-    except OSError:
-        return None
-    return facts if stat.S_ISREG(facts.st_mode) else None
-
-
-def _drop(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
 
 
 def user_secret(project: Path) -> bytes | None:
@@ -228,14 +185,8 @@ def user_folder() -> Path:
     Raises:
         RuntimeError: the user has no home.
     """
-    if sys.platform == "win32":
-        caches = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        caches = Path.home() / "Library" / "Caches"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        caches = home if home.is_absolute() else Path.home() / ".cache"
-    return caches / "pytest-regen"
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (home if home.is_absolute() else Path.home() / ".cache") / "pytest-regen"
 
 
 def _key_in(path: Path) -> bytes | None:
@@ -261,4 +212,4 @@ def _make_key(path: Path) -> None:
         with suppress(FileExistsError):
             os.link(name, path)
     finally:
-        _drop(Path(name))
+        Path(name).unlink()

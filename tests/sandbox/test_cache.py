@@ -217,26 +217,23 @@ def test_where_nothing_can_be_kept_there_is_no_cache(root: Path, what: str) -> N
     assert Cache(root).get("doctests", "key") == ("kept" if what == "gitignore" else None)
 
 
-def test_it_stays_within_its_limit(root: Path) -> None:
-    """The entries that were not used for longest go, and halves that killed processes left."""
-    cache = Cache(root, limit=100_000)
-    for number in range(30):
-        cache.put("doctests", str(number), "x" * 10_000)
-        for path in root.glob("*/*.json"):
-            if path.stat().st_size and path == cache._path("doctests", str(number)):
-                os.utime(path, (number, number))
-    half = root / "doctests" / ".half.tmp"
+def test_what_was_not_used_for_a_month_goes(root: Path) -> None:
+    """Entries of long ago and halves that killed processes left; what was used since stays."""
+    cache = Cache(root)
+    for name in ("old", "used", "new"):
+        cache.put("doctests", name, name)
+    half = cache._path("doctests", "x").with_suffix(".00112233.tmp")
     half.write_bytes(b"x")
-    os.utime(half, (0, 0))
+    foreign = root / "doctests" / "notes.txt"
+    foreign.write_bytes(b"x")
+    for path in (half, foreign, *(cache._path("doctests", name) for name in ("old", "used"))):
+        os.utime(path, (0, 0))
 
-    assert cache.get("doctests", "29")  # marked as used now
-    cache.put("doctests", "last", "x" * 50_000)
-    cache.trim()
+    assert cache.get("doctests", "used")  # marked as used now
+    Cache(root).put("doctests", "last", 1)
 
-    assert sum(path.stat().st_size for path in root.glob("*/*")) <= 100_000
-    assert cache.get("doctests", "last")
-    assert cache.get("doctests", "29")
-    assert cache.get("doctests", "0") is None
+    assert [cache.get("doctests", name) for name in ("old", "used", "new")] == [None, "used", "new"]
+    assert foreign.exists()
     assert not half.exists()
 
 
@@ -245,7 +242,7 @@ def test_threads_share_it(root: Path) -> None:
     wrong: list[Any] = []
 
     def work(number: int) -> None:
-        cache = Cache(root, limit=20_000)
+        cache = Cache(root)
         until = time.monotonic() + 0.3
         while time.monotonic() < until:
             cache.put("doctests", "key", [number] * 1000)
