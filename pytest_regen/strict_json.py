@@ -6,7 +6,6 @@ reported with its file, place and value.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +56,6 @@ def strict_loads(
     *,
     unique_keys: bool = True,
     constants: bool = False,
-    large_numbers: bool = True,
     half_characters: bool = True,
     decimals: bool = False,
 ) -> Any:
@@ -67,7 +65,6 @@ def strict_loads(
         data: the text, or its bytes in UTF-8, UTF-16 or UTF-32.
         unique_keys: whether a key given twice in one object is refused.
         constants: whether ``NaN``, ``Infinity`` and ``-Infinity`` are let through.
-        large_numbers: whether numbers like ``1e999``, infinite to Python, are let through.
         half_characters: whether strings with escaped lone surrogates are let through.
         decimals: whether fractions are read as ``Decimal``, which loses no digits.
 
@@ -76,15 +73,11 @@ def strict_loads(
         UnicodeDecodeError: the bytes are not text.
         JsonDefectError: it is, but not to every parser; the subclass says why.
     """
-    options: dict[str, Any] = {}
-    if unique_keys:
-        options["object_pairs_hook"] = _unique_members
-    if not constants:
-        options["parse_constant"] = _finite_number
-    if not large_numbers:
-        options["parse_float"] = _finite_number
-    if decimals:
-        options["parse_float"] = Decimal  # None of them is infinite.
+    options: dict[str, Any] = {
+        "object_pairs_hook": _unique_members if unique_keys else None,
+        "parse_constant": None if constants else _refuse_constant,
+        "parse_float": Decimal if decimals else None,
+    }
     try:
         value = json.loads(data, **options)
         if not half_characters and _ESCAPED_HALF.search(str(data)):
@@ -117,18 +110,17 @@ def json_bytes(value: object, default: Callable[[Any], object] | None = None) ->
     return text.encode("utf-8", "surrogatepass")
 
 
-def as_json(value: Any, errors: str = "strict") -> bytes:
+def as_json(value: Any) -> bytes:
     """Return ``value`` as an artifact holds it: indented, UTF-8 unescaped, with a final line end.
 
     Args:
         value: any JSON value.
-        errors: what becomes of text that UTF-8 has no bytes for, as in ``str.encode``.
 
     Raises:
         ValueError: it holds NaN, an infinity, or such text.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return f"{text}\n".encode("utf-8", errors)
+    return f"{text}\n".encode()
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,11 +131,8 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _finite_number(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise JsonDefectError(f"{digits} is no JSON value")
-    return number
+def _refuse_constant(word: str) -> None:
+    raise JsonDefectError(f"{word} is no JSON value")
 
 
 def corrupt(
@@ -235,12 +224,18 @@ class Node:
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
 
+    def _get(self, key: str, default: object, types: tuple[type, ...], expected: str) -> Any:
+        """Return the value at ``key``; a default of ``None`` means that it must be there."""
+        value = self._data.get(key, _MISSING if default is None else default)
+        # Exactly these types, because bool is an int to Python, and 1.0 equals 1.
+        if type(value) not in types:
+            actual = "nothing" if value is _MISSING else _show(value)
+            raise self.error(key, f"expected {expected}, found {actual}")
+        return value
+
     def text(self, key: str, default: str | None = None) -> str:
         """Return the string at ``key``; without a default it must be there."""
-        value = self._data.get(key, _MISSING if default is None else default)
-        if type(value) is not str:
-            raise self._expected(key, "a string", value)
-        return value
+        return str(self._get(key, default, (str,), "a string"))
 
     def optional_text(self, key: str) -> str | None:
         """Return the string at ``key``, or ``None`` where it is null or absent."""
@@ -248,10 +243,10 @@ class Node:
 
     def count(self, key: str, default: int | None = None, *, least: int = 0) -> int:
         """Return the integer at ``key``, which is ``least`` or more."""
-        value = self._data.get(key, _MISSING if default is None else default)
-        # bool is an int to Python, and 1.0 equals 1; neither is a count.
-        if type(value) is not int or value < least:
-            raise self._expected(key, f"an integer of {least} or more", value)
+        expected = f"an integer of {least} or more"
+        value = int(self._get(key, default, (int,), expected))
+        if value < least:
+            raise self.error(key, f"expected {expected}, found {value}")
         return value
 
     def optional_count(self, key: str) -> int | None:
@@ -260,17 +255,12 @@ class Node:
 
     def flag(self, key: str) -> bool:
         """Return the boolean at ``key``."""
-        value = self._data.get(key, _MISSING)
-        if type(value) is not bool:
-            raise self._expected(key, "true or false", value)
-        return value
+        return bool(self._get(key, None, (bool,), "true or false"))
 
     def list(self, key: str, default: Sequence[Any] | None = None) -> Sequence[Any]:
         """Return the array at ``key``."""
-        value = self._data.get(key, _MISSING if default is None else default)
-        if not isinstance(value, list | tuple):
-            raise self._expected(key, "an array", value)
-        return value
+        values: Sequence[Any] = self._get(key, default, (list, tuple), "an array")
+        return values
 
     def node(self, key: str) -> "Node":
         """Return the object at ``key``."""
@@ -300,7 +290,3 @@ class Node:
     def error(self, key: str, what: str) -> StoreCorruptError:
         """Return the error for the value at ``key``."""
         return corrupt(self._file, f"{self._where}.{key}", what)
-
-    def _expected(self, key: str, wanted: str, value: object) -> StoreCorruptError:
-        found = "nothing" if value is _MISSING else _show(value)
-        return self.error(key, f"expected {wanted}, found {found}")

@@ -224,7 +224,7 @@ def _json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
     try:
         text = request.body.decode("utf-8")
         # The real API accepts duplicate keys.
-        body = strict_loads(text, unique_keys=False, large_numbers=False)
+        body = strict_loads(text, unique_keys=False)
     except TooDeepError:
         raise ApiError(_TOO_DEEP) from None
     except ValueError as error:

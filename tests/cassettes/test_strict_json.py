@@ -48,8 +48,6 @@ def test_a_caller_says_what_it_lets_through() -> None:
     assert strict_loads('{"a": 1, "a": 2}', unique_keys=False) == {"a": 2}
     assert strict_loads("[Infinity, 1e999]", constants=True) == [float("inf")] * 2
     assert strict_loads("[1e999]") == [float("inf")]
-    with pytest.raises(JsonDefectError, match="1e999"):
-        strict_loads("[1e999]", large_numbers=False)
 
 
 @pytest.mark.parametrize("data", [r'"\ud83d"', r'["a", {"\uDE00": 1}]', rb'["\ud83d"]'])
