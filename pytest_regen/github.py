@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from pytest_regen import text as texts
 from pytest_regen.modes import AnnotationPolicy, StalePolicy, stale_outcome
@@ -50,18 +50,6 @@ class Finding:
     line: int | None = None
     next: str = ""
     """The command that mends it."""
-
-
-class Policies(Protocol):
-    """What a project's settings say about findings."""
-
-    @property
-    def annotations(self) -> AnnotationPolicy:
-        """Whether annotations are printed."""
-
-    @property
-    def stale(self) -> StalePolicy:
-        """What becomes of a stale type."""
 
 
 def wants_annotations(policy: AnnotationPolicy) -> bool:
@@ -200,9 +188,7 @@ def failing_table(findings: Iterable[Finding], link: Callable[[str], str | None]
         place = first.path.as_posix() if first.path else ""
         where = code_span(f"{place}:{first.line}" if first.line else place)
         rows.append((code_span(unit), " ".join(filter(None, words)), where, code_span(first.next)))
-    if any(following for *_, following in rows):
-        return table(("failing", "what is wrong", "where", "next"), rows)
-    return table(("failing", "what is wrong", "where"), [row[:3] for row in rows])
+    return table(("failing", "what is wrong", "where", "next"), rows)
 
 
 def code_span(text: str) -> str:
@@ -256,11 +242,13 @@ def details(title: str, text: str, language: str = "") -> str:
 # What commands tell
 
 
-def tell(policies: Policies, title: str, findings: Iterable[Finding], following: str = "") -> None:
+def tell(
+    policy: AnnotationPolicy, title: str, findings: Iterable[Finding], following: str = ""
+) -> None:
     """Tell GitHub what a command found: on stderr, where JSON is not, and in the job summary.
 
     Args:
-        policies: the project's.
+        policy: whether annotations are printed.
         title: the command and its verdict.
         findings: they are scrubbed here.
         following: the command to run next.
@@ -271,7 +259,7 @@ def tell(policies: Policies, title: str, findings: Iterable[Finding], following:
         replace(finding, unit=scrub_text(finding.unit), message=scrub_text(finding.message))
         for finding in findings
     ]
-    if wants_annotations(policies.annotations):
+    if wants_annotations(policy):
         sys.stderr.writelines(f"{line}\n" for line in annotation_lines(clean))
         sys.stderr.flush()
     if (file := summary_file()) is None:
@@ -287,15 +275,18 @@ def tell(policies: Policies, title: str, findings: Iterable[Finding], following:
 Report = Mapping[str, Any]
 
 
-def tell_validated(policies: Policies, reports: Sequence[tuple[str, Report]]) -> None:
+def tell_validated(
+    policy: AnnotationPolicy, stale: StalePolicy, reports: Sequence[tuple[str, Report]]
+) -> None:
     """Tell GitHub what ``validate`` found.
 
     Args:
-        policies: the project's.
+        policy: whether annotations are printed.
+        stale: what becomes of a stale type.
         reports: of places, as ``--json`` shows them, each with the key of its units.
     """
     findings = []
-    outcome = stale_outcome(policies.stale)
+    outcome = stale_outcome(stale)
     for report, unit, issue in _issues(reports):
         is_stale = issue["code"] == "STALE" and not issue.get("is_by_hand")
         if issue["code"] == "STALE" and outcome == "ignore":
@@ -310,7 +301,7 @@ def tell_validated(policies: Policies, reports: Sequence[tuple[str, Report]]) ->
     count = texts.plural(len(reports), "place")
     verdict = f"{len(failing)} of {count} with errors" if failing else f"{count} without errors"
     following = next((report["next"] for report in failing if report["next"]), "")
-    tell(policies, f"pytest-regen validate: {verdict}", findings, following)
+    tell(policy, f"pytest-regen validate: {verdict}", findings, following)
 
 
 def _issues(reports: Sequence[tuple[str, Report]]) -> Iterator[tuple[Report, str, Report]]:
@@ -328,12 +319,12 @@ Outdated = tuple[Sequence[Finding], int, str]
 """What would be asked for; how many places are up to date; the command to run."""
 
 
-def tell_outdated(policies: Policies, find: Callable[[], Outdated]) -> None:
+def tell_outdated(policy: AnnotationPolicy, find: Callable[[], Outdated]) -> None:
     """Tell GitHub what ``generate --check`` found; ``find`` looks for it, if somebody reads it."""
-    if summary_file() is None and not wants_annotations(policies.annotations):
+    if summary_file() is None and not wants_annotations(policy):
         return
     findings, current, following = find()
     verdict = f"{texts.plural(current, 'place')} up to date"
     verdict += f", {len(findings):,} out of date" if findings else ""
     title = f"pytest-regen generate --check: {verdict}"
-    tell(policies, title, findings, following if findings else "")
+    tell(policy, title, findings, following if findings else "")

@@ -25,10 +25,13 @@ def element(name: str, children: Child = None, /, **attributes: str | int | bool
         attributes: their names with `_` for `-`, and one at the end for a word of Python
             (`class_`); `True` is an attribute without value, `False` and `None` none at all.
     """
-    written = "".join(_attribute(key, value) for key, value in attributes.items())
-    if name in _VOID:
-        return Html(f"<{name}{written}>")
-    return Html(f"<{name}{written}>{join(children)}</{name}>")
+    written = ""
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            word = key.rstrip("_").replace("_", "-")
+            written += f" {word}" if value is True else f' {word}="{escape(str(value))}"'
+    end = "" if name in _VOID else f"{join(children)}</{name}>"
+    return Html(f"<{name}{written}>{end}")
 
 
 def join(children: Child) -> Html:
@@ -52,10 +55,3 @@ def document(language: str, head: Child, body: Child) -> Html:
     return Html(
         "<!doctype html>\n" + element("html", (element("head", head), body), lang=language) + "\n"
     )
-
-
-def _attribute(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - as in HTML
-    if value is None or value is False:
-        return ""
-    written = name.rstrip("_").replace("_", "-")
-    return f" {written}" if value is True else f' {written}="{escape(str(value))}"'

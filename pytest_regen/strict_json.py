@@ -110,17 +110,18 @@ def json_bytes(value: object, default: Callable[[Any], object] | None = None) ->
     return text.encode("utf-8", "surrogatepass")
 
 
-def as_json(value: Any) -> bytes:
+def as_json(value: Any, errors: str = "strict") -> bytes:
     """Return ``value`` as an artifact holds it: indented, UTF-8 unescaped, with a final line end.
 
     Args:
         value: any JSON value.
+        errors: what becomes of text that UTF-8 has no bytes for, as in ``str.encode``.
 
     Raises:
-        ValueError: it holds NaN, an infinity, or such text.
+        ValueError: it holds NaN, an infinity, or text that UTF-8 has no bytes for.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return f"{text}\n".encode()
+    return f"{text}\n".encode("utf-8", errors)
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

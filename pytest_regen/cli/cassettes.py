@@ -94,7 +94,7 @@ def check(
         if following:
             next_step(*following)
     tell(
-        project,
+        project.annotations,
         f"pytest-regen cassettes check: {plural(len(files), 'cassette')}, {counts}",
         (
             Finding(f.severity, f.path.as_posix(), f.code, f.message, f.path, f.line)

@@ -102,7 +102,7 @@ def generate(
             as_json=as_json,
         )
         if check:
-            tell_outdated(project, lambda: outdated(found, asked))
+            tell_outdated(project.annotations, lambda: outdated(found, asked))
         raise typer.Exit((plan if is_plan else ask)(found, asked))
     project.refuse_unready(spec)
     document = _read_document(project, spec, options, pending=turns.pending)
@@ -227,7 +227,7 @@ def _tell_check(
         why = f"{error.what}\n{error.why}".strip()
         outdated.append(Finding("error", name, "impossible", why, path))
     current = len(results.done) - len(old)
-    tell_outdated(results.work.project, lambda: (outdated, current, again))
+    tell_outdated(results.work.project.annotations, lambda: (outdated, current, again))
     code = max([int(bool(old)), *(error.exit_code for _, error in results.failed)])
     if as_json:
         return code

@@ -76,7 +76,7 @@ def validate(
         # Once for all stores of a document, because a release makes all of them old at once.
         for note in dict.fromkeys(report["note"] for _, report in every if report["note"]):
             say(f"note: {note}")
-    tell_validated(project, every)
+    tell_validated(project.annotations, project.stale, every)
     raise typer.Exit(code)
 
 
