@@ -199,7 +199,7 @@ class Project:
 
     def _refuse(self, path: Path) -> NoReturn:
         """Raise a UsageError that says why nothing at or below a path is a place."""
-        from pytest_regen.stores.snapshot import refuse_no_store
+        from pytest_regen.stores.store import refuse_no_store
 
         name = short_path(Path.cwd() / path).as_posix()
         self.refuse_unready(path)

@@ -21,7 +21,7 @@ from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores import HistoryEntry, RegenStore, StoreUpdate, history
 from pytest_regen.stores.conflicts import take_ours
 from pytest_regen.stores.history import store_files
-from pytest_regen.stores.snapshot import refuse_no_store
+from pytest_regen.stores.store import refuse_no_store
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Ignore

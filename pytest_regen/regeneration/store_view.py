@@ -195,7 +195,7 @@ class StoreView:
 
     def ordered(self, name: str) -> frozenset[Mark]:
         """Return the marks of errors that the code which the prompts ask for has as well."""
-        key = self.store.source, self.store.prompts, self.store.ir_data
+        key = self.store.source, self.store.plan
         memo = self.store.memo.get(_ORDERED)
         if memo is None or memo[0] != key:
             memo = self.store.memo[_ORDERED] = key, self._ordered_marks()

@@ -1,22 +1,25 @@
-"""The folder of one endpoint: opened, created, written.
+"""The folder of one endpoint: read, created, written.
 
-One writer at a time, all or nothing, and nothing that a model wrote is lost.
+A store is read as it was at one moment, each file once, without writing or locking. One writer at a
+time, all or nothing, and nothing that a model wrote is lost.
 """
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents
+from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, refuse_link
 from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
-from pytest_regen.errors import StoreWriteError, UnknownPageError
+from pytest_regen.errors import StoreMissingError, StoreWriteError, UnknownPageError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
+from pytest_regen.stores.conflicts import read_artifact, with_worked_out
 from pytest_regen.stores.formats import (
     HAND,
     SCHEMA_FILE,
@@ -25,26 +28,96 @@ from pytest_regen.stores.formats import (
     describe_page,
     ir_as_json,
     now,
+    read_pages,
+    read_prompts,
     source_file_fault,
 )
-from pytest_regen.stores.history import (
-    HistoryEntry,
-    history_files,
-    source_name,
-    store_files,
-)
-from pytest_regen.stores.snapshot import Snapshot, refuse_no_store, remember
-from pytest_regen.strict_json import as_json
+from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
+from pytest_regen.stores.plan import Plan
+from pytest_regen.strict_json import as_json, corrupt
 from pytest_regen.validation.issues import Issue
 
+_open: "WeakValueDictionary[Path, RegenStore]" = WeakValueDictionary()
+"""The last state of each folder, as long as somebody holds it: most of it is read only once."""
 
-class RegenStore(Snapshot):
+
+@dataclass(frozen=True)
+class RegenStore:
     """A store at one moment (``RegenStore.open``); it does not follow later changes.
 
     Raises:
         StoreMissingError: by ``open`` and ``update``, there is no store.
         StoreCorruptError: by ``open`` and ``update``, an artifact does not hold together.
     """
+
+    path: Path
+    envelope: PagesEnvelope
+    plan: Plan = field(repr=False)
+    source: str
+    """The source file with its own line ends; empty without a file."""
+    has_source: bool
+    pages_data: bytes = field(repr=False, default=b"")
+    """``pages.json`` as it is in the folder; empty for a state that is not stored."""
+    settled: tuple[str, ...] = ()
+    """Artifacts that git left in conflict in lines that are worked out here."""
+    memo: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
+    """What others worked out about this store, and check before they use it for another state."""
+
+    @classmethod
+    def open(cls, path: Path | str) -> "RegenStore":
+        """Read the store in the folder ``path``.
+
+        Returns the state that somebody holds already where no byte of the store has changed. A
+        change that was committed but whose writer was killed is read as done. Nothing is written,
+        so that a read-only folder serves.
+
+        Raises:
+            StoreMissingError: there is no store.
+            StoreCorruptError: an artifact is missing or unreadable, or they contradict each other.
+        """
+        path = Path(path)
+        refuse_no_store(path)
+        before = _open.get(path.absolute())
+        try:
+            store = store_files(path).read(partial(cls._read, before=before))
+        except OSError as error:
+            file, why = path / Path(error.filename or ""), error.strerror or str(error)
+            raise corrupt(file, "", "it cannot be read", why=why) from error
+        _open[path.absolute()] = store
+        return store
+
+    @classmethod
+    def _read(cls, view: View, *, before: "RegenStore | None") -> "RegenStore":
+        path = view.root
+        read = {name: read_artifact(view, name) for name in (PAGES_FILE, PROMPTS_FILE, IR_FILE)}
+        pages_data, prompts_data, ir_data = (data for data, _ in read.values())
+        settled = tuple(name for name, (_, is_settled) in read.items() if is_settled)
+        if before and (before.plan.prompts_data, before.plan.ir_data) == (prompts_data, ir_data):
+            plan, memo = before.plan, before.memo
+        else:
+            prompts = read_prompts(prompts_data, path / PROMPTS_FILE)
+            plan, memo = Plan(path, prompts, ir_data, prompts_data), {}
+        if before and before.pages_data == pages_data and before.settled == settled:
+            envelope = before.envelope
+        else:
+            envelope = read_pages(pages_data, path / PAGES_FILE)
+            if settled:
+                envelope = with_worked_out(envelope, plan.ir, plan.prompts)
+        data = view.read(envelope.source_file)
+        try:
+            source = (data or b"").decode()
+        except UnicodeDecodeError as error:
+            file, what = path / envelope.source_file, f"not UTF-8 at byte {error.start}"
+            raise corrupt(file, "", what, why=error.reason) from None
+        store = cls(path, envelope, plan, source, data is not None, pages_data, settled, {**memo})
+        if before == store:
+            return before
+        planned = {entry.key for entry in plan.prompts}
+        for number, page in enumerate(envelope.pages):
+            if page.key not in planned:
+                what = f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}"
+                raise corrupt(path / PAGES_FILE, f"$.pages[{number}]", what)
+        return store
 
     @classmethod
     @contextmanager
@@ -91,6 +164,7 @@ class RegenStore(Snapshot):
             namespace: of the source, where it has one.
             profile: of the language's assembly.
         """
+        path = Path(path)
         envelope = PagesEnvelope(
             version=1,
             endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},
@@ -103,16 +177,8 @@ class RegenStore(Snapshot):
             model="",
             source_file=source_file,
         ).with_pages(pages, prompts)
-        path = Path(path)
         with store_files(path).explain_errors():
-            ir_data = ir_as_json(ir)
-            prompts_data = as_json([entry.to_json() for entry in prompts])
-        planned = cls(path, envelope, tuple(prompts), source, bool(source), ir_data, prompts_data)
-        if ir.validation is None:
-            # As it would be read from its JSON, which takes longer.
-            findings: dict[str, Any] = {"validation": {type_.name: [] for type_ in ir.types}}
-            planned.__dict__["ir"] = ir.model_copy(update=findings)
-        return planned
+            return cls(path, envelope, Plan.of(path, ir, prompts), source, bool(source))
 
     @classmethod
     def create(cls, path: Path | str, *, schema: str = "", **plan: Any) -> "RegenStore":
@@ -126,7 +192,6 @@ class RegenStore(Snapshot):
         Raises:
             StoreWriteError: there is a store already, or the folder cannot be written.
         """
-        path = Path(path)
         if why := source_file_fault(plan["source_file"]):
             raise StoreWriteError(
                 f"no store can be made at {path}: {why}", hint="give the source another file name"
@@ -166,11 +231,190 @@ class RegenStore(Snapshot):
             if is_store(path):
                 yield StoreUpdate(cls.open(path))
             else:
-                remember(planned)  # What is written is not read again but for its bytes.
+                # Because what is written need not be read again but for its bytes.
+                _open[path.absolute()] = planned
                 yield StoreUpdate(planned, schema)
 
+    def with_content(self, pages: Iterable[StoredPage], source: str) -> "RegenStore":
+        """Return the store as it would be with these pages and this source; nothing is written.
 
-def refuse_unwritable(planned: Snapshot, schema: str) -> None:
+        Args:
+            pages: all of them, each with a prompt in the store.
+            source: the whole source file; empty before the first page.
+
+        Raises:
+            StoreCorruptError: ``ir.json`` is unreadable.
+        """
+        stored = {page.key: page for page in pages}
+        ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
+        return self._as_planned(self.envelope.with_pages(ordered, self.prompts), source)
+
+    def with_plan(
+        self,
+        *,
+        ir: IR,
+        prompts: Sequence[PromptEntry],
+        pages: Iterable[StoredPage],
+        source: str,
+        envelope: PagesEnvelope,
+    ) -> "RegenStore":
+        """Return the store as it would be with another plan; nothing is written.
+
+        Args:
+            ir: value of ``ir.json``.
+            prompts: all of them.
+            pages: those that are kept, in the order of their prompts.
+            source: the whole source file; empty before the first page.
+            envelope: what the store says of itself; its pages are not used.
+        """
+        planned = self._as_planned(envelope.with_pages(pages, prompts), source)
+        return replace(planned, plan=Plan.of(self.path, ir, prompts), memo={})
+
+    def _as_planned(self, envelope: PagesEnvelope, source: str) -> "RegenStore":
+        return replace(
+            self,
+            envelope=envelope,
+            pages_data=b"",
+            memo={**self.memo},
+            source=source,
+            has_source=self.has_source or bool(source),
+        )
+
+    @property
+    def prompts(self) -> tuple[PromptEntry, ...]:
+        """All prompts, in the order of the source."""
+        return self.plan.prompts
+
+    @property
+    def ir(self) -> IR:
+        """What the types were read as.
+
+        Raises:
+            StoreCorruptError: ``ir.json`` holds something else.
+        """
+        return self.plan.ir
+
+    @cached_property
+    def pages(self) -> Mapping[PageKey, StoredPage]:
+        """The stored pages by identity, in the order of their prompts."""
+        stored = {page.key: page for page in self.envelope.pages}
+        return {entry.key: stored[entry.key] for entry in self.prompts if entry.key in stored}
+
+    @cached_property
+    def missing_pages(self) -> tuple[PageKey, ...]:
+        """Pages that were never written: the generation was interrupted."""
+        return tuple(entry.key for entry in self.prompts if entry.key not in self.pages)
+
+    @cached_property
+    def tampered_pages(self) -> tuple[PageKey, ...]:
+        """Pages whose output was edited in ``pages.json``; regenerating or adopting heals them."""
+        return tuple(key for key, page in self.pages.items() if page.is_tampered)
+
+    @property
+    def source_path(self) -> Path:
+        """The source file, whether it is there or not."""
+        return self.path / self.envelope.source_file
+
+    @cached_property
+    def type_names(self) -> tuple[str, ...]:
+        """The types that prompts ask for, in their order."""
+        return tuple(self.plan.by_type)
+
+    def refuse_links(self) -> None:
+        """Raise a StoreWriteError where an output could not be written: an artifact is a link."""
+        for path in (self.path / PAGES_FILE, self.source_path):
+            refuse_link(path)
+
+    def prompts_of(self, type_name: str) -> tuple[PromptEntry, ...]:
+        """Return the prompts of a type, by page; none for a type that is not asked for."""
+        return self.plan.by_type.get(type_name, ())
+
+    def pages_of(self, type_name: str) -> tuple[StoredPage, ...]:
+        """Return the stored pages of a type, by page; missing ones are left out."""
+        pages = (self.pages.get(entry.key) for entry in self.prompts_of(type_name))
+        return tuple(page for page in pages if page is not None)
+
+    def resolve_type(self, name: str) -> str:
+        """Return the declared name meant by ``name``: that name itself, or the schema's.
+
+        Raises:
+            UnknownTypeError: none is meant, or several; the hint lists them.
+        """
+        return self.plan.resolve_type(name)
+
+    def is_stale(self, type_name: str) -> bool:
+        """Return whether a type's pages were written for another IR than ``ir.json`` holds."""
+        if type_name not in self.plan.types:
+            return True
+        for entry in self.prompts_of(type_name):
+            page = self.pages.get(entry.key)
+            made_from = self.prompt_type_hash(entry) if page is None else page.type_hash
+            if made_from is None:
+                # The page does not say, so that the store as a whole has to.
+                if not self.plan.is_of(self.envelope.ir_hash):
+                    return True
+            elif not self.plan.has_type(type_name, made_from):
+                return True
+        return False
+
+    def prompt_type_hash(self, entry: PromptEntry) -> str | None:
+        """Return the hash of the type's IR that a stored prompt was made from.
+
+        Where ``prompts.json`` does not say, and ``ir.json`` has moved on since, the hash of the
+        whole IR stands for it: what answers the prompt must not look fresh.
+        """
+        if entry.type_hash is not None:
+            return entry.type_hash
+        if not self.plan.is_of(self.envelope.ir_hash):
+            page = self.pages.get(entry.key)
+            return (page.type_hash if page else None) or self.envelope.ir_hash
+        return self.plan.hashes.get(entry.type_name)
+
+    def assembly(self) -> str:
+        """Return the source that the stored pages make, hand edits left out.
+
+        Types of which a page is missing are left out.
+        """
+        from pytest_regen.sources import assemble
+
+        stitched = [(name, self.stitch_type(name)) for name in self.type_names]
+        return assemble(
+            [(name, text) for name, text in stitched if text is not None],
+            self.envelope.language,
+            namespace=self.envelope.namespace,
+            profile=self.envelope.profile,
+        )
+
+    def stitch_type(self, name: str) -> str | None:
+        """Return a type as its stored pages make it; ``None`` while a page is missing."""
+        from pytest_regen.languages import find_language
+        from pytest_regen.sources import stitch
+
+        outputs = [page.output for page in self.pages_of(name)]
+        if not outputs or len(outputs) < len(self.prompts_of(name)):
+            return None
+        type_ = self.plan.types.get(name)
+        is_enum = type_ is not None and type_.kind == "enum"
+        language = find_language(self.envelope.language)
+        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
+
+
+def refuse_no_store(path: Path) -> None:
+    """Raise a StoreMissingError unless ``path`` is a folder with an artifact of a store in it."""
+    if path.is_dir() and is_store(path):
+        return
+    why = "it is a file" if path.exists() else "there is no such folder"
+    if path.is_dir():
+        why = f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}"
+    raise StoreMissingError(
+        f"there is no store at {path}",
+        why=why,
+        hint="name the folder that pytest-regen generate printed, or generate one: "
+        'pytest-regen generate SPEC "GET /path" --out DIR',
+    )
+
+
+def refuse_unwritable(planned: RegenStore, schema: str) -> None:
     """Raise what writing a store would end in, before a page is paid for.
 
     Args:
@@ -188,7 +432,8 @@ def refuse_unwritable(planned: Snapshot, schema: str) -> None:
         folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
         # Only writing tells whether one may write.
         with tempfile.TemporaryFile(dir=folder) as probe:
-            probe.writelines((planned.ir_data, planned.prompts_data, schema.encode()))
+            plan = planned.plan
+            probe.writelines((plan.ir_data, plan.prompts_data, schema.encode()))
             probe.flush()
 
 
@@ -337,7 +582,7 @@ class StoreUpdate:
         with files.explain_errors():
             new: dict[str, bytes] = {}
             if self._schema is not None:
-                new = {IR_FILE: store.ir_data, PROMPTS_FILE: store.prompts_data}
+                new = {IR_FILE: store.plan.ir_data, PROMPTS_FILE: store.plan.prompts_data}
                 parts = {"schema": self._schema, "envelope": store.envelope, **parts}
             change = _Change(store=store, **parts)
             contents = {**new, **change.contents()}

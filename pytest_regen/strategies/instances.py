@@ -15,7 +15,7 @@ from pytest_regen.strategies.violations import Skipped, Violation
 
 if TYPE_CHECKING:
     from pytest_regen.cache import Cache
-    from pytest_regen.stores.snapshot import Snapshot
+    from pytest_regen.stores import RegenStore
     from pytest_regen.strategies.plans import Plan, Plans
     from pytest_regen.strategies.reach import Reach
     from pytest_regen.strategies.samples import Samples
@@ -62,7 +62,7 @@ class Instances:
 
 
 def instances_of(
-    store: "Snapshot | Path | str",
+    store: "RegenStore | Path | str",
     type_name: str | None = None,
     count: int = 100,
     *,
@@ -86,7 +86,7 @@ def instances_of(
 
 
 def instances_of_store(
-    store: "Snapshot | Path | str",
+    store: "RegenStore | Path | str",
     count: int = 100,
     *,
     cache: "Cache | None" = None,
@@ -132,7 +132,7 @@ def _cached(cache: "Cache | None", key: Any) -> Instances | None:
     return Instances.from_json(cache.get(_SECTION, key))
 
 
-def instances_key(store: "Snapshot", count: int = 100) -> str:
+def instances_key(store: "RegenStore", count: int = 100) -> str:
     """Return a hash that changes with whatever the instances of a store depend on.
 
     Of the document only the bytes are looked at: neither is it parsed, nor anything drawn.
@@ -145,7 +145,9 @@ def instances_key(store: "Snapshot", count: int = 100) -> str:
     return canonical_hash([_VERSION, count, ir.language, endpoint, ir.format, types, files])
 
 
-def allows(store: "Snapshot | Path | str", type_name: str | None = None) -> Callable[[Json], bool]:
+def allows(
+    store: "RegenStore | Path | str", type_name: str | None = None
+) -> Callable[[Json], bool]:
     """Return a function that says whether the document allows a value for a type of a store.
 
     Raises:
@@ -158,14 +160,14 @@ def allows(store: "Snapshot | Path | str", type_name: str | None = None) -> Call
     return source.plan(resolve_type(opened, type_name)).check.allows
 
 
-def open_store(store: "Snapshot | Path | str") -> "Snapshot":
+def open_store(store: "RegenStore | Path | str") -> "RegenStore":
     """Return a store that was opened already, or the one in a folder."""
-    from pytest_regen.stores.snapshot import Snapshot
+    from pytest_regen.stores import RegenStore
 
-    return store if isinstance(store, Snapshot) else Snapshot.open(store)
+    return store if isinstance(store, RegenStore) else RegenStore.open(store)
 
 
-def resolve_type(store: "Snapshot", name: str | None) -> str:
+def resolve_type(store: "RegenStore", name: str | None) -> str:
     """Return the declared name of a type; that of the root where none is given."""
     if name is not None:
         return store.resolve_type(name)
@@ -185,7 +187,7 @@ class Source:
         extras: whether names of one's own are drawn beside declared ones.
     """
 
-    def __init__(self, store: "Snapshot", *, extras: bool = False) -> None:
+    def __init__(self, store: "RegenStore", *, extras: bool = False) -> None:
         self._store = store
         self._types = {type_.name: type_ for type_ in store.ir.types}
         self._extras = extras

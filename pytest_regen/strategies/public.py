@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from pytest_regen.stores.snapshot import Snapshot
+    from pytest_regen.stores import RegenStore
     from pytest_regen.strategies.plans import Plan
     from pytest_regen.strategies.reach import Direction
     from pytest_regen.strategies.violations import Violation
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Json = Any
 
 
-def valid(store: "Snapshot | Path | str", type_name: str | None = None) -> "SearchStrategy[Json]":
+def valid(store: "RegenStore | Path | str", type_name: str | None = None) -> "SearchStrategy[Json]":
     """Return a strategy of JSON values that the document of a store allows for one of its types.
 
     The store is opened when the first value is drawn, so that a decorator costs nothing.
@@ -89,7 +89,7 @@ def from_schema(
 
 
 def invalid(
-    store: "Snapshot | Path | str", type_name: str | None = None
+    store: "RegenStore | Path | str", type_name: str | None = None
 ) -> "SearchStrategy[Violation]":
     """Return a strategy of instances with one thing wrong: each field, by each of its keywords.
 
@@ -117,7 +117,7 @@ def invalid(
     return st.deferred(violations)
 
 
-def _absolute(store: "Snapshot | Path | str") -> "Snapshot | Path":
+def _absolute(store: "RegenStore | Path | str") -> "RegenStore | Path":
     # What the folder is called now is meant, wherever the test will run.
     return Path(store).absolute() if isinstance(store, str | Path) else store
 

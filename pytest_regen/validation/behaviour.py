@@ -105,7 +105,7 @@ def behaviour_of(
         for name, result in results.items()
         if any(issue.code in _STOPS for issue in result.errors)
     )
-    key = (source, broken, store.ir_data, count)
+    key = (source, broken, store.plan.ir_data, count)
     last: _Last | None = store.memo.get(_LAST)
     if last is None or last.key != key:
         pieces = {piece.name: piece for piece in found.pieces}

@@ -150,7 +150,7 @@ def split_block(
 def edited_prompts(store: RegenStore) -> Iterator[Issue]:
     """Yield the prompts that are not as they were made: their text or their fields were edited."""
     numbers = {entry.key: number for number, entry in enumerate(store.prompts)}
-    for key in store.edited_prompts:
+    for key in store.plan.edited_prompts:
         yield Issue.of(
             "EDITED_PROMPT",
             f"the prompt of page {key.page} of {key.type_name!r} was edited "

@@ -281,7 +281,7 @@ def _digest(content: bytes | None) -> str | None:
 
 
 def _digests_of(store: RegenStore) -> Digests:
-    return tuple(map(file_hash, (store.ir_data, store.prompts_data, store.pages_data)))
+    return tuple(map(file_hash, (store.plan.ir_data, store.plan.prompts_data, store.pages_data)))
 
 
 def _findings_key(path: Path, facts: StoreFacts, *, behaviour: bool) -> str:
