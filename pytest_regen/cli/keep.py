@@ -82,7 +82,7 @@ def validate(
 
 def tell_unmarked(project: Project) -> None:
     """Say which kinds have no unit yet."""
-    from pytest_regen.units.inventory import unmarked_kinds
+    from pytest_regen.units.opening import unmarked_kinds
 
     for what in unmarked_kinds(project.kinds):
         say(what, "yellow")

@@ -129,7 +129,7 @@ def kinds_of(config: pytest.Config) -> "ProjectKinds":
 
 def notes_on_kinds(config: pytest.Config) -> Iterator[str]:
     """Yield what is to be said of kinds without a unit, as their tests are not there either."""
-    from pytest_regen.units.inventory import unmarked_kinds
+    from pytest_regen.units.opening import unmarked_kinds
 
     for what in unmarked_kinds(kinds_of(config)):
         yield f"note: {what}; next: pytest-regen init"

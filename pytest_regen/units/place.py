@@ -1,12 +1,12 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.commit import AtomicFiles, Candidate, Trial
+from pytest_regen.commit import Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import (
     StoreCorruptError,
@@ -26,11 +26,11 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
-from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
+from pytest_regen.units.claimed import ClaimedFile, Ignored
+from pytest_regen.units.kind import Unit, call_kind, unusable
 from pytest_regen.units.ledger import entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
-from pytest_regen.units.texts import texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits
 from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, Feedback
@@ -42,21 +42,6 @@ _LONGEST_ANSWER: Final = 2_000
 """Characters of the last answer that a correction shows."""
 _LONGEST_TEST: Final = 4_000
 """Characters of a test that a correction shows."""
-
-
-Ignored = Callable[[str], Collection[str]]
-"""Returns the codes that are not reported for a unit, by its id."""
-
-
-def project_files(root: Path) -> AtomicFiles:
-    """Return the files of a project as units are written: all or none."""
-    return AtomicFiles(
-        root,
-        what=f"the units of {root}",
-        lock=root / _LOCK,
-        journal=".regen/journal",
-        aside=".regen/history",
-    )
 
 
 def open_units(
@@ -93,88 +78,13 @@ def open_units(
     return UnitFile(kinds, place, kind, ignore)
 
 
-class UnitFile:
-    """A file whose units are of one kind.
-
-    Args:
-        kinds: of the project.
-        place: the file, from the root, with forward slashes.
-        kind: claims the file.
-        ignore: the codes that are not reported, by id of a unit.
-        is_lost: whether the kind does not claim the file, or the file is gone.
-    """
-
-    def __init__(
-        self,
-        kinds: ProjectKinds,
-        place: str,
-        kind: Kind,
-        ignore: Ignored = lambda _: (),
-        *,
-        is_lost: bool = False,
-    ) -> None:
-        self.root = kinds.root
-        self.place = place
-        self.kind = kind
-        self.ignore = ignore
-        self.is_lost = is_lost
-        self.files = project_files(kinds.root)
-        self._kinds = kinds
-        self._last: FileUnits | None = None
-        self._stamps: tuple[object, ...] = ()
+class UnitFile(ClaimedFile):
+    """A file whose units are of one kind: opened, asked about, written."""
 
     noun, group, option, has_pages = "unit", "files", "--unit", False
     history_path = ".regen/history"
-
-    @property
-    def title(self) -> str:
-        """How reports name the kind: ``functions``, ``translations``, a class."""
-        kind = type(self.kind)
-        package, _, module = kind.__module__.partition(".kinds.")
-        if package != "pytest_regen":
-            return kind.__name__
-        shipped = {"translation": "translations", "gettext": "translations"}
-        return shipped.get(module, module.partition(".")[0])
-
-    @property
-    def recording(self) -> str:
-        """The folder of cassettes in which asking for its units is recorded."""
-        return self.place
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether tests import what stands there."""
-        return self.kind.is_imported
-
-    @property
-    def trial_seconds(self) -> float:
-        """How long a trial in a process of its own may take."""
-        return self.kind.trial_seconds
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.root / self.place
-
-    @property
-    def here(self) -> str:
-        """The file as commands name it."""
-        return from_here(self.path)
-
-    @property
-    def source(self) -> str:
-        """The file as commands name it."""
-        return self.here
-
-    @property
-    def file_name(self) -> str:
-        """The file as diffs name it."""
-        return self.place
-
-    @property
-    def has_users(self) -> bool:
-        """Whether the kind may say that units use one another."""
-        return type(self.kind).uses is not Kind.uses
+    _last: FileUnits | None = None
+    _stamps: tuple[object, ...] = ()
 
     def open(self) -> FileUnits:
         """Read the file and its ledger.
@@ -194,34 +104,18 @@ class UnitFile:
                 hint="put a file there that can be read, then run the same command again",
             ) from error
 
-    def elsewhere(self, name: str) -> str:
-        """Return another file that has a unit, or had it but for its marks, and tests it not."""
-        is_code = hasattr(self.kind.region, "defined")
-        if not is_code and type(self.kind).units is not Kind.units:
-            return ""  # Such names are no file's own: every catalogue has the same.
-        word = name.rpartition(".")[2]
-        for place, text in self._kinds.texts_like(self.path).items():
-            is_near = place != self.place and (is_code or Path(place).name == self.path.name)
-            if is_near and word in text and name in units_in(self.kind, text):
-                kind = self._kinds.kind_of(self.root / place)
-                if kind is None or name not in texts_or_none(kind, text):
-                    return place
-        return ""
-
     @contextmanager
     def update(self) -> Iterator[UnitUpdate]:
         """Lock the project's units and read the file afresh."""
-        with self.files.locked() as view:
-            yield UnitUpdate(self, self._known() or self._read(view))
-
-    def _known(self) -> FileUnits | None:
-        """Return what this object wrote last, unless the file or its ledger changed since."""
-        return self._last if self._last is not None and self._stamps == self._stamp() else None
-
-    def remember(self, units: FileUnits) -> FileUnits:
-        """Note what was just written: it need not be read again. The caller holds the lock."""
-        self._last, self._stamps = units, self._stamp()
-        return units
+        with self.files.locked() as files:
+            view = self._last
+            # What this object wrote last, unless the file or its ledger changed since.
+            if view is None or self._stamps != self._stamp():
+                view = self._read(files)
+            update = UnitUpdate(self, view)
+            yield update
+            if update.view is not view:
+                self._last, self._stamps = update.view, self._stamp()
 
     def _stamp(self) -> tuple[object, ...]:
         """Return what is another as soon as the file or its ledger is another.

@@ -18,6 +18,7 @@ from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author,
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
+from pytest_regen.units.claimed import ClaimedFile
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now, short_hash
 from pytest_regen.units.naming import command, from_here, node_id, unit_id
@@ -25,7 +26,6 @@ from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
-    from pytest_regen.units.place import UnitFile
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class FileUnits:
     format_note = not_run = ""
     origin = None
 
-    def __init__(self, file: "UnitFile", files: "FilesView") -> None:
+    def __init__(self, file: ClaimedFile, files: "FilesView") -> None:
         self.file = file
         self.files = files
         self.kind, self.place, self.path = file.kind, file.place, file.path

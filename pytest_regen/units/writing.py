@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_regen.commit import Candidate, new_id
 from pytest_regen.errors import SourceError, StoreWriteError, UnknownPageError, UsageError
@@ -15,13 +15,11 @@ from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
 from pytest_regen.units import ledger as ledgers
 from pytest_regen.units import texts
+from pytest_regen.units.claimed import ClaimedFile
 from pytest_regen.units.ledger import Entry, PastReason, PastText
 from pytest_regen.units.naming import command
 from pytest_regen.units.view import FileUnits, refuse_unknown
 from pytest_regen.validation.issues import Issue
-
-if TYPE_CHECKING:
-    from pytest_regen.units.place import UnitFile
 
 _HISTORY = ".regen/history"
 _IGNORE = ".regen/.gitignore"
@@ -35,7 +33,7 @@ class UnitUpdate:
         view: what it holds, read under the lock.
     """
 
-    def __init__(self, file: "UnitFile", view: FileUnits) -> None:
+    def __init__(self, file: ClaimedFile, view: FileUnits) -> None:
         self.file = file
         self.view = view
         """What it holds, read under the lock and again after ``write``."""
@@ -149,7 +147,7 @@ class UnitUpdate:
         self._put(candidate, answers)
         self.commit()
         if answers:
-            self.view = self.file.remember(candidate.as_stored())
+            self.view = candidate.as_stored()
         return tuple(ids)
 
     def candidate(
