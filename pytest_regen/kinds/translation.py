@@ -12,7 +12,6 @@ from pytest_regen.kinds.tables import Table
 from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
 from pytest_regen.regions import JsonStrings, Span
 from pytest_regen.regions.base import decode
-from pytest_regen.regions.json_text import pointer
 from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Unit
 
@@ -30,9 +29,8 @@ class _Source(NamedTuple):
 
     texts: Mapping[str, str]
     """Texts to translate, by name."""
-    names: Mapping[tuple[str | int, ...], str]
-    """The names of all strings by path, so that a target file names and places them alike."""
     paths: Mapping[str, tuple[str | int, ...]]
+    """The paths of all strings, so that a target file has them in the same places."""
     notes: Mapping[str, str]
     """What an ARB file says about a text."""
 
@@ -52,13 +50,6 @@ class _Catalogue(JsonStrings):
             for name, span in super().find(text).items()
             if name in source.texts or not (name in source.paths or self._kind.is_metadata(name))
         }
-
-    def _names(self, paths: Sequence[tuple[str | int, ...]]) -> list[str]:
-        source = self._kind.read_source()
-        return [
-            source.names.get(path) or (pointer(path) if name in source.paths else name)
-            for path, name in zip(paths, super()._names(paths), strict=True)
-        ]
 
     def _path(self, root: Any, name: str) -> tuple[str | int, ...]:
         return self._kind.read_source().paths.get(name) or super()._path(root, name)
@@ -178,7 +169,6 @@ class Translation(Catalogues):
                 notes[name.removeprefix("@").removesuffix(".description")] = text
         return _Source(
             {name: text for name, text in texts.items() if text.strip()},
-            {path: name for name, (path, _) in strings.items()},
             {name: path for name, (path, _) in strings.items()},
             notes,
         )

@@ -186,20 +186,16 @@ def test_only_what_a_user_wrote_makes_a_translation_stale(tmp_path: Path) -> Non
 
 def test_targets_have_the_names_of_the_source(tmp_path: Path) -> None:
     """Names and places come from the source, whatever a target file looks like."""
-    source = {"a.b": "1", "a": {"c": "2"}, "blank": "", "list": ["3", "4"], "n": 5}
+    source = {"a.b": "1", "c": {"d": "2"}, "blank": "", "list": ["3", "4"], "n": 5}
     kind = kind_for(tmp_path, source)
     names = list(kind.units(tmp_path / "de.json"))
 
     file = kind.region.insert("", dict.fromkeys(names, "x"), names)
 
-    assert names == ["a.b", "a.c", "list.0", "list.1"]
-    assert json.loads(file) == {"a.b": "x", "a": {"c": "x"}, "list": ["x", "x"]}
+    assert names == ["a.b", "c.d", "list.0", "list.1"]
+    assert json.loads(file) == {"a.b": "x", "c": {"d": "x"}, "list": ["x", "x"]}
     assert list(kind.region.find(file)) == names
-    assert list(kind.region.find('{"blank": "", "a": {"b": "x", "c": "y"}, "old": "z"}')) == [
-        "/a/b",
-        "a.c",
-        "old",
-    ]
+    assert list(kind.region.find('{"blank": "", "c": {"d": "y"}, "old": "z"}')) == ["c.d", "old"]
 
 
 def test_a_source_that_changed_is_read_again(tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:
     }
     used = {}
     for name, place in module.places.items():
-        words, seen = set(_words(module, _nodes(module, place))), set[str]()
+        words, seen = set(_words(_nodes(module, place))), set[str]()
         # Helpers may call one another in a circle: a word is looked up once.
         while new := words - seen:
             seen |= new
             for word in new & helpers.keys():
-                words |= set(_words(module, ast.walk(helpers[word])))
+                words |= set(_words(ast.walk(helpers[word])))
                 words |= {f"{word}.{method}" for method in ("__init__", "__new__", "__call__")}
         mentioned = (units.get(word, set()) for word in seen)
         used[name] = frozenset().union(*mentioned) - {name}
@@ -48,15 +48,13 @@ def _nodes(module: ModuleSource, place: Place) -> Iterator[ast.AST]:
         yield from nodes_of(module, place)
 
 
-def _words(module: ModuleSource, nodes: Iterable[ast.AST]) -> Iterator[str]:
-    aliases = (alias for node in module.imports for alias in node.names)
-    imported = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+def _words(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         match node:
             case ast.Name(id=name):
                 yield name
-            # An example may name a function of the module through what it imports.
-            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in imported:
-                yield name
-            case ast.Attribute(attr=name):
+            case ast.Attribute(value=owner, attr=name):
                 yield f".{name}"
+                # An example may name a function of the module through what it imports.
+                if isinstance(owner, ast.Name):
+                    yield name

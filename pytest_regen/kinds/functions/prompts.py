@@ -100,7 +100,7 @@ def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
 def function_prompt(project: Project, path: Path, module: ModuleSource, place: Place) -> str:
     """Return what is asked for one function, after what all of them are shown."""
     kind = "async function" if isinstance(place.node, ast.AsyncFunctionDef) else "function"
-    part = "the code" if place.is_whole else "the marked part of the code"
+    part = "the marked part of the code" if place.inputs[2] else "the code"
     lines, (begin, end) = _lines(module), place.marks
     marks = module.lines[begin - 1].rstrip(), f"{place.indent}# your code", module.lines[end - 1]
     lines[begin - 1] = "\n".join(marks).rstrip()
@@ -188,11 +188,9 @@ def _pieces(
             indent = _join(lines[top : top + 1])[: first.col_offset]
             if not indent.strip():  # else it stands behind the colon
                 short = _join(lines[start - 1 : top])
-                if is_text(first):
+                if (docstring := ast.get_docstring(node)) is not None:
                     top = first.end_lineno or top
-                    short += (
-                        f'\n{indent}"""{str(first.value.value).strip().partition(chr(10))[0]}"""'
-                    )
+                    short += f'\n{indent}"""{docstring.partition(chr(10))[0]}"""'
                 if isinstance(node, ast.ClassDef):
                     members, end = node.body[is_text(first) :], top
                 else:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import EllipsisType
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple
 
 from pytest_regen.errors import RegionError
 from pytest_regen.regions import Marked, Span
@@ -44,35 +44,45 @@ class Marks(NamedTuple):
         return line - self.begin if line and self.begin < line < self.end else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """The function that a region stands in."""
 
     name: str
     """Of the unit, as its markers have it."""
-    qualname: str
-    """``Class.method``; functions inside functions have no ``<locals>``."""
     node: Function
     parents: tuple[Scope, ...]
     """The classes and functions around it, outermost first."""
     marks: Marks
     indent: str
     """Of the marker."""
-    docstring: str | None
-    docstring_line: int
-    """On which it begins; 0 where there is none."""
-    inputs: tuple[str, ...]
-    """Signature, docstring, and the user's own lines in the function, whatever their layout."""
 
-    @property
-    def is_nested(self) -> bool:
-        """Whether each call of another function makes it anew: no example can reach it."""
-        return any(isinstance(parent, Function) for parent in self.parents)
+    @cached_property
+    def qualname(self) -> str:
+        """``Class.method``; functions inside functions have no ``<locals>``."""
+        return ".".join(scope.name for scope in (*self.parents, self.node))
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the region is all that the function holds but for its docstring."""
-        return not self.inputs[2]
+    @cached_property
+    def docstring(self) -> str:
+        """Not cleaned, because examples are found by their lines; empty where there is none."""
+        return ast.get_docstring(self.node, clean=False) or ""
+
+    @cached_property
+    def inputs(self) -> tuple[str, str, str]:
+        """Signature, docstring, and the user's own lines in the function, whatever their layout."""
+        node = self.node
+        kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+        signature = [canonical(node.args), canonical(node.returns), canonical(node.decorator_list)]
+        around = [
+            statement
+            for statement in node.body[is_text(node.body[0]) :]
+            if not (isinstance(statement, ast.Pass) and statement.lineno == self.marks.begin)
+        ]
+        return (
+            f"{kind} {self.qualname} {' '.join(signature)}",
+            inspect.cleandoc(self.docstring),
+            canonical(around) if around else "",
+        )
 
 
 class FunctionRegion(Marked):
@@ -219,7 +229,7 @@ class ModuleSource:
         for name, marks in self.marks.items():
             around = [s for s in scopes if s.lineno <= marks.begin <= (s.end_lineno or 0)]
             # What stands inside of a string is no `pass`.
-            self.places[name] = self._place(name, around if marks.begin in lines else [])
+            self._add_place(name, around if marks.begin in lines else [])
 
     def with_bodies(self, names: Iterable[str]) -> str:
         """Return the module with the blocks of these units as they stand, all others as ``pass``.
@@ -255,57 +265,32 @@ class ModuleSource:
     def doctest(self, name: str, path: str) -> doctest.DocTest | None:
         """Return the examples in the docstring of a unit's function; ``None`` if it has none."""
         place = self.places[name]
-        if not place.docstring or place.is_nested or ">>>" not in place.docstring:
+        # Each call of the function around it makes a nested one anew: no example can reach it.
+        is_nested = any(isinstance(parent, Function) for parent in place.parents)
+        if is_nested or ">>>" not in place.docstring:
             return None
-        test = doctest.DocTestParser().get_doctest(
-            place.docstring, {}, place.qualname, path, place.docstring_line - 1
-        )
+        line = place.node.body[0].lineno - 1
+        parser = doctest.DocTestParser()
+        test = parser.get_doctest(place.docstring, {}, place.qualname, path, line)
         return test if test.examples else None
 
-    def _place(self, name: str, scopes: Sequence[Scope]) -> Place:
+    def _add_place(self, name: str, scopes: Sequence[Scope]) -> None:
         marks = self.marks[name]
         node = scopes[-1] if scopes else None
         if not isinstance(node, Function):
             raise defect(marks.begin, f"the block {name!r} stands in no function", _WRITE)
-        qualname = ".".join(scope.name for scope in scopes)
+        place = Place(name, node, tuple(scopes[:-1]), marks, indent_of(self.lines[marks.begin - 1]))
         for other in self.places.values():
             if other.node is node:
-                raise defect(
-                    marks.begin,
-                    f"the blocks {other.name!r} and {name!r} stand in one function, {qualname}",
-                    "let a function have one block; take the lines of the other away",
-                )
-        # Not cleaned: examples are found by their lines.
-        docstring = ast.get_docstring(node, clean=False)
-        docstring_line = node.body[0].lineno if docstring is not None else 0
+                problem = f"the blocks {other.name!r} and {name!r} stand in one function"
+                advice = "let a function have one block; take the lines of the other away"
+                raise defect(marks.begin, f"{problem}, {place.qualname}", advice)
+        self.places[name] = place
         try:
-            doctest.DocTestParser().get_examples(docstring or "")
+            self.doctest(name, "")
         except ValueError as error:
-            problem = f"the examples of {qualname} cannot be read: {error}"
-            raise defect(docstring_line, problem, "correct the docstring") from None
-        around = [
-            statement
-            for statement in node.body[docstring is not None :]
-            if not is_marker(statement, marks.begin)
-        ]
-        kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-        signature = [canonical(node.args), canonical(node.returns), canonical(node.decorator_list)]
-        inputs = (
-            f"{kind} {qualname} {' '.join(signature)}",
-            inspect.cleandoc(docstring or ""),
-            canonical(around) if around else "",
-        )
-        return Place(
-            name,
-            qualname,
-            node,
-            tuple(scopes[:-1]),
-            marks,
-            indent_of(self.lines[marks.begin - 1]),
-            docstring,
-            docstring_line,
-            inputs,
-        )
+            problem = f"the examples of {place.qualname} cannot be read: {error}"
+            raise defect(node.body[0].lineno, problem, "correct the docstring") from None
 
 
 @lru_cache(maxsize=256)
@@ -359,10 +344,9 @@ def _without_layout(text: str) -> tuple[str, list[str]]:
     """Return what formatters leave as it is: the tree of code, and its comments."""
     tree = parse(text)
     for node in ast.walk(tree):
-        if isinstance(node, Scope) and is_text(node.body[0]):
-            docstring = node.body[0].value
-            lines = inspect.cleandoc(str(docstring.value)).split("\n")
-            docstring.value = "\n".join(line.rstrip() for line in lines)
+        if isinstance(node, Scope) and (docstring := ast.get_docstring(node)) is not None:
+            lines = [line.rstrip() for line in docstring.split("\n")]
+            node.body[0] = ast.Expr(ast.Constant("\n".join(lines)))
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
     return canonical(tree), [comment[1:].strip() for comment in comments]
@@ -383,13 +367,7 @@ def is_stub(text: str) -> bool:
     return False
 
 
-class _Text(ast.Expr):
-    """A statement that is a text and nothing else."""
-
-    value: ast.Constant
-
-
-def is_text(node: ast.stmt) -> TypeGuard[_Text]:
+def is_text(node: ast.stmt) -> bool:
     """Return whether a statement is a text and nothing else, as a docstring is."""
     match node:
         case ast.Expr(ast.Constant(value=str())):
@@ -438,11 +416,6 @@ def names_in(*trees: ast.AST) -> set[str]:
     """Return the variables that code names."""
     nodes = (node for tree in trees for node in ast.walk(tree))
     return {node.id for node in nodes if isinstance(node, ast.Name)}
-
-
-def is_marker(node: ast.AST, line: int) -> bool:
-    """Return whether a statement stands for the region that begins on a line."""
-    return isinstance(node, ast.Pass) and node.lineno == line
 
 
 def _imports(tree: ast.AST) -> Iterator[Import]:
