@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from articles import blocks_of
 from pages import ROOT, blocks
+from store_factory import GOOD, make_store
 
 from pytest_regen.testing import KindConformance
 
@@ -189,3 +190,20 @@ class TestFunctions(KindConformance):
         )
         (root / "src").mkdir()
         write(root, {"src/acme/boats.py": module, "src/acme/__init__.py": ""})
+
+
+class TestTypes(KindConformance):
+    """Types of an API: a store is held against the same laws as a file."""
+
+    kill_every = 8
+
+    kind = ""
+    settings = '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'
+    examples = (
+        ("Owner", GOOD["Owner", 1], GOOD["Owner", 1].replace('"name"', '"title"')),
+        ("State", GOOD["State", 1], "public enum State\n{\n    Open,\n}"),
+    )
+
+    def make_project(self, root: Path, project: Path) -> None:
+        """A store of three types."""
+        make_store(root / "generated" / "GET_projects")
