@@ -140,6 +140,10 @@ def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, obj
         attributes["fixturenames"] = list(getattr(item, "fixturenames", ()))
         config.stash[_SET_UP] = item
         try:
+            if any(mark.name in OUR_MARKS for mark in item.iter_markers()):
+                from pytest_regen.pytest_plugin.mark_checks import check_marks
+
+                check_marks(item)
             recheck_marks(config)
             setup()
         finally:
@@ -167,18 +171,13 @@ def recheck_marks(config: pytest.Config) -> None:
     item = config.stash.get(_SET_UP, None)
     if item is None:
         return
-    marks = item.stash[_SERVED] = _marks(item)
     names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # of those that have some
-    asked = {mark.name for mark in marks}
+    asked = _served_marks(item)
     if "cassette" in names:
         asked.add("cassette")
     # pytest-recording has the same option, and does the same itself.
     if getattr(config.option, "block_network", False) and _serves_vcr_marks(config):
         asked.add("block_network")
-    if asked & OUR_MARKS:
-        from pytest_regen.pytest_plugin.mark_checks import check_late_marks
-
-        check_late_marks(item)
     if "regen" in asked and config.option.regen_heal and "regen_provider" not in names:
         # A test's own one is to be heard.
         names.append("regen_provider")
@@ -194,14 +193,10 @@ def recheck_marks(config: pytest.Config) -> None:
     names[place:place] = first
 
 
-_SERVED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
-"""The marks that a test has the fixtures of."""
-
-
-def _marks(item: pytest.Item) -> list[pytest.Mark]:
-    """Return the marks that ask for something that is served here."""
+def _served_marks(item: pytest.Item) -> set[str]:
+    """Return the names of the marks that ask for something that is served here."""
     names = OUR_MARKS | _VCR_MARKS if _serves_vcr_marks(item.config) else OUR_MARKS
-    return [mark for mark in item.iter_markers() if mark.name in names]
+    return {mark.name for mark in item.iter_markers()} & names
 
 
 def _serves_vcr_marks(config: pytest.Config) -> bool:
@@ -209,21 +204,14 @@ def _serves_vcr_marks(config: pytest.Config) -> bool:
 
 
 def _refuse_late_marks(item: pytest.Item) -> None:
-    served, marks = item.stash.get(_SERVED, []), _marks(item)
-    names, values = {mark.name for mark in marks}, getattr(item, "funcargs", None)
-    # Marks that say something about the set-up of a test.
-    early = {*_FIXTURES}
-    early |= {"default_cassette"} if "vcr" in names else set()
-    early |= {"allowed_hosts"} if "block_network" in names else set()
-    late = [mark for mark in marks if mark not in served and mark.name in early]
-    if marks and values is not None:
-        # pytest may have been past the place in its list where the fixture was put.
-        late += [mark for mark in served if mark.name in _FIXTURES and mark.name not in values]
+    values, served = getattr(item, "funcargs", _FIXTURES), _served_marks(item)
+    # A fixture of the test added it, or pytest was past the place in its list for the new one.
+    late = [name for name in _FIXTURES if name in served and name not in values]
     if late:
         from pytest_regen.pytest_plugin.options import usage_error
 
         raise usage_error(
-            f"{item.nodeid}: the mark {late[0].name} was added when the test was set up already",
+            f"{item.nodeid}: the mark {late[0]} was added when the test was set up already",
             why="what its fixtures sent by then was neither recorded nor blocked",
             hint="add it in pytest_collection_modifyitems or pytest_runtest_setup, or write it "
             "above the test",

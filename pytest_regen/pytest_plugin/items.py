@@ -83,17 +83,8 @@ def findings_json(
 
 def place_nodes(session: pytest.Session, selection: Selection) -> list["PlaceNode"]:
     """Return a node for each place of the run."""
-    config, paths = session.config, list(selection)
-    worker = getattr(config, "workerinput", {})
-    number = worker.get("workerid", "").removeprefix("gw")
-    if number.isdecimal():
-        # All workers collect all places. Each begins elsewhere and leaves what it saw of stores in
-        # the cache, where the others find it.
-        first = len(paths) * int(number) // worker.get("workercount", 1)
-        for path in (*paths[first:], *paths[:first]):
-            _ = look_at(config, path).item_names
     nodes = []
-    for path in paths:
+    for path in selection:
         node: PlaceNode = PlaceNode.from_parent(session, path=path)
         node.selected = selection[path]
         nodes.append(node)
@@ -103,7 +94,6 @@ def place_nodes(session: pytest.Session, selection: Selection) -> list["PlaceNod
 class PlaceNode(pytest.Directory):
     """One place. A directory, so that the conftest files around it are loaded."""
 
-    holds_regen_items = True
     selected: set[str] | None
     """The units to run; ``None`` for all."""
 

@@ -6,7 +6,7 @@ A look is asked by test items, healing and reports, which do not know what kind 
 
 import gc
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.project import RunProject, from_here, from_rootdir
 from pytest_regen.regeneration import registry
 from pytest_regen.regeneration.flow import Check
-from pytest_regen.regeneration.places import Place
+from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.text import excerpt
 from pytest_regen.units.naming import command, decode_name, encode_name, node_id
@@ -116,9 +116,10 @@ class Look:
         return place
 
     @cached_property
-    def view(self) -> Any:
+    def view(self) -> View:
         """What the place holds."""
-        return self.home.open()
+        view: View = self.home.open()
+        return view
 
     @cached_property
     def names(self) -> Collection[str]:
@@ -206,18 +207,16 @@ class Look:
     @property
     def format_note(self) -> str:
         """That another version of the package made the place; empty where this one did."""
-        note: str = self.view.format_note
-        return note
+        return self.view.format_note
 
     @property
     def not_run(self) -> str:
         """Why the units were not run, where that is worth saying."""
-        why: str = self.view.not_run
-        return why
+        return self.view.not_run
 
     def is_only_read(self, name: str) -> bool:
         """Return whether a unit is code that was checked, and of which nothing was run."""
-        return name in self.names and bool(self.view.is_only_read(name))
+        return name in self.names and self.view.is_only_read(name)
 
     def user_errors(self, _name: str) -> tuple[Issue, ...]:
         """Return what fails a unit because a hook of the user's says so."""
@@ -233,7 +232,7 @@ class Look:
     def line_of(self, name: str) -> int | None:
         """Return the line on which a unit begins, counted from 0."""
         try:
-            line: int | None = self.view.line(name)
+            line = self.view.line(name)
         except RegenError:
             return None  # The item itself fails with it.
         return line - 1 if line else None
@@ -307,8 +306,8 @@ class Look:
     def ending(self, name: str, issues: Sequence[Issue]) -> str:
         """Return the command that mends the most of what is wrong, for the whole place."""
         if name in self.lost:
-            ending: str = self.view.lost_command(name)
-            return ending
+            command_of_lost: Callable[[str], str] = getattr(self.view, "lost_command", lambda _: "")
+            return command_of_lost(name)
         advice = self.view.advice(issues) if issues else None
         if advice is None or not {"DRIFT", "CONFLICT", "LEDGER"}.isdisjoint(i.code for i in issues):
             return ""  # Somebody has to choose first; the failure says between what.

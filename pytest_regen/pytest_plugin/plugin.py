@@ -164,16 +164,8 @@ class _Watch:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Add the stores to what pytest collects at the top; refuse marks that mean nothing."""
+    """Add the places to what pytest collects at the top."""
     report = yield
-    nodes = () if stash.is_regen_node(collector) else report.result or ()
-    items = [node for node in nodes if isinstance(node, pytest.Item) and stash.our_marks(node)]
-    if items:
-        from pytest_regen.pytest_plugin.mark_checks import wrong_marks
-
-        wrong = wrong_marks(items)
-        if wrong:
-            report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
     if selection and isinstance(collector, pytest.Session):
         from pytest_regen.pytest_plugin.items import place_nodes

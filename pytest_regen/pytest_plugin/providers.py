@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.run import CassetteRun
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
+from pytest_regen.pytest_plugin.looks import Target
 from pytest_regen.pytest_plugin.names import keeps_template, recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
@@ -156,29 +156,19 @@ def hooks_of(
 
 
 @contextmanager
-def turn_settings(
-    item: pytest.Item,
-    cassette: Path,
-    unit: str,
-    *,
-    of_types: bool,
-    by_template: bool = False,
-    jobs: int = 1,
-) -> Iterator["RegenerationTurns"]:
-    """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``.
+def turn_settings(item: pytest.Item, target: Target, jobs: int) -> Iterator["RegenerationTurns"]:
+    """Yield with what the pages of a unit are asked; turns go through its cassette.
 
     Args:
         item: the item that asks.
-        cassette: where its turns are recorded.
-        unit: its node id.
-        of_types: whether it asks for types of a store, and not for units of another kind.
-        by_template: whether the template wrote the type, and can do so again.
+        target: the unit.
         jobs: pages that are asked at the same time, those of other items among them.
 
     Raises:
         UsageError: see ``--regen-provider``.
     """
-    config, pending = item.config, pending_of(item)
+    config, pending, cassette = item.config, pending_of(item), target.cassette
+    of_types, by_template = target.look.home.has_pages, target.is_by_template
     provider = provider_of(item, of_types=of_types, by_template=by_template)
     if isinstance(provider, TemplateProvider):
         # No turn is taken, so that there is nothing to record.
@@ -191,7 +181,7 @@ def turn_settings(
     run = CassetteRun(
         cassette,
         choices_of(config).record_mode(cassette_mark(item).record),
-        record_command=recording_command(config, unit, cassette),
+        record_command=recording_command(config, item.nodeid, cassette),
         matching=Matching(scrub=scrubber_of(config)),
         # Other turns, with other cassettes, may be under way at the same time.
         is_apart=jobs > 1,

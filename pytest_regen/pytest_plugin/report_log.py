@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,38 +84,33 @@ def _report_path(config: pytest.Config) -> Path:
             written there.
     """
     option = config.option.regen_report
-    path = Path(
-        os.path.normpath(config.invocation_params.dir / os.path.expanduser(option))  # noqa: PTH111
-    )
+    typed = os.path.expanduser(option)  # noqa: PTH111 - the name of a user that is not there stays
+    path = Path(os.path.normpath(config.invocation_params.dir / typed))
     if path.suffix.lower() not in {".html", ".json"}:
-        better = Path(option).with_suffix(".html") if Path(option).name else "report.html"
         raise usage_error(
             f"--regen-report {option}: no report ends in {path.suffix!r}",
             why="the ending chooses the format: .html or .json",
-            hint=f"--regen-report {better}",
+            hint="--regen-report report.html",
         )
-    if path.suffix.lower() == ".html":
-        try:
+    try:
+        if path.suffix.lower() == ".html":
             with needs("report", "reports as HTML"):
                 # Imported before hours of tests, not after them.
                 from pytest_regen.pytest_plugin import report_page  # noqa: F401
-        except MissingExtraError as error:
-            raise plain_usage_error(str(error)) from None
-    why = ""
-    try:
-        why = "it is a folder" if path.is_dir() else ""
         path.parent.mkdir(parents=True, exist_ok=True)
         # Only writing shows whether one may write; after hours of tests it would be too late.
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
+        is_new = not path.exists()
+        path.open("a").close()
+        if is_new:
+            path.unlink()
+    except MissingExtraError as error:
+        raise plain_usage_error(str(error)) from None
     except OSError as error:
-        why = error.strerror or str(error)
-    if why:
         raise usage_error(
             f"--regen-report {option} cannot be written",
-            why=why,
+            why=error.strerror or str(error),
             hint="name a file in a folder that can be written",
-        )
+        ) from None
     return path
 
 

@@ -17,19 +17,9 @@ if TYPE_CHECKING:
 OUR_MARKS = frozenset({"cassette", "regen"})
 
 
-def our_marks(item: pytest.Item) -> list[pytest.Mark]:
-    """Return the marks ``regen`` and ``cassette`` of an item, the closest first."""
-    return [mark for mark in item.iter_markers() if mark.name in OUR_MARKS]
-
-
 def is_regen_item(item: pytest.Item) -> bool:
     """Return whether an item is marked ``regen``, as those of stores and units are."""
     return item.get_closest_marker("regen") is not None
-
-
-def is_regen_node(collector: pytest.Collector) -> bool:
-    """Return whether the items below a node are ours, and so are their marks."""
-    return getattr(collector, "holds_regen_items", False)
 
 
 def uses_cassette(item: pytest.Item) -> bool:

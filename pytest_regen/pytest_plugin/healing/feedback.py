@@ -1,6 +1,5 @@
 """What a failing test says to the model, and about which types it says it."""
 
-import ast
 import inspect
 import os
 import re
@@ -148,7 +147,9 @@ def _words(item: pytest.Item, failure: BaseException) -> str:
         text = f"{type(failure).__name__}: {text}"
     if "<generator object" in text:
         # All that pytest can say of ``assert all(…)``; what was asserted stands in the test.
-        text += _failed_assertion(item, failure)
+        steps = traceback.extract_tb(failure.__traceback__)
+        lines = [step.line for step in steps if Path(step.filename) == item.path]
+        text += f"\nThe test asserts: {lines[-1]}" if lines else ""
     text = text or "the test failed without a message"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
@@ -208,24 +209,3 @@ def _stable(text: str, item: pytest.Item) -> str:
     for pattern, stable in _NOISE:
         text = pattern.sub(stable, text)
     return text
-
-
-def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:
-    """Return the assertion of the test's file that failed, as it stands there."""
-    lines = [
-        step.lineno
-        for step in traceback.extract_tb(failure.__traceback__)
-        if Path(step.filename) == item.path
-    ]
-    try:
-        text = item.path.read_text("utf-8")
-        asserts = [
-            ast.get_source_segment(text, node)
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.Assert)
-            and lines
-            and node.lineno <= (lines[-1] or 0) <= (node.end_lineno or 0)
-        ]
-    except (OSError, ValueError, SyntaxError):
-        return ""
-    return f"\nThe test asserts: {asserts[0]}" if asserts else ""

@@ -79,12 +79,10 @@ def _waves_of(items: Sequence[UnitItem]) -> Sequence[Sequence[pytest.Item]]:
     waves: dict[int, list[pytest.Item]] = {}
     by_place: dict[Look, dict[str, pytest.Item]] = {}
     for item in items:
-        if item.look.home.has_users:
-            by_place.setdefault(item.look, {})[item.unit] = item
-        else:
-            waves.setdefault(0, []).append(item)
+        by_place.setdefault(item.look, {})[item.unit] = item
     for look, units in by_place.items():
-        for number, names in enumerate(stages(look.view, list(units))):
+        groups = stages(look.view, list(units)) if look.home.has_users else [list(units)]
+        for number, names in enumerate(groups):
             waves.setdefault(number, []).extend(units[name] for name in names)
     return [wave for _, wave in sorted(waves.items())]
 
@@ -209,14 +207,7 @@ class _Healing:
         if isinstance(item, UnitItem):
             # Validation alone decides, and validators of the user's where there are some.
             check = look.checker(name)
-        with providers.turn_settings(
-            item,
-            target.cassette,
-            item.nodeid,
-            of_types=look.home.has_pages,
-            by_template=target.is_by_template,
-            jobs=self._jobs,
-        ) as turns:
+        with providers.turn_settings(item, target, self._jobs) as turns:
             job = Job(
                 self._policy(target),
                 [name],

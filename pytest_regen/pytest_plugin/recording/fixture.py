@@ -53,7 +53,29 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
     cassette_hooks(item.config)
     log = cassette_log(item.config)
     sharing = _sharing_of(item, path, is_named=mark.name is not None)
-    with suppress(_FailedError), _open_cassette(item, sharing, mark) as run:
+    settings = choices.choices_of(item.config).settings.cassettes
+    mode = choices.choices_of(item.config).record_mode(mark.record)
+    if mode in {"rewrite", "once"} and path in log.begun:
+        # Tests that share a cassette add to what the first of them began.
+        mode = "new_episodes"
+    elif sharing.is_shared and (mode == "rewrite" or (mode == "once" and not path.exists())):
+        log.begun.add(path)
+    cassette = use_cassette(
+        path,
+        mode=mode,
+        record_command=sharing.record_command(),
+        drift=_policy(item.config, "drift", mark.drift),
+        ignore=(*settings.ignore, *(mark.ignore or ())),
+        normalize=mark.normalize,
+        keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
+        drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
+        passthrough_hosts=(*_passthrough_hosts(item.config), *(mark.passthrough_hosts or ())),
+        scrub=stash.scrubber_of(item.config),
+        diff_folder=_diff_folder(item.config),
+        # What one test does not ask for, another one may.
+        drop_unplayed=item.config.option.regen_drop_unplayed and not sharing.is_shared,
+    )
+    with suppress(_FailedError), _plain_errors(item), cassette as run:
         # Clients insist on a key; where nothing will be sent, any will do.
         keys = [places[0] for places in _KEYS if not any(map(os.environ.get, places))]
         keys = keys if run.is_replay_only else []
@@ -114,61 +136,15 @@ def _sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> _Sharing:
         item: the test.
         path: the cassette.
         is_named: whether a marker or the fixture gave it its name.
-
-    Raises:
-        pytest.UsageError: another test has it by accident: only what no file's name can hold
-            tells them apart.
     """
-    users = cassette_log(item.config).users(path)
-    unnamed = [test for test, was_named in users.items() if not was_named]
-    if not is_named and len(unnamed) > 1:
-        raise usage_error(
-            f"{item.nodeid}: {path.name} is the cassette of {' and of '.join(unnamed)}",
-            why="what tells them apart is left out of the names of files",
-            hint="give them other ids, parametrize(…, ids=[…]), or @pytest.mark.cassette(name=…)",
-        )
     is_for_many = is_named
     for node, mark in item.iter_markers_with_node("cassette"):
         if mark.args or "name" in mark.kwargs:
             # A name of a class, a module or a test with cases is one of several tests.
             is_for_many = is_named and (node is not item or hasattr(item, "callspec"))
         break
-    others = [test for test in users if test != item.nodeid]
+    others = [test for test in cassette_log(item.config).users.get(path, ()) if test != item.nodeid]
     return _Sharing(item.config, path, (item.nodeid, *others), bool(others) or is_for_many)
-
-
-@contextmanager
-def _open_cassette(
-    item: pytest.Item, sharing: _Sharing, mark: choices.CassetteMark
-) -> Iterator[CassetteRun]:
-    config, path = item.config, sharing.path
-    settings = choices.choices_of(config).settings.cassettes
-    mode = choices.choices_of(config).record_mode(mark.record)
-    begun = cassette_log(config).begun
-    if mode in {"rewrite", "once"} and path in begun:
-        # Tests that share a cassette add to what the first of them began.
-        mode = "new_episodes"
-    elif sharing.is_shared and (mode == "rewrite" or (mode == "once" and not path.exists())):
-        begun.add(path)
-    with (
-        _plain_errors(item),
-        use_cassette(
-            path,
-            mode=mode,
-            record_command=sharing.record_command(),
-            drift=_policy(config, "drift", mark.drift),
-            ignore=(*settings.ignore, *(mark.ignore or ())),
-            normalize=mark.normalize,
-            keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
-            drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
-            passthrough_hosts=(*_passthrough_hosts(config), *(mark.passthrough_hosts or ())),
-            scrub=stash.scrubber_of(config),
-            diff_folder=_diff_folder(config),
-            # What one test does not ask for, another one may.
-            drop_unplayed=config.option.regen_drop_unplayed and not sharing.is_shared,
-        ) as run,
-    ):
-        yield run
 
 
 @contextmanager

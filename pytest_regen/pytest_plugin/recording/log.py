@@ -13,7 +13,7 @@ import pytest
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 from pytest_regen.modes import FindingPolicy
-from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
+from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.text import plural, shorten, visible
@@ -123,8 +123,8 @@ class CassetteLog:
         self.notes: list[CassetteNote] = []
         self.drifted: set[str] = set()
         """Cassettes that are not what their tests ask for, from the rootdir."""
-        self._users: dict[Path, dict[str, bool]] = {}
-        """Tests with a cassette of their own, by cassette: node id, and whether it was named."""
+        self.users: dict[Path, list[str]] = {}
+        """Node ids of the collected tests with a cassette of their own, by cassette."""
         self.begun: set[Path] = set()
         """Shared cassettes that were recorded from scratch in this run."""
 
@@ -192,10 +192,6 @@ class CassetteLog:
             self.add([CassetteNote(**{**note, "causes": tuple(note["causes"])})])
         self.drifted.update(data["drifted"])
 
-    def users(self, path: Path) -> Mapping[str, bool]:
-        """Return the collected tests whose own cassette this is, and whether it was named so."""
-        return self._users.get(path, {})
-
     def claim(self, items: Iterable[pytest.Item]) -> None:
         """Note who uses which cassette, before any test is deselected."""
         from pytest_regen.pytest_plugin.names import own_cassette
@@ -212,8 +208,7 @@ class CassetteLog:
             except pytest.UsageError:
                 continue  # its set-up says what is wrong
             if cassette is not None:
-                users = self._users.setdefault(cassette, {})
-                users[item.nodeid] = cassette_mark(item).name is not None
+                self.users.setdefault(cassette, []).append(item.nodeid)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Send what a worker noted; leave what drifted to ``pytest-regen cassettes check``."""
