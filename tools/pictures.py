@@ -138,7 +138,7 @@ def review(folder: Path) -> str:
     """A candidate that waits, looked at and accepted."""
     with _project(folder) as run:
         run("pytest", "--regen", "--regen-pending", "--regen-record", "once")
-        seen = run("pytest-regen", "review", typed="a")
+        seen = run("pytest-regen", "review", typed="a\n")
     return f"{_typed('pytest-regen review')}{seen}"
 
 

@@ -223,9 +223,15 @@ def confirm(question: str, *, default: bool = False) -> bool:
         question: without its question mark's brackets.
         default: what Enter alone means; the end of the input is a no.
     """
-    print(f"{question} {'[Y/n]' if default else '[y/N]'} ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
-    return answer.strip().lower() in {"y", "yes", *([""] if default and answer else [])}
+    answer = ask(f"{question} {'[Y/n]' if default else '[y/N]'}")
+    return answer in {"y", "yes", *([""] if default else [])}
+
+
+def ask(question: str) -> str | None:
+    """Return what a person answers, in small letters; ``None`` where the input has ended."""
+    print(f"{question} ", end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    return line.strip().lower() if line else None
 
 
 def show_issues_by_unit(noun: str, units: "Mapping[str, Sequence[Issue]]") -> None:

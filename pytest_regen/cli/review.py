@@ -1,11 +1,7 @@
-"""``review``: candidates that wait are looked at, accepted or rejected, by keys or by their ids."""
+"""``review``: candidates that wait are shown, accepted or rejected, one by one or by their ids."""
 
-import os
-import re
 import shlex
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,47 +9,19 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from pytest_regen.cli.output import (
-    AsJson,
-    console,
-    describe_failure,
-    emit_json,
-    fact,
-    fail,
-    hold_back,
-    is_terminal,
-    next_step,
-    say,
-    show_diff,
-)
+from pytest_regen.cli import output
+from pytest_regen.cli.output import AsJson, emit_json, fact, next_step, say
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import OutdatedCandidateError, RegenError, UsageError
+from pytest_regen.regeneration import review as reviewing
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.pending import Candidate, PendingFolder, Waiting
-from pytest_regen.regeneration.review import Look, accept_candidate, look_at, reject_candidate
-from pytest_regen.text import plural, visible
+from pytest_regen.text import plural
 from pytest_regen.units.naming import node_id, unit_id
 from pytest_regen.validation.issues import Issue
 
 _NAMED: Final = 3
 """Units that the next command names; of more, it runs all tests."""
-_AROUND: Final = 12
-"""Lines of a screen that are not the diff's."""
-_LEAST: Final = 10
-"""Lines of a diff that are shown on the smallest screen."""
-_ISSUES: Final = 4
-"""Issues that a screen shows before the other ones are counted."""
-_POLL: Final = 0.2
-"""Seconds between two looks at the size of the terminal."""
-_KEYS: Final = {
-    "a": "accept",
-    "r": "reject",
-    "s": "skip",
-    "d": "whole diff",
-    "A": "accept all",
-    "R": "reject all",
-    "q": "quit",
-}
 
 
 class _Review(TyperGroup):
@@ -126,25 +94,40 @@ class Desk:
         """Return the content of its file, and the place as it is seen from here."""
         return {"path": self.path_of(candidate).as_posix(), **candidate.to_json()}
 
-    def do(self, verb: str, candidate: Candidate, *, accept_any: bool = False) -> Look[Any] | None:
+    def look_at(self, candidate: Candidate) -> tuple[str, Sequence[Issue], RegenError | None]:
+        """Return what a candidate changes, what would be left, and why it cannot be accepted."""
+        try:
+            look = self.do("show", candidate)
+        except RegenError as error:
+            # The place may hold other texts by now.
+            changes = (
+                source_diff(f"{item.old or ''}\n".lstrip("\n"), f"{item.new}\n", candidate.name)
+                for item in candidate.outputs
+            )
+            return "".join(changes), candidate.issues_after, error
+        assert look is not None  # none only where it was accepted or rejected
+        return look.diff, look.issues, None
+
+    def do(
+        self, verb: str, candidate: Candidate, *, accept_any: bool = False
+    ) -> reviewing.Look[Any] | None:
         """Show, accept or reject a candidate; raises RegenError."""
         # A candidate of CI may name any path: only a place of the project is believed.
         place, look = self.project.find_place(self.path_of(candidate)), None
         try:
             if verb == "reject":
-                reject_candidate(place, candidate, self.folder)
+                reviewing.reject_candidate(place, candidate, self.folder)
             elif place is None:
-                what = "store" if candidate.has_pages else "file with units"
                 raise OutdatedCandidateError(
                     f"candidate {candidate.id} is for {unit_id(candidate.place, candidate.name)}",
-                    why=f"the project has no such {what}: it was made in another one, or "
+                    why="the project has no such place: it was made in another one, or "
                     "what it is for is gone",
                     hint=f"pytest-regen review reject {candidate.id}",
                 )
             elif verb == "show":
-                look = look_at(place, candidate)
+                look = reviewing.look_at(place, candidate)
             else:
-                accept_candidate(place, candidate, self.folder, accept_any=accept_any)
+                reviewing.accept_candidate(place, candidate, self.folder, accept_any=accept_any)
         except RegenError as error:
             # The next command is about the folder that was named, which nobody below knows.
             words = shlex.split(error.hint) if self._other else []
@@ -199,6 +182,12 @@ class Desk:
             ids |= {item.id for item in at}
         return [item for item in waiting if item.id in ids or not paths]
 
+    def chosen(self, verb: str, ids: Sequence[str] | None, *, every: bool) -> list[Candidate]:
+        """Return the candidates that are named, or all; raises UsageError for both or none."""
+        if bool(ids) == every:
+            raise UsageError(f"review {verb} takes ids, or --all", hint=self.command("list"))
+        return list(self.waiting.candidates) if every else self.named(ids or ())
+
     def following(self, accepted: Sequence[Candidate]) -> str:
         """Return what to run after candidates were accepted or rejected."""
         if self.folder.read().candidates:
@@ -207,6 +196,18 @@ class Desk:
             return "pytest"
         ids = [node_id(self.path_of(item).as_posix(), item.name) for item in accepted]
         return shlex.join(["pytest", *ids])
+
+    def settle(
+        self, verb: str, candidate: Candidate, *, accept_any: bool = False
+    ) -> RegenError | None:
+        """Accept or reject a candidate and tell it; return why that could not be."""
+        try:
+            self.do(verb, candidate, accept_any=accept_any)
+        except RegenError as error:
+            output.fail(error.what, why=error.why, hint=error.hint)
+            return error
+        fact(f"{verb}ed", self.name_of(candidate), "green")
+        return None
 
 
 @review.command("candidates", hidden=True)
@@ -224,10 +225,25 @@ def walk(
     """Look at candidates one after the other; without a terminal, list them."""
     desk = Desk(folder)
     candidates = desk.below(paths or ())
-    if is_terminal() and candidates and not (check or as_json):
-        raise typer.Exit(_review_each(desk, candidates))
-    _list(desk, candidates, as_json=as_json)
-    raise typer.Exit(int(bool(candidates or desk.waiting.faults)))
+    if not (output.is_terminal() and candidates) or check or as_json:
+        _list(desk, candidates, as_json=as_json)
+        raise typer.Exit(int(bool(candidates or desk.waiting.faults)))
+    settled: dict[str, list[Candidate]] = {"accept": [], "reject": []}
+    for number, candidate in enumerate(candidates, 1):
+        say()
+        say(f"{number} of {len(candidates)}  {candidate.id}  {desk.name_of(candidate)}")
+        _show(desk, candidate)
+        answer = output.ask("accept, reject, skip or quit? [a/r/S/q]")
+        if answer in {None, "q", "quit"}:
+            break
+        verb = {"a": "accept", "r": "reject"}.get(answer or "", answer or "")
+        if verb in settled and desk.settle(verb, candidate) is None:
+            settled[verb].append(candidate)
+    left = desk.folder.read()
+    counts = (f"{len(items):,} {verb}ed" for verb, items in settled.items())
+    say(", ".join([*counts, f"{len(left.candidates):,} left"]))
+    next_step(desk.following(settled["accept"]))
+    raise typer.Exit(int(bool(left.candidates or left.faults)))
 
 
 @review.command("list")
@@ -243,20 +259,22 @@ def _list(desk: Desk, candidates: Sequence[Candidate], *, as_json: bool) -> None
         unreadable = [{"path": path, "what": error.what} for path, error in faults.items()]
         emit_json({"candidates": list(map(desk.to_json, candidates)), "unreadable": unreadable})
         return
-    width = max((len(desk.name_of(item)) for item in candidates), default=0)
+    rows = []
     for item in candidates:
         before, after = (
             sum(issue.severity == "error" for issue in issues)
             for issues in (item.issues_before, item.issues_after)
         )
-        name = f"{item.id}  {desk.name_of(item):<{width}}"
-        say(f"{name}  errors: {before} now, {after} with it  {_answerers(item)}")
+        errors = f"errors: {before} now, {after} with it"
+        rows.append([item.id, desk.name_of(item), errors, _answerers(item)])
+    for line in output.aligned(rows):
+        say(line)
     for path, error in faults.items():
         say(f"{path} is no candidate: {error.what.partition(': ')[2] or error.what}", "yellow")
     if candidates:
         verb = "waits" if len(candidates) == 1 else "wait"
         say(f"{plural(len(candidates), 'candidate')} {verb} for review", "yellow")
-        words = () if is_terminal() else ("show", candidates[0].id)
+        words = () if output.is_terminal() else ("show", candidates[0].id)
         next_step(desk.command(*words))
     elif faults:
         next_step(shlex.join(["rm", *faults]))
@@ -265,96 +283,60 @@ def _list(desk: Desk, candidates: Sequence[Candidate], *, as_json: bool) -> None
 
 
 def _answerers(candidate: Candidate) -> str:
-    return ", ".join(dict.fromkeys(output.model for output in candidate.outputs))
+    return ", ".join(dict.fromkeys(item.model for item in candidate.outputs))
 
 
 @review.command()
 def show(ids: Ids = None, every: All = False, folder: From = None, as_json: AsJson = False) -> None:
     """Show candidates: what was wrong, what each changes, and what would be left."""
-    desk, reports = Desk(folder), []
-    for candidate in _chosen(desk, ids, every=every, verb="show"):
-        state = _State(desk, candidate)
-        obstacle = state.obstacle
-        if not as_json:
-            say(f"{candidate.id}  {desk.name_of(candidate)}")
-            state.tell()
-            if obstacle:
-                fail(obstacle.what, why=obstacle.why)
-        reports.append(
-            {
-                **desk.to_json(candidate),
-                "diff": state.diff,
-                "issues_left": [issue.to_json() for issue in state.left],
-                "obstacle": obstacle and describe_failure(obstacle),
-            }
-        )
+    desk = Desk(folder)
+    chosen = desk.chosen("show", ids, every=every)
     if as_json:
+        reports = []
+        for candidate in chosen:
+            diff, left, obstacle = desk.look_at(candidate)
+            report = {
+                "diff": diff,
+                "issues_left": [issue.to_json() for issue in left],
+                "obstacle": obstacle and output.describe_failure(obstacle),
+            }
+            reports.append({**desk.to_json(candidate), **report})
         emit_json({"candidates": reports})
-    elif len(reports) == 1:
-        id_ = reports[0]["id"]
+        return
+    for candidate in chosen:
+        say(f"{candidate.id}  {desk.name_of(candidate)}")
+        _show(desk, candidate)
+    if len(chosen) == 1:
+        id_ = chosen[0].id
         next_step(desk.command("accept", id_), f"or {desk.command('reject', id_)}")
 
 
-def _chosen(desk: Desk, ids: list[str] | None, *, every: bool, verb: str) -> list[Candidate]:
-    if bool(ids) == every:
-        raise UsageError(f"review {verb} takes ids, or --all", hint=desk.command("list"))
-    return list(desk.waiting.candidates) if every else desk.named(ids or ())
+def _show(desk: Desk, candidate: Candidate) -> None:
+    """Tell who made a candidate, what was wrong, what it changes, and what would be wrong then."""
+    diff, left, obstacle = desk.look_at(candidate)
+    usage = candidate.usage
+    tokens = f"{usage.input_tokens or 0:,} tokens in, {usage.output_tokens or 0:,} out"
+    fact("asked by", candidate.asked_by)
+    fact("answered", f"{_answerers(candidate)}, {candidate.made_at}, {tokens}")
+    if candidate.has_pages:
+        pages = [str(item.page) for item in candidate.outputs]
+        fact("page" if len(pages) == 1 else "pages", ", ".join(pages))
+    _tell_issues("was wrong", candidate.issues_before)
+    for note in candidate.feedback:
+        fact("test said", note.partition("\n")[0])
+    output.show_diff(diff, None)
+    _tell_issues("with it", left)
+    if not left:
+        fact("with it", "nothing is wrong", "green")
+    if obstacle:
+        fact("not now", f"{obstacle.what}: {obstacle.why}", "yellow")
 
 
-class _State:
-    """A candidate beside what stands in its place now."""
-
-    def __init__(self, desk: Desk, candidate: Candidate) -> None:
-        self.candidate = candidate
-        self.left: Sequence[Issue] = candidate.issues_after
-        self.obstacle: RegenError | None = None
-        # Until the place was looked at: it may hold other texts by now.
-        self.diff = "".join(
-            source_diff(_ended(output.old or ""), _ended(output.new), candidate.name)
-            for output in candidate.outputs
-        )
-        try:
-            look = desk.do("show", candidate)
-        except RegenError as error:
-            self.obstacle = error
-        else:
-            if look:
-                self.diff, self.left = look.diff, look.issues
-
-    def tell(self, lines: int | None = None, most: int | None = None) -> None:
-        """Tell who made it, what was wrong, what it changes, and what would be wrong with it.
-
-        Args:
-            lines: of the diff; by default all.
-            most: issues that are told before the other ones are counted; by default all.
-        """
-        candidate, usage = self.candidate, self.candidate.usage
-        tokens = f"{usage.input_tokens or 0:,} tokens in, {usage.output_tokens or 0:,} out"
-        fact("asked by", candidate.asked_by)
-        fact("answered", f"{_answerers(candidate)}, {candidate.made_at}, {tokens}")
-        if candidate.has_pages:
-            pages = [str(output.page) for output in candidate.outputs]
-            fact("page" if len(pages) == 1 else "pages", ", ".join(pages))
-        _tell_issues("was wrong", candidate.issues_before, most)
-        for note in candidate.feedback:
-            fact("test said", note.partition("\n")[0])
-        show_diff(self.diff, lines)
-        _tell_issues("with it", self.left, most)
-        if not self.left:
-            fact("with it", "nothing is wrong", "green")
-
-
-def _ended(text: str) -> str:
-    return text if not text or text.endswith("\n") else f"{text}\n"
-
-
-def _tell_issues(label: str, issues: Sequence[Issue], most: int | None) -> None:
-    for issue in issues[:most]:
+def _tell_issues(label: str, issues: Sequence[Issue]) -> None:
+    for issue in issues:
         mark = "" if issue.severity == "error" else "warning: "
         style = "red" if issue.severity == "error" else "yellow"
         fact(label, f"{mark}[{issue.code}] {issue.message}", style)
-    if most and len(issues) > most:
-        fact(label, f"{len(issues) - most:,} more")
 
 
 @review.command()
@@ -368,8 +350,9 @@ def accept(
     as_json: AsJson = False,
 ) -> None:
     """Store candidates as regenerated outputs; what they replace goes to the history."""
-    code = _settle_all("accept", folder, ids, every=every, accept_any=accept_any, as_json=as_json)
-    raise typer.Exit(code)
+    desk = Desk(folder)
+    chosen = desk.chosen("accept", ids, every=every)
+    _settle_all(desk, "accept", chosen, accept_any=accept_any, as_json=as_json)
 
 
 @review.command()
@@ -377,41 +360,25 @@ def reject(
     ids: Ids = None, every: All = False, folder: From = None, as_json: AsJson = False
 ) -> None:
     """Put candidates into the history."""
-    raise typer.Exit(_settle_all("reject", folder, ids, every=every, as_json=as_json))
-
-
-def _settle(
-    desk: Desk, verb: str, candidate: Candidate, *, accept_any: bool = False
-) -> RegenError | None:
-    """Accept or reject a candidate and tell it; return why that could not be."""
-    try:
-        desk.do(verb, candidate, accept_any=accept_any)
-    except RegenError as error:
-        fail(error.what, why=error.why, hint=error.hint)
-        return error
-    fact(f"{verb}ed", desk.name_of(candidate), "green")
-    return None
+    desk = Desk(folder)
+    _settle_all(desk, "reject", desk.chosen("reject", ids, every=every), as_json=as_json)
 
 
 def _settle_all(
+    desk: Desk,
     verb: str,
-    folder: Path | None,
-    ids: list[str] | None,
+    chosen: Sequence[Candidate],
     *,
-    every: bool,
     accept_any: bool = False,
     as_json: bool,
-) -> int:
-    """Accept or reject candidates; one that cannot be leaves the others. Return the exit code."""
-    desk = Desk(folder)
-    chosen = _chosen(desk, ids, every=every, verb=verb)
-    with hold_back() as lines:
-        errors = [_settle(desk, verb, item, accept_any=accept_any) for item in chosen]
-    results = list(zip(chosen, errors, strict=True))
+) -> None:
+    """Accept or reject candidates and end the command; one that cannot be leaves the others."""
+    with output.hold_back() as lines:
+        results = [(item, desk.settle(verb, item, accept_any=accept_any)) for item in chosen]
     settled = [item for item, error in results if error is None]
     failed = [(item, error) for item, error in results if error]
     if as_json:
-        failures = [{"id": item.id, **describe_failure(error)} for item, error in failed]
+        failures = [{"id": item.id, **output.describe_failure(error)} for item, error in failed]
         emit_json({f"{verb}ed": list(map(desk.to_json, settled)), "failures": failures})
     else:
         for line in lines:
@@ -420,96 +387,4 @@ def _settle_all(
             say("nothing waits for review", "green")
         elif not failed:
             next_step(desk.following(settled if verb == "accept" else ()))
-    return max((error.exit_code for _, error in failed), default=0)
-
-
-def _review_each(desk: Desk, candidates: Sequence[Candidate]) -> int:
-    """Show each candidate and do what the user says; return the exit code: 1 while any waits."""
-    settled: dict[str, list[Candidate]] = {"accept": [], "reject": []}
-    decision = ""
-    with _keys() as keys:
-        for number, candidate in enumerate(candidates, 1):
-            if decision not in {"A", "R"}:
-                title = f"{number} of {len(candidates)}  {desk.name_of(candidate)}  {candidate.id}"
-                decision = _decide(_State(desk, candidate), title, keys)
-            if decision == "q":
-                break
-            verb = {"a": "accept", "r": "reject"}.get(decision.lower())
-            if verb and _settle(desk, verb, candidate) is None:
-                settled[verb].append(candidate)
-    left = desk.folder.read()
-    counts = (f"{len(items):,} {verb}ed" for verb, items in settled.items())
-    say(", ".join([*counts, f"{len(left.candidates):,} left"]))
-    next_step(desk.following(settled["accept"]))
-    return int(bool(left.candidates or left.faults))
-
-
-def _decide(state: _State, title: str, keys: Iterator[str]) -> str:
-    """Show a candidate until a key says what becomes of it."""
-    is_whole = False
-    while True:
-        offered = _show_screen(state, title, is_whole=is_whole)
-        key = next(key for key in keys if not key or key in offered)
-        if key and key != "d":
-            return key
-        # Another size of the terminal, or the whole diff, is a reason to show it again.
-        is_whole = is_whole or key == "d"
-
-
-def _show_screen(state: _State, title: str, *, is_whole: bool) -> Sequence[str]:
-    """Print a candidate as wide as the terminal is now; return the keys that do something."""
-    from rich.columns import Columns
-    from rich.rule import Rule
-    from rich.text import Text
-
-    out = console()
-    room = None if is_whole else max(_LEAST, out.size.height - _AROUND)
-    with hold_back() as lines:
-        state.tell(room, _ISSUES)
-        if state.obstacle:
-            fact("not now", f"{state.obstacle.what}: {state.obstacle.why}", "yellow")
-    out.print()
-    out.print(Rule(Text(visible(title))))
-    for text, style in lines:
-        out.print(Text(visible(text), style))
-    idle = {"a", "A"} if state.obstacle else set[str]()
-    idle |= {"d"} if room is None or len(state.diff.splitlines()) <= room else set()
-    offered = [key for key in _KEYS if key not in idle]
-    bars = [Text(" ").append(f" {key} ", "reverse").append(f" {_KEYS[key]} ") for key in offered]
-    out.print(Columns(bars, padding=0))
-    return offered
-
-
-@contextmanager
-def _keys() -> Iterator[Iterator[str]]:
-    """Yield keys as they are pressed, an empty one where the terminal has another size.
-
-    The terminal is as it was afterwards.
-    """
-    if os.name == "nt":
-        yield iter(typer.getchar, None)
-        return
-    import termios
-    import tty
-
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    tty.setcbreak(descriptor, termios.TCSADRAIN)
-    try:
-        # Measured before the first screen: a change while that is drawn is seen.
-        yield _pressed(console().size)
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
-
-def _pressed(size: tuple[int, int]) -> Iterator[str]:
-    import select
-
-    while True:
-        if select.select([sys.stdin], [], [], _POLL)[0]:
-            text = os.read(sys.stdin.fileno(), 64).decode("utf-8", "replace")
-            # An arrow key is sent as several characters, and the last of them is a letter.
-            yield from re.sub(r"\x1b\[?.?", "", text) if text else "q"
-        elif console().size != size:
-            size = console().size
-            yield ""
+    raise typer.Exit(max((error.exit_code for _, error in failed), default=0))
