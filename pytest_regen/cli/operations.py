@@ -238,7 +238,7 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> Non
     if excluded:
         _tell_operations("excluded", map(str, excluded))
     clean = [result for result in results.done if exit_code_of(result) == 0]
-    new = [r for r in clean if r.asked or r.added or r.changed or r.removed]
+    new = [r for r in clean if r.asked or any(r.types[s] for s in ("added", "changed", "removed"))]
     parts = [f"{plural(len(new), 'store')} {'planned' if dry_run else 'generated'}"]
     numbers = {
         "kept": len(clean) - len(new),

@@ -59,10 +59,7 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
     return {
         "path": result.plan.path.as_posix(),
         "ok": exit_code_of(result) == 0,
-        "added": list(result.added),
-        "changed": list(result.changed),
-        "removed": list(result.removed),
-        "kept": list(result.kept),
+        **{state: list(names) for state, names in result.types.items()},
         "asked": [key._asdict() for key in result.asked],
         **_others_json(result),
         "calls": result.calls,
@@ -145,7 +142,7 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
 
 def _show_types(result: GenerateResult, *states: str) -> None:
     for state in states:
-        if types := getattr(result, state):
+        if types := result.types[state]:
             fact(state, f"{plural(len(types), 'type')}: {shorten(types)}")
 
 
@@ -182,9 +179,10 @@ def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
         "path": result.plan.path.as_posix(),
         "ok": result.plan.is_current,
         "is_new": result.plan.previous is None,
-        "added": list(result.added) if is_old else [],
-        "changed": list(result.changed) if is_old else [],
-        "removed": list(result.removed) if is_old else [],
+        **{
+            state: list(result.types[state]) if is_old else []
+            for state in ("added", "changed", "removed")
+        },
         "changes": changes_json(result.changes, direction_of(result.plan.ir)) if is_old else [],
         "asked": [key._asdict() for key in result.asked] if is_old else [],
         "note": result.note,

@@ -48,32 +48,13 @@ class GenerateResult(verbs.Result):
     """Whether the folder follows the document now; not in a dry run, or without any answer."""
 
     @property
-    def added(self) -> tuple[str, ...]:
-        """Types that are new."""
-        return self._types["added"]
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """Types that the document says otherwise."""
-        return self._types["changed"]
-
-    @property
-    def removed(self) -> tuple[str, ...]:
-        """Types that the document no longer has."""
-        return self._types["removed"]
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Types that stay as they are."""
-        return self._types["kept"]
-
-    @property
-    def _types(self) -> Mapping[str, tuple[str, ...]]:
+    def types(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of types by what became of them: ``added``, ``changed``, ``removed``, ``kept``."""
         if self.is_stored or self.view is None:
             return self.plan.types
         previous = self.plan.previous
-        stays = {"kept": previous.type_names if previous else ()}
-        return {**dict.fromkeys(self.plan.types, ()), **stays}
+        stays = previous.type_names if previous else ()
+        return {**dict.fromkeys(self.plan.types, ()), "kept": stays}
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -274,8 +274,7 @@ def adopt(
         KindError: a method of the kind raised.
     """
     with place.update() as update:
-        changes: Changes = update.adopt(names, with_stale=with_stale)
-        return changes
+        return update.adopt(names, with_stale=with_stale)
 
 
 def rebuild(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
@@ -297,8 +296,7 @@ def rebuild(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
     if joined is not None:
         return joined
     with place.update() as update:
-        changes: Changes = update.rebuild(names)
-        return changes
+        return update.rebuild(names)
 
 
 def restore(
@@ -318,8 +316,7 @@ def restore(
         SourceError: the file cannot be read, or has no place for the unit.
     """
     with place.update() as update:
-        changes: Changes = update.restore(name, page, to)
-        return changes
+        return update.restore(name, page, to)
 
 
 def forget(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
@@ -336,8 +333,7 @@ def forget(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
         SourceError: the file cannot be read.
     """
     with place.update() as update:
-        changes: Changes = update.forget(names)
-        return changes
+        return update.forget(names)
 
 
 def history(place: Place[Any], names: Sequence[str] | None = None) -> tuple[Past, ...]:

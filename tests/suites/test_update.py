@@ -109,8 +109,8 @@ def test_an_unchanged_document_asks_for_nothing(work: Work) -> None:
     before = tree(work.out)
     made = work.generate()
 
-    assert (made.calls, work.asked, made.changed) == (0, [], ())
-    assert len(made.kept) == len(made.plan.ir.types)
+    assert (made.calls, work.asked, made.types["changed"]) == (0, [], ())
+    assert len(made.types["kept"]) == len(made.plan.ir.types)
     assert tree(work.out) == before
 
 
@@ -175,9 +175,9 @@ def check_small_change(work: Work, change: Change, *, types: int = 1) -> None:
     assert made.calls == len(work.asked)
     assert len({name for name, _ in work.asked}) == len(work.asked)
     assert made.stop_reasons == {}
-    check_kept(before, after, {*made.changed, *made.removed})
-    assert len(made.changed) <= types
-    assert len(made.added) == 0
+    check_kept(before, after, {*made.types["changed"], *made.types["removed"]})
+    assert len(made.types["changed"]) <= types
+    assert len(made.types["added"]) == 0
     assert after.missing_pages == ()
 
 
@@ -249,12 +249,12 @@ def test_a_vanished_type_goes_to_the_history(work: Work) -> None:
     made = work.generate()
     after = store_in(work)
 
-    assert gone in made.removed
+    assert gone in made.types["removed"]
     assert gone not in after.type_names
     assert gone not in texts(after)
     told = {entry.output for entry in history(after.path, gone)}
     assert {page.output for page in before.pages_of(gone)} <= told
-    check_kept(before, after, {*made.changed, *made.removed})
+    check_kept(before, after, {*made.types["changed"], *made.types["removed"]})
 
 
 CHANGED = ("Money", "Engine", "Person", "Address")
