@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pytest_regen.regeneration.values import Attempt, HealResult, StopReason
+from pytest_regen.regeneration.values import HealResult, StopReason
 from pytest_regen.text import flatten, plural
 from pytest_regen.validation.issues import WEAKENED, Feedback, Issue
 
@@ -26,35 +26,31 @@ def why_lines(result: HealResult) -> Iterator[str]:
     # First drafts are kept as they come, so that the transcript does not have them.
     drafts = result.attempts - max(rounds.values(), default=0)
     seen: Counter[int] = Counter()
-    last_errors: dict[int, list[str]] = {}
+    last_lines: dict[int, list[str]] = {}
     for attempt in replies:
         page = attempt.page
         seen[page] += 1
         if not attempt.is_kept:
-            errors = _errors(attempt)
+            errors = [
+                finding
+                for finding in attempt.findings
+                if isinstance(finding, str) or finding.severity == "error"
+            ]
+            # What makes it worse comes first, however right it looks.
+            errors.sort(key=lambda item: isinstance(item, str) or item.code != WEAKENED)
+            lines = issue_lines(errors) or ["it was no better than what it was to replace"]
             of_page = f" for page {page}" if len(rounds) > 1 else ""
             head = f"answer {drafts + seen[page]} of {result.allowed}{of_page} was not kept"
-            is_known = errors == last_errors.get(page)
-            first, *more = ["it has the same errors"] if is_known else errors
+            is_known = lines == last_lines.get(page)
+            first, *more = ["it has the same errors"] if is_known else lines
             yield f"{head}: {first}"
             yield from (f"  {line}" for line in more)
-            last_errors[page] = errors
+            last_lines[page] = lines
     reason = result.stop_reason
-    if reason == "attempts" and not last_errors:
+    if reason == "attempts" and not last_lines:
         yield f"errors remain after {plural(result.attempts, 'answer')} of {result.allowed}"
     elif reason in _STOPPED:
         yield _STOPPED[reason]
-
-
-def _errors(attempt: Attempt) -> list[str]:
-    """Return what is wrong with an answer; first what makes it worse, however right it looks."""
-    errors = [
-        finding
-        for finding in attempt.findings
-        if isinstance(finding, str) or finding.severity == "error"
-    ]
-    errors.sort(key=lambda finding: isinstance(finding, str) or finding.code != WEAKENED)
-    return issue_lines(errors) or ["it was no better than what it was to replace"]
 
 
 def issue_lines(findings: Sequence[Feedback]) -> list[str]:

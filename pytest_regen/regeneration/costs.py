@@ -9,18 +9,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from pytest_regen.documents.ir import IR
-from pytest_regen.languages import find_language
-from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
-from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.turns.models import BATCH_SHARE, min_cacheable_tokens, tokens_for
 from pytest_regen.turns.values import Cost, Usage, dollars, estimate_tokens
 
 PriceOf = Callable[[Usage, str], Decimal | None]
 """Returns what one request to a model costs in US dollars; ``None`` where no price is known."""
-
-_FENCE = 10
-"""Tokens of the fence around the code of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +35,6 @@ class AskSize:
     def of(cls, model: str, system: str, input_tokens: int, output_tokens: int) -> "AskSize":
         """Return the size of a request with this system prompt."""
         return cls(model, hash(system), estimate_tokens(system), input_tokens, output_tokens)
-
-
-def page_size(entry: PromptEntry, model: str, ir: IR, profile: str) -> AskSize:
-    """Return about how large the request for a page of a store is, and its reply.
-
-    The reply is as large as the page that the language itself writes: enum values take a tenth of
-    what fields do, and languages differ by two.
-
-    Args:
-        entry: the prompt of the page.
-        model: that is going to be asked.
-        ir: what the types were read as.
-        profile: of the store.
-    """
-    return AskSize.of(
-        model, entry.system, estimated_input_tokens(entry), _reply_tokens(entry, ir, profile)
-    )
-
-
-def _reply_tokens(entry: PromptEntry, ir: IR, profile: str) -> int:
-    type_ = ir.type_named(entry.type_name)
-    if type_ is None:
-        return estimated_output_tokens(entry)
-    is_enum = type_.kind == "enum"
-    mode = output_mode(is_enum=is_enum, is_root=type_.is_root, page=entry.page)
-    try:
-        code = find_language(ir.language).write_page(type_, entry.fields, mode, profile=profile)
-    except Exception:  # noqa: BLE001 - a prompt of an older document, or a language that cannot
-        return estimated_output_tokens(entry)
-    return estimate_tokens(code) + _FENCE
 
 
 class Estimate:

@@ -295,7 +295,14 @@ class Work(Generic[V]):
         self.rejected += [answer for answer in every if answer not in settled]
         for answer in every:
             if answer.failure is not None:
-                self._stop_after_failure(answer.ask.name, answer, answer.failure)
+                reason = stop_reason_of(answer.failure)
+                self._write_down([answer], self.view)
+                self._pieces[answer.ask.name].close(reason, answer.failure)
+                # All of them, because whatever is asked next would meet the same.
+                if meets_all(answer.failure):
+                    self._ended_by = reason
+                    for piece in self._pieces.values():
+                        piece.is_open = False
 
     def _count(self, answers: Sequence[Answer]) -> None:
         """Add up what a batch of one unit cost."""
@@ -433,17 +440,6 @@ class Work(Generic[V]):
                         failure,
                     ),
                 )
-
-    def _stop_after_failure(self, name: str, answer: Answer, failure: RegenError) -> None:
-        """Stop a unit that got no reply; stop all where the others would get none either."""
-        reason = stop_reason_of(failure)
-        self._write_down([answer], self.view)
-        self._pieces[name].close(reason, failure)
-        # All of them, because whatever is asked next would meet the same.
-        if meets_all(failure):
-            self._ended_by = reason
-            for piece in self._pieces.values():
-                piece.is_open = False
 
     def _result(self, name: str, piece: _Piece) -> HealResult:
         pending = self._held.ids if self._held is not None else {}

@@ -12,7 +12,7 @@ from pytest_regen.documents.changes import Change, compare_types
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration import store_pages, verbs
-from pytest_regen.regeneration.costs import AskSize, page_size
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.flow import Job, source_diff, work_steps
 from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
@@ -273,7 +273,7 @@ class _PlannedStore(StorePlace):
         plan = self._plan
         asked = [e for e in plan.asked if e.key not in self._known and e.key not in self._shared]
         sizes = tuple(
-            page_size(entry, self._recipient(entry)[1], plan.ir, plan.profile)
+            store_pages.page_size(self._unwritten, entry, self._recipient(entry)[1])
             for entry in asked
             if view is None and entry.key not in self._written
         )
@@ -292,9 +292,16 @@ class _PlannedStore(StorePlace):
         """Ask for the pages without an output that answers."""
         plan, run = self._plan, self._run
         # Before anything is asked, because an answer that could not be stored is paid for.
-        if not run.discard_edits:
-            self._refuse_edits()
-        self._refuse_unwritable()
+        previous = plan.previous
+        if previous is not None and not run.discard_edits:
+            verdicts = validate_store(previous, behaviour=False)
+            for name in (*plan.types["changed"], *plan.types["removed"]):
+                if is_edited(verdicts.get(name)):
+                    why = "the document changed this type, and updating it would discard the edit"
+                    raise edit_error(previous, name, why)
+        if previous is not None and plan.asked:
+            previous.refuse_links()
+        refuse_unwritable(self._unwritten, self._schema)
         unanswered = {entry.key for entry in plan.asked} - {*self._known, *self._written}
         if run.settings.ready and unanswered:
             run.settings.ready()
@@ -314,30 +321,18 @@ class _PlannedStore(StorePlace):
         view = self.open()
         if not self._is_stored:
             return self.result(view, results=results, is_stored=False)
-        before = plan.previous.source if plan.previous else ""
+        before = previous.source if previous else ""
         diff = source_diff(before, view.text, self.file_name)
         validation = validate_store(view.store, ignore=self.ignore)
         return self.result(view, results=results, diff=diff, validation=validation)
 
-    def _refuse_edits(self) -> None:
-        """Refuse to rebuild blocks that somebody edited."""
-        previous, types = self._plan.previous, self._plan.types
-        results = {} if previous is None else validate_store(previous, behaviour=False)
-        for name in (*types["changed"], *types["removed"]):
-            if previous is not None and is_edited(results.get(name)):
-                why = "the document changed this type, and updating it would discard the edit"
-                raise edit_error(previous, name, why)
-
-    def _refuse_unwritable(self) -> None:
-        """Refuse what the first write would end in: it comes after an answer that is paid for."""
-        plan = self._plan
-        if plan.previous is not None and plan.asked:
-            plan.previous.refuse_links()
-        refuse_unwritable(self._unwritten, schema_markdown(plan.ir))
-
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""
         return super().open() if self._is_stored else self.view_of(self._unwritten)
+
+    @cached_property
+    def _schema(self) -> str:
+        return schema_markdown(self._plan.ir)
 
     @cached_property
     def _unwritten(self) -> RegenStore:
@@ -390,18 +385,17 @@ class _PlannedStore(StorePlace):
         settings: TurnSettings,
     ) -> list[Ask]:
         """Return the requests for pages of a type; models are those of the store before."""
-        asks = super().asks(view, name, findings, settings)
-        return [ask if findings[ask.page] else self._as_draft(ask) for ask in asks]
-
-    def _as_draft(self, ask: Ask) -> Ask:
-        """Return an ask without corrections: another store may have the answer, now or soon."""
-        if ask.entry.key in self._known:
-            return replace(ask, known=self._known[ask.entry.key])
-        run = self._run
-        is_template = isinstance(ask.provider or run.settings.provider, TemplateProvider)
-        if is_template or not run.sharing.is_for_many:
-            return ask
-        return replace(ask, claim=partial(self._claim, ask.entry))
+        run, asks = self._run, super().asks(view, name, findings, settings)
+        for number, ask in enumerate(asks):
+            if findings[ask.page]:
+                continue
+            # A draft: another store may have the answer, now or soon.
+            is_template = isinstance(ask.provider or settings.provider, TemplateProvider)
+            if ask.entry.key in self._known:
+                asks[number] = replace(ask, known=self._known[ask.entry.key])
+            elif run.sharing.is_for_many and not is_template:
+                asks[number] = replace(ask, claim=partial(self._claim, ask.entry))
+        return asks
 
     def _claim(self, entry: PromptEntry) -> Known | Literal["wait", "ask"]:
         answer = self._run.sharing.claim(self.path, entry, self._recipient(entry))
@@ -435,8 +429,8 @@ class _PlannedStore(StorePlace):
                 yield locked
         elif plan.previous is None:
             # Another process may have made it while the first page was asked: that one serves.
-            schema = schema_markdown(plan.ir)
-            with RegenStore.create_or_update(self._unwritten, schema=schema) as transaction:
+            creating = RegenStore.create_or_update(self._unwritten, schema=self._schema)
+            with creating as transaction:
                 yield LockedStore(self, transaction)
         else:
             # First and by itself, because the history is to have the edit as it stood.
@@ -451,7 +445,7 @@ class _PlannedStore(StorePlace):
                 changes = {
                     "ir": plan.ir,
                     "prompts": plan.prompts,
-                    "schema": schema_markdown(plan.ir),
+                    "schema": self._schema,
                     "pages": tuple(plan.carry_over(store).values()),
                     "source": None if followed.source == store.source else followed.source,
                     "envelope": followed.envelope,

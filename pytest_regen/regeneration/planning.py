@@ -15,7 +15,6 @@ from pytest_regen.documents.ir import (
     REQUEST,
     SCHEMAS,
     DocumentRef,
-    Endpoint,
     FieldIR,
     TypeIR,
     show_expression,
@@ -184,7 +183,11 @@ def plan_store(
     profile = options.profile or (previous.envelope.profile if previous else "default")
     # One per store, so that forty endpoints can each have an ``Address``.
     namespace = options.namespace or (previous.envelope.namespace if previous else None)
-    namespace = namespace or f"Generated.{target.type_name(_words_of(endpoint), is_root=False)}"
+    if not namespace:
+        request = f" {REQUEST}" if endpoint.status == REQUEST else ""
+        words = f"{endpoint.method.lower()} {endpoint.path}{request}"
+        words = SCHEMAS if endpoint.status == SCHEMAS else words
+        namespace = f"Generated.{target.type_name(words, is_root=False)}"
     target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
     base = None if options.force else previous
     # What is stored keeps its way of asking, because other words would make all pages stale.
@@ -249,13 +252,6 @@ def _take_ours(path: Path) -> tuple[str, ...]:
     except StoreCorruptError:
         return verbs.rebuild(StorePlace(path)).joined
     return ()
-
-
-def _words_of(endpoint: Endpoint) -> str:
-    if endpoint.status == SCHEMAS:
-        return SCHEMAS
-    request = f" {REQUEST}" if endpoint.status == REQUEST else ""
-    return f"{endpoint.method.lower()} {endpoint.path}{request}"
 
 
 def _find_answered(

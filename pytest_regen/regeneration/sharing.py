@@ -84,7 +84,12 @@ class Sharing:
                 self.add(file.parent)
         for folder, page, is_fresh in self._sources.get(entry.prompt_hash, ()):
             # What this run asked for was answered by whom it would ask again.
-            if folder != path.name and (is_fresh or _is_by(page, recipient)):
+            is_by = is_fresh or recipient is None
+            if recipient is not None and page.provider == recipient[0]:
+                model = recipient[1]
+                # An alias of a model stands for its versions.
+                is_by |= page.model in {model, page.provider} or page.model.startswith(f"{model}-")
+            if folder != path.name and is_by:
                 origin = page.shared_from or folder
                 # It may have been asked for this store, and lost here.
                 origin = folder if origin == path.name else origin
@@ -111,12 +116,3 @@ class Sharing:
     def release(self, path: Path) -> None:
         """Note that a store asks no more: what it has is known by ``add``."""
         self._asking = {key: name for key, name in self._asking.items() if name != path.name}
-
-
-def _is_by(page: StoredPage, recipient: Recipient | None) -> bool:
-    if recipient is None:
-        return True
-    provider, model = recipient
-    # An alias of a model stands for its versions.
-    is_model = page.model in {model, page.provider} or page.model.startswith(f"{model}-")
-    return page.provider == provider and is_model

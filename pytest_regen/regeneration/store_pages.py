@@ -1,18 +1,24 @@
 """The pages of a store: asked for, written by a language, put into the source."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from pytest_regen import sources
 from pytest_regen.errors import StaleStoreError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
+from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import model_to_ask
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.values import Answer, TurnSettings
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import DEFAULT_MODEL
+from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
 from pytest_regen.validation.stores import is_by_template, update_command
+
+_FENCE: Final = 10
+"""Tokens of the fence around the code of a reply."""
 
 
 def page_of(store: RegenStore, answer: Answer) -> StoredPage:
@@ -57,6 +63,19 @@ def write_page(store: RegenStore, entry: PromptEntry) -> str:
     mode = output_mode(is_enum=is_enum, is_root=type_.is_root, page=entry.page)
     language = find_language(store.ir.language)
     return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
+
+
+def page_size(store: RegenStore, entry: PromptEntry, model: str) -> AskSize:
+    """Return about how large the request for a page is, and its reply.
+
+    The reply is as large as the page that the language itself writes: enum values take a tenth of
+    what fields do, and languages differ by two.
+    """
+    try:
+        output_tokens = estimate_tokens(write_page(store, entry)) + _FENCE
+    except Exception:  # noqa: BLE001 - a prompt of an older document, or a language that cannot
+        output_tokens = estimated_output_tokens(entry)
+    return AskSize.of(model, entry.system, estimated_input_tokens(entry), output_tokens)
 
 
 def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:

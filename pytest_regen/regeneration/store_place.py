@@ -14,7 +14,7 @@ from pytest_regen.languages import find_language
 from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
 from pytest_regen.regeneration import store_edits, store_pages
 from pytest_regen.regeneration.asking import FIRST_LIMIT
-from pytest_regen.regeneration.costs import AskSize, page_size
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.store_view import StoreView
 from pytest_regen.regeneration.values import Answer, Ask, Changes, Past, Rejected, TurnSettings
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE, is_store
@@ -160,8 +160,7 @@ class StorePlace:
         store = view.store
         for entry in (entry for name in names for entry in store.prompts_of(name)):
             recipient = store_pages.model_for(store, entry, model)
-            size = page_size(entry, recipient, store.ir, store.envelope.profile)
-            yield entry.type_name, entry.page, size
+            yield entry.type_name, entry.page, store_pages.page_size(store, entry, recipient)
 
     def past(self) -> list[Past]:
         """Return what was replaced or rejected, oldest first."""

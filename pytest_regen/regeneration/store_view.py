@@ -10,7 +10,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import EditedPromptError, HandEditError, SourceError
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
-from pytest_regen.regeneration.policies import fixable, fixable_issues, signature, without_marks
+from pytest_regen.regeneration.policies import fixable, fixable_issues, signature
 from pytest_regen.regeneration.store_pages import page_of, with_pages, write_page
 from pytest_regen.regeneration.values import (
     DROPS_EDIT,
@@ -220,11 +220,6 @@ class StoreView:
         except Exception:  # noqa: BLE001 - a language that cannot say what it orders orders nothing
             return {}
         return {e.type_name: signature(fixable(results.get(e.type_name))) for e in entries}
-
-    def correctable(self, name: str) -> tuple[Issue, ...]:
-        """Return the errors of a type that another reply could correct."""
-        errors = fixable(self.results.get(name))
-        return without_marks(errors, self.ordered(name)) if errors else ()
 
     def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a type must not be asked for; empty if it may."""
