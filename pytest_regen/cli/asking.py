@@ -380,12 +380,13 @@ def _tell_plan(
     if old:
         fact("stale", f"{plural(len(old), place.noun)}: {shorten(old)}", "yellow")
     request.turns.show_cost(estimate)
-    if not tokens:
+    # What the prompts ask for themselves is wrong, and nobody is asked for it.
+    if not tokens and not (request.from_errors and place.open().failing):
         say(f"{place.here}: up to date", "green")
         places.advise(places.advice_to_test(place, place.open()))
         return
     pages = plural(len(tokens), "page" if place.has_pages else place.noun)
-    to_do = "ask" if any(tokens.values()) else "write"
+    to_do = "ask" if any(tokens.values()) or not tokens else "write"
     say(f"{place.here}: {pages} to {to_do}; nothing written", "yellow")
     if request.check:
         output.next_step(places.command("generate", place))
