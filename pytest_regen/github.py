@@ -242,89 +242,52 @@ def details(title: str, text: str, language: str = "") -> str:
 # What commands tell
 
 
-def tell(
-    policy: AnnotationPolicy, title: str, findings: Iterable[Finding], following: str = ""
-) -> None:
-    """Tell GitHub what a command found: on stderr, where JSON is not, and in the job summary.
+def annotate(policy: AnnotationPolicy, findings: Iterable[Finding]) -> None:
+    """Print what a command found as annotations, on stderr, because JSON is on stdout.
 
     Args:
-        policy: whether annotations are printed.
-        title: the command and its verdict.
+        policy: whether anything is printed.
         findings: they are scrubbed here.
-        following: the command to run next.
     """
     from pytest_regen.credentials.search import scrub_text
 
-    clean = [
-        replace(finding, unit=scrub_text(finding.unit), message=scrub_text(finding.message))
-        for finding in findings
-    ]
     if wants_annotations(policy):
+        clean = (
+            replace(finding, unit=scrub_text(finding.unit), message=scrub_text(finding.message))
+            for finding in findings
+        )
         sys.stderr.writelines(f"{line}\n" for line in annotation_lines(clean))
         sys.stderr.flush()
-    if (file := summary_file()) is None:
-        return
-    following = f"Next: {code_span(following)}" if following else ""
-    try:
-        append_summary(file, (f"### {title}", failing_table(clean, lambda _: None), following))
-    except OSError as error:
-        why = f"{error.strerror or error}: {file}"
-        sys.stderr.write(f"note: GITHUB_STEP_SUMMARY was not written: {why}\n")
 
 
 Report = Mapping[str, Any]
 
 
-def tell_validated(
-    policy: AnnotationPolicy, stale: StalePolicy, reports: Sequence[tuple[str, Report]]
-) -> None:
-    """Tell GitHub what ``validate`` found.
+def validated(stale: StalePolicy, reports: Iterable[tuple[str, Report]]) -> Iterator[Finding]:
+    """Yield what ``validate`` found.
 
     Args:
-        policy: whether annotations are printed.
         stale: what becomes of a stale type.
         reports: of places, as ``--json`` shows them, each with the key of its units.
     """
-    findings = []
     outcome = stale_outcome(stale)
-    for report, unit, issue in _issues(reports):
-        is_stale = issue["code"] == "STALE" and not issue.get("is_by_hand")
-        if issue["code"] == "STALE" and outcome == "ignore":
-            continue
-        is_error = issue["severity"] == "error" or (is_stale and outcome == "fail")
-        message = "\n".join(filter(None, (issue["message"], issue.get("detail"))))
-        path = Path(report["source"])
-        path = path.with_name(issue["file"]) if issue.get("file") else path
-        level: Literal["error", "warning"] = "error" if is_error else "warning"
-        findings.append(Finding(level, unit, issue["code"], message, path, issue.get("line")))
-    failing = [report for _, report in reports if not report["ok"]]
-    count = texts.plural(len(reports), "place")
-    verdict = f"{len(failing)} of {count} with errors" if failing else f"{count} without errors"
-    following = next((report["next"] for report in failing if report["next"]), "")
-    tell(policy, f"pytest-regen validate: {verdict}", findings, following)
-
-
-def _issues(reports: Sequence[tuple[str, Report]]) -> Iterator[tuple[Report, str, Report]]:
-    """Yield the place of each issue, the unit it is about, and the issue."""
     for key, report in reports:
-        for issue in (*report["errors"], *report["orphans"]):
-            name = issue["type_name"]
-            yield report, f"{report['path']}::{name}" if name else report["path"], issue
-        for unit in report[key]:
-            for issue in (*unit["errors"], *unit["warnings"]):
-                yield report, f"{report['path']}::{unit['name']}", issue
-
-
-Outdated = tuple[Sequence[Finding], int, str]
-"""What would be asked for; how many places are up to date; the command to run."""
-
-
-def tell_outdated(policy: AnnotationPolicy, find: Callable[[], Outdated]) -> None:
-    """Tell GitHub what ``generate --check`` found; ``find`` looks for it, if somebody reads it."""
-    if summary_file() is None and not wants_annotations(policy):
-        return
-    findings, current, following = find()
-    verdict = f"{texts.plural(current, 'place')} up to date"
-    verdict += f", {len(findings):,} out of date" if findings else ""
-    title = f"pytest-regen generate --check: {verdict}"
-    tell(policy, title, findings, following if findings else "")
+        issues = [(i["type_name"], i) for i in (*report["errors"], *report["orphans"])]
+        issues += [
+            (unit["name"], i) for unit in report[key] for i in (*unit["errors"], *unit["warnings"])
+        ]
+        for name, issue in issues:
+            is_stale = issue["code"] == "STALE"
+            if is_stale and outcome == "ignore":
+                continue
+            fails = is_stale and outcome == "fail" and not issue.get("is_by_hand")
+            message = "\n".join(filter(None, (issue["message"], issue.get("detail"))))
+            path = Path(report["source"])
+            yield Finding(
+                "error" if issue["severity"] == "error" or fails else "warning",
+                f"{report['path']}::{name}" if name else report["path"],
+                issue["code"],
+                message,
+                path.with_name(issue["file"]) if issue.get("file") else path,
+                issue.get("line"),
+            )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -12,7 +11,6 @@ from pytest_regen import errors
 from pytest_regen.cli import output, places
 from pytest_regen.cli.output import describe_failure, emit_json, fact, say
 from pytest_regen.cli.places import Request
-from pytest_regen.github import Finding, Outdated
 from pytest_regen.modes import split_provider
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.places import Place
@@ -24,7 +22,6 @@ from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
 from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.values import Usage
-from pytest_regen.units import naming
 from pytest_regen.validation.issues import Issue
 
 Places = Sequence[Place[Any]]
@@ -423,19 +420,3 @@ def confirm_everything(asked: Places, request: Request) -> None:
     turns.show_cost(estimate)
     if not output.confirm(f"Regenerate {what}?"):
         raise typer.Exit(0)
-
-
-def outdated(asked: Places, request: Request) -> Outdated:
-    """Return the units that are missing or stale, and how many places have none."""
-    findings: list[Finding] = []
-    current = 0
-    for place in asked:
-        view = place.open()
-        names = places.chosen(place, view, replace(request, force=False))
-        current += not names
-        for name in names:
-            why = "it was never written" if view.missing(name) else "its inputs have changed"
-            unit, path = naming.unit_id(place.here, name), Path(place.here)
-            findings.append(Finding("error", unit, "out of date", why, path))
-    following = naming.command("generate", str(findings[0].path)) if findings else ""
-    return findings, current, following

@@ -20,7 +20,7 @@ from pytest_regen.cli.output import AsJson, emit_json, emit_text, next_step, say
 from pytest_regen.cli.progress import progress_line_of
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, UsageError
-from pytest_regen.github import Finding, tell
+from pytest_regen.github import Finding, annotate
 from pytest_regen.regeneration.values import RunState
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import plural
@@ -93,14 +93,12 @@ def check(
         say(f"{len(files)} checked, {counts}")
         if following:
             next_step(*following)
-    tell(
+    annotate(
         project.annotations,
-        f"pytest-regen cassettes check: {plural(len(files), 'cassette')}, {counts}",
         (
             Finding(f.severity, f.path.as_posix(), f.code, f.message, f.path, f.line)
             for f in findings
         ),
-        following[0] if following else "",
     )
     is_unreadable = any(finding.code == "UNREADABLE" for finding in findings)
     raise typer.Exit(2 if is_unreadable else int(bool(errors)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pytest_regen.cli import output, store_report
-from pytest_regen.cli.asking import ask, outdated, plan
+from pytest_regen.cli.asking import ask, plan
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import fact, next_step, say
 from pytest_regen.cli.places import Request
@@ -17,7 +17,6 @@ from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartOptions, select_parts
 from pytest_regen.cli.turns import TurnOptions, takes_turns
 from pytest_regen.errors import UsageError
-from pytest_regen.github import Finding, tell_outdated
 from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration.places import Place
 from pytest_regen.text import plural
@@ -101,8 +100,6 @@ def generate(
             of_several=len(found) > 1,
             as_json=as_json,
         )
-        if check:
-            tell_outdated(project.annotations, lambda: outdated(found, asked))
         raise typer.Exit((plan if is_plan else ask)(found, asked))
     project.refuse_unready(spec)
     document = _read_document(project, spec, options, pending=turns.pending)
@@ -212,28 +209,13 @@ def _tell_check(
     results: StoreResults, turns: TurnOptions, again: str, *, many: bool, as_json: bool
 ) -> int:
     """Say which stores are older than the document; return the exit code."""
-    path = results.work.document.path
     old = [result for result in results.done if not result.plan.is_current]
-    outdated = []
-    for result in old:
-        why = (
-            "there is no store yet"
-            if result.plan.previous is None
-            else "the store is older than the document"
-        )
-        unit = result.plan.path.as_posix()
-        outdated.append(Finding("error", unit, "out of date", why, path))
-    for name, error in results.failed:
-        why = f"{error.what}\n{error.why}".strip()
-        outdated.append(Finding("error", name, "impossible", why, path))
-    current = len(results.done) - len(old)
-    tell_outdated(results.work.project.annotations, lambda: (outdated, current, again))
     code = max([int(bool(old)), *(error.exit_code for _, error in results.failed)])
     if as_json:
         return code
     if many:
         new = sum(result.plan.previous is None for result in old)
-        parts = [f"{plural(current, 'store')} up to date"]
+        parts = [f"{plural(len(results.done) - len(old), 'store')} up to date"]
         parts += [f"{len(old) - new} older than the document"] if len(old) > new else []
         parts += [f"{plural(new, 'operation')} without a store"] if new else []
         parts += [f"{len(results.failed)} impossible"] if results.failed else []

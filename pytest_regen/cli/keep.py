@@ -15,7 +15,7 @@ from pytest_regen.cli import output, places
 from pytest_regen.cli.output import AsJson, UnitNames, emit_json, fact, next_step, say
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import StoreWriteError, UsageError
-from pytest_regen.github import tell_validated
+from pytest_regen.github import annotate, validated
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.places import Place
@@ -76,7 +76,7 @@ def validate(
         # Once for all stores of a document, because a release makes all of them old at once.
         for note in dict.fromkeys(report["note"] for _, report in every if report["note"]):
             say(f"note: {note}")
-    tell_validated(project.annotations, project.stale, every)
+    annotate(project.annotations, validated(project.stale, every))
     raise typer.Exit(code)
 
 
