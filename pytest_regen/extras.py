@@ -2,29 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 from pytest_regen.errors import MissingExtraError
 
-Extra = Literal[
-    "anthropic",
-    "litellm",
-    "ollama",
-    "openai",
-    "openapi",
-    "report",
-    "server",
-    "strategies",
-    "translations",
-]
-
 
 @contextmanager
-def needs(extra: Extra, what: str) -> Iterator[None]:
+def needs(extra: str, what: str) -> Iterator[None]:
     """Import packages in the block that are there only with an extra.
 
     Args:
-        extra: the extra.
+        extra: one of those in pyproject.toml.
         what: what needs them, in the plural, as the error begins.
 
     Raises:

@@ -345,22 +345,6 @@ def lock_beside(path: Path) -> "BaseFileLock":
     return FileLock(path.with_suffix(".lock"), thread_local=False, mode=0o600)
 
 
-@contextmanager
-def locked_file(path: Path, timeout: float = 60) -> Iterator[None]:
-    """Keep others out who edit a file of the project: read it inside, then write it.
-
-    Raises:
-        TimeoutError: another process holds it for longer than ``timeout`` seconds.
-        OSError: the lock cannot be made.
-    """
-    from filelock import FileLock
-
-    lock = lock_file(path)
-    make_ignored_folder(lock.parent)
-    with FileLock(lock, thread_local=False, timeout=timeout):
-        yield
-
-
 def is_linked(folder: Path) -> bool:
     """Return whether a folder, or the one above it, is a link, which a repository may have set."""
     return folder.is_symlink() or folder.parent.is_symlink()

@@ -182,11 +182,10 @@ class _Gate:
         self.in_thread = threading.local()
         """Its ``pair`` says whether this thread is making a pair of sockets."""
 
-    def asked(self) -> Iterator[Guard]:
-        """Yield the guards that are asked in this task or thread."""
-        for token, (guard, is_apart) in self.guards.items():
-            if not is_apart or token in _apart.get():
-                yield guard
+    def asked(self) -> list[Guard]:
+        """Return the guards that are asked in this task or thread."""
+        guards = self.guards.items()
+        return [guard for token, (guard, apart) in guards if not apart or token in _apart.get()]
 
     def check(self, connection: socket.socket, address: Any) -> None:
         # Every event loop wants a pair; Windows has none, and Python connects two over loopback.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
-from pytest_regen.files import locked_file, replace_file
+from pytest_regen.files import replace_file
 from pytest_regen.settings_files import TABLE, parse_toml, table_in
 
 _HEADER: Final = re.compile(rf"^\[tool\.{TABLE}\].*(?:\n|\Z)", re.MULTILINE)
@@ -58,12 +58,11 @@ class Edit:
         """
         target = self._target()
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Read again under the lock, because another init may have added its own lines.
-        with locked_file(target):
-            before = self.text()
-            after = self.after(before)
-            if after != before:
-                replace_file(target, after)
+        # Read again, because somebody may have edited it since it was shown.
+        before = self.text()
+        after = self.after(before)
+        if after != before:
+            replace_file(target, after)
 
     def undo(self, before: str | None) -> None:
         """Put back what the file held; ``None``: there was none."""
