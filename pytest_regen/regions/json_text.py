@@ -86,9 +86,14 @@ class _Json(ABC):
             _, value = units[name]
             # A value that is as it was keeps its escapes and its layout.
             if new != self._text(text, value):
-                written = self.write_value(name, new, style, _indent_at(text, value.start))
-                edits.append((value.start, value.end, written))
+                edits.append(self._edit(text, value, style, name, new))
         return base.splice(text, edits)
+
+    def _edit(
+        self, text: str, value: _Value, style: "_Style", name: str, new: str
+    ) -> tuple[int, int, str]:
+        written = self.write_value(name, new, style, _indent_at(text, value.start))
+        return value.start, value.end, written
 
     def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:
         """Return ``text`` with units added, each behind its nearest predecessor in ``order``.
@@ -122,12 +127,9 @@ class _Json(ABC):
                 behind.setdefault((value, keys[0]), passed.get(value, value))
                 _put(trees[value], keys, name)
             elif keys or value.opens in '{["':
-                problem = f"a value stands where {name!r} belongs"
-                hint = "take that value out, or name the unit otherwise"
-                raise base.defect(base.line_at(text, value.start), problem, hint)
+                raise _obstacle(base.line_at(text, value.start), name)
             else:  # It may be null, which tools write for a text that is missing.
-                written = self.write_value(name, texts[name], style, _indent_at(text, value.start))
-                edits.append((value.start, value.end, written))
+                edits.append(self._edit(text, value, style, name, texts[name]))
         for container, tree in trees.items():
             first, gap = _layout(text, container, style)
             members = {key: self._written(key, new, texts, style, gap) for key, new in tree.items()}
@@ -137,12 +139,10 @@ class _Json(ABC):
                 continue
             for key, member in members.items():
                 last = behind[container, key]
-                at, added = (
-                    (first.begin, f"{member},{gap}")
-                    if last is container
-                    else (last.end, f",{gap}{member}")
-                )
-                edits.append((at, at, added))
+                if last is container:
+                    edits.append((first.begin, first.begin, f"{member},{gap}"))
+                else:
+                    edits.append((last.end, last.end, f",{gap}{member}"))
         return base.splice(text, edits)
 
     def _written(
@@ -419,7 +419,14 @@ def _put(tree: _Tree, keys: _Path, name: str) -> None:
     """Put the name of a unit into a tree."""
     for key in keys[:-1]:
         tree = tree.setdefault(key, {})
+        if isinstance(tree, str):
+            raise _obstacle(1, name)
     tree[keys[-1]] = name
+
+
+def _obstacle(line: int, name: str) -> RegionError:
+    hint = "take it out, or name the unit otherwise; where a key has a dot, other names keep theirs"
+    return base.defect(line, f"a value stands where {name!r} belongs", hint)
 
 
 def _layout(text: str, container: _Value, style: _Style) -> tuple[_Value | None, str]:

@@ -221,6 +221,8 @@ def test_null_is_filled() -> None:
     assert JsonStrings().insert('{"a": null}', {"a": "x"}) == '{"a": "x"}'
     with pytest.raises(RegionError, match="line 1: a value stands where 'a' belongs"):
         JsonStrings().insert('{"a": {"b": "x"}}', {"a": "x"})
+    with pytest.raises(RegionError, match=r"a value stands where 'a\.b' belongs"):
+        JsonStrings().insert("", {"a": "x", "a.b": "y"})
 
 
 def test_items_are_added_to_a_list_in_order() -> None:
