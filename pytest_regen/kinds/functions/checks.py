@@ -205,30 +205,21 @@ def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
 
 def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
     """Return whether new code raises the same error by itself, as ``table[key]`` does."""
+    looked_at = names_in(gone.test) or old.parameters
     # With a `try`, what Python raises may be caught at once.
     if any(isinstance(node, ast.Try) for node in new.nodes):
         return False
-    names = names_in(gone.test)
-    looked_at = names - {"len"} or old.parameters
     for node in new.nodes:
-        match node, gone.raised:
-            case ast.Subscript(ctx=ast.Load()), "KeyError" | "IndexError" | "LookupError":
-                used = node
-            case ast.BinOp(
-                op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=used
-            ), "ZeroDivisionError":
-                pass
-            case (
-                (
-                    ast.Assign(targets=[ast.Tuple()], value=used)
-                    | (ast.Call(func=ast.Name(id="zip"), keywords=[_]) as used)
-                ),
-                "ValueError",
-            ) if "len" in names:
-                pass
+        match node:
+            case ast.Subscript(ctx=ast.Load()):
+                errors, used = {"KeyError", "IndexError", "LookupError"}, names_in(node)
+            case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=right):
+                errors, used = {"ZeroDivisionError"}, names_in(right)
+            case ast.Assign(targets=[ast.Tuple()]) | ast.Call(func=ast.Name("zip"), keywords=[_]):
+                errors, used = {"ValueError"} if "len" in looked_at else set(), names_in(node)
             case _:
                 continue
-        if looked_at <= names_in(used):
+        if gone.raised in errors and looked_at - {"len"} <= used:
             return True
     return False
 

@@ -7,10 +7,10 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from copy import deepcopy
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from pytest_regen.errors import RegionError
 from pytest_regen.kinds.functions.project import Project
@@ -20,7 +20,6 @@ from pytest_regen.kinds.functions.source import (
     Scope,
     first_line,
     indent_of,
-    is_text,
     read_module,
     stored,
 )
@@ -52,20 +51,8 @@ _MODULE_LIMIT: Final = 16_000
 """Characters that all functions of a module are shown of it."""
 _OTHER_LIMIT: Final = 6_000
 """Characters of what they are shown of other modules, and of what one function is shown besides."""
-_SHORT_LIMIT: Final = 400
+_LINE_LIMIT: Final = 400
 """Characters of a statement where there is no room for all of them."""
-
-
-class _Piece(NamedTuple):
-    """A statement of a module, or of a class in it."""
-
-    names: frozenset[str]
-    """That it defines, and that of its class."""
-    line: int
-    whole: str
-    """With the comments above it."""
-    short: str
-    """Without the code of a function, with the first line of its docstring alone, and clipped."""
 
 
 def system_prompt(project: Project, *, allow: Sequence[str], style: str) -> str:
@@ -89,7 +76,7 @@ def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
     """Return what all functions of a module are shown: the module, and what it imports by name."""
     text = _join(_lines(module)).strip("\n")
     if len(text) > _MODULE_LIMIT:
-        text = _fit([piece.short for piece in _pieces_of(module)], _MODULE_LIMIT)
+        text = _fit(_outline(module.tree.body), _MODULE_LIMIT)
     parts = [f"The module {_title(project, path)}:", _fenced(text)]
     # Signatures say how to call what is imported; its code would only cost tokens.
     if imported := _fit(list(_imported(project, path, module)), _OTHER_LIMIT):
@@ -131,25 +118,28 @@ def _fenced(code: str) -> str:
 
 def _besides(module: ModuleSource, place: Place) -> str:
     """Return what a function names of a module that is not shown whole."""
-    if len(_join(_lines(module))) <= _MODULE_LIMIT:
+    lines = _lines(module)
+    if len(_join(lines)) <= _MODULE_LIMIT:
         return ""
     words = {*re.findall(r"\w+", " ".join(place.inputs)), *(scope.name for scope in place.parents)}
-    pieces, left = [], _OTHER_LIMIT
-    for piece in _pieces_of(module):
-        is_other = piece.line != first_line(place.node)
-        if is_other and len(piece.whole) < left and not piece.names.isdisjoint(words):
-            pieces.append(piece.whole)
-            left -= len(piece.whole) + 1
-    return "\n".join(pieces)
+    texts, left = [], _OTHER_LIMIT
+    for node in module.tree.body:
+        text = _join(lines[first_line(node) - 1 : node.end_lineno])
+        is_other = node is not place.node and not words.isdisjoint(_names_of(node))
+        if is_other and len(text) < left:
+            texts.append(text)
+            left -= len(text) + 1
+    return "\n".join(texts)
 
 
-def _fit(texts: Sequence[str], limit: int) -> str:
-    """Return as many texts as there is room for, and how many are left out."""
-    sizes = accumulate(len(text) + 1 for text in texts)
-    lines = [text for text, size in zip(texts, sizes, strict=True) if size <= limit]
-    if len(lines) < len(texts):
-        lines.append(f"# {len(texts) - len(lines):,} more statements are left out.")
-    return "\n".join(lines)
+def _fit(lines: Sequence[str], limit: int) -> str:
+    """Return as many lines as there is room for, and how many are left out."""
+    lines = [f"{line[:_LINE_LIMIT]} …" if len(line) > _LINE_LIMIT else line for line in lines]
+    sizes = accumulate(len(line) + 1 for line in lines)
+    fitting = [line for line, size in zip(lines, sizes, strict=True) if size <= limit]
+    if len(fitting) < len(lines):
+        fitting.append(f"# {len(lines) - len(fitting):,} more lines are left out.")
+    return "\n".join(fitting)
 
 
 def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[str]:
@@ -160,46 +150,39 @@ def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[st
             imports.setdefault(file, (other, set()))[1].add(name)
     for file, (other, names) in imports.items():
         with suppress(OSError, ValueError, RegionError):
-            pieces = _pieces_of(read_module(file.read_text("utf-8")))
-            texts = [piece.short for piece in pieces if piece.names & names]
-            yield from [f"# from {other}:", *texts] if texts else ()
+            body = read_module(file.read_text("utf-8")).tree.body
+            lines = _outline([node for node in body if names & _names_of(node)])
+            yield from [f"# from {other}:", *lines] if lines else ()
 
 
-@lru_cache(maxsize=64)
-def _pieces_of(module: ModuleSource) -> Sequence[_Piece]:
-    """Return the statements of a module, those of a class one by one."""
-    return list(_pieces(_lines(module), module.tree.body, 0, frozenset()))
+def _names_of(node: ast.stmt) -> set[str]:
+    """Return the names that a statement of a module defines."""
+    return {node.name} if isinstance(node, Scope) else stored(ast.walk(node))
 
 
-def _pieces(
-    lines: Sequence[str | None], body: Sequence[ast.stmt], end: int, around: frozenset[str]
-) -> Iterator[_Piece]:
-    for node in body:
-        start, above = first_line(node), end
-        if start <= above:
-            continue  # It stands behind a semicolon.
-        end = node.end_lineno or start
-        names = around | ({node.name} if isinstance(node, Scope) else stored(ast.walk(node)))
-        short = _join(lines[start - 1 : end])
-        members: Sequence[ast.stmt] = ()
-        if isinstance(node, Scope):
-            first = node.body[0]
-            top = first_line(first) - 1
-            indent = _join(lines[top : top + 1])[: first.col_offset]
-            if not indent.strip():  # else it stands behind the colon
-                short = _join(lines[start - 1 : top])
-                if (docstring := ast.get_docstring(node)) is not None:
-                    top = first.end_lineno or top
-                    short += f'\n{indent}"""{docstring.partition(chr(10))[0]}"""'
-                if isinstance(node, ast.ClassDef):
-                    members, end = node.body[is_text(first) :], top
-                else:
-                    short += f"\n{indent}..."
-        if len(short) > _SHORT_LIMIT:
-            short = f"{short[:_SHORT_LIMIT]} …"
-        yield _Piece(names, start, _join(lines[above:end]).strip("\n"), short)
-        yield from _pieces(lines, members, end, names)
-        end = node.end_lineno or end
+def _outline(body: Sequence[ast.stmt]) -> list[str]:
+    """Return statements, one a line, without the code of functions and most of docstrings."""
+    module = _WithoutCode().visit(deepcopy(ast.Module(list(body), [])))
+    return [line for line in ast.unparse(module).split("\n") if line.strip()]
+
+
+class _WithoutCode(ast.NodeTransformer):
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self.generic_visit(node)
+        return self._shortened(node, node.body[ast.get_docstring(node) is not None :])
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._shortened(node, [])
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._shortened(node, [])
+
+    def _shortened(self, node: Scope, body: list[ast.stmt]) -> ast.AST:
+        """Return a statement with another body, and the first line of its docstring."""
+        docstring = ast.get_docstring(node)
+        text = [] if docstring is None else [ast.Expr(ast.Constant(docstring.partition("\n")[0]))]
+        node.body = [*text, *(body or [ast.Expr(ast.Constant(...))])]
+        return node
 
 
 def _lines(module: ModuleSource) -> list[str | None]:

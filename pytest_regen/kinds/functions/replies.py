@@ -34,7 +34,12 @@ def code_in(reply: str, module: ModuleSource, place: Place) -> str:
     except SyntaxError:
         return code
     lines = code.split("\n")
-    if function := _find_function(tree, place):
+    functions = dict(source.functions_in(tree.body))
+    names = place.qualname.split(".")
+    matches = (functions.get(".".join(names[at:])) for at in range(len(names)))
+    function = next((match for match in matches if match), None)
+    # A helper inside of a body may have the same name.
+    if function and not any(isinstance(node, ast.Return) for node in tree.body):
         body = function.body[source.is_text(function.body[0]) :]
         parts = [*_extras(tree, module, place), *([body] if body else [])]
         return "\n\n".join(_dedent(_cut(lines, part, function)) for part in parts)
@@ -42,15 +47,6 @@ def code_in(reply: str, module: ModuleSource, place: Place) -> str:
     if len(tree.body) > 1 and source.is_text(tree.body[0]):
         lines = lines[tree.body[0].end_lineno or 0 :]
     return without_blank_ends("\n".join(lines))
-
-
-def _find_function(tree: ast.Module, place: Place) -> Function | None:
-    """Return the function in a reply that is the one asked for, and no helper inside its body."""
-    names = place.qualname.split(".")
-    if any(isinstance(node, ast.Return) for node in tree.body):
-        return None
-    functions = (source.function_at(tree, ".".join(names[at:])) for at in range(len(names)))
-    return next((function for function in functions if function), None)
 
 
 def _extras(tree: ast.Module, module: ModuleSource, place: Place) -> Iterator[Sequence[ast.stmt]]:

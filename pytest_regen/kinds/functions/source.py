@@ -125,7 +125,7 @@ class FunctionRegion(Marked):
     def defined(self, text: str) -> tuple[str, ...]:
         """Return the functions that stand in a text, with marker lines or without."""
         try:
-            return tuple(_function_names(parse(text)))
+            return tuple(name for name, _ in functions_in(parse(text).body))
         except SyntaxError:
             return ()
 
@@ -174,11 +174,12 @@ def _lines_of_code(module: "ModuleSource", name: str) -> tuple[int, int, str]:
     Raises:
         RegionError: there is no such function, or its code has no lines of its own.
     """
-    node = function_at(module.tree, name)
+    functions = dict(functions_in(module.tree.body))
+    node = functions.get(name)
     if node is None:
         raise RegionError(
             f"the module has no function {name!r}",
-            why=f"it has {', '.join(_function_names(module.tree)) or 'none'}",
+            why=f"it has {', '.join(functions) or 'none'}",
             hint="name one of them; a method is Class.method",
         )
     around = node.body[0]
@@ -375,24 +376,13 @@ def is_text(node: ast.stmt) -> bool:
     return False
 
 
-def function_at(tree: ast.Module, name: str) -> Function | None:
-    """Return a function by its dotted name."""
-    scope: Sequence[ast.stmt] = tree.body
-    *holders, last = name.split(".")
-    for holder in holders:
-        classes = [node for node in scope if isinstance(node, ast.ClassDef) and node.name == holder]
-        scope = classes[-1].body if classes else []
-    functions = [node for node in scope if isinstance(node, Function) and node.name == last]
-    return functions[-1] if functions else None
-
-
-def _function_names(tree: ast.Module) -> Iterator[str]:
-    for node in tree.body:
+def functions_in(body: Iterable[ast.stmt], around: str = "") -> Iterator[tuple[str, Function]]:
+    """Yield the functions of a module, and methods as ``Class.method``, with their names."""
+    for node in body:
         if isinstance(node, Function):
-            yield node.name
+            yield around + node.name, node
         elif isinstance(node, ast.ClassDef):
-            methods = [member for member in node.body if isinstance(member, Function)]
-            yield from (f"{node.name}.{method.name}" for method in methods)
+            yield from functions_in(node.body, f"{around}{node.name}.")
 
 
 def first_line(node: ast.stmt) -> int:
