@@ -263,7 +263,9 @@ def icu_problems(
         yield "error", f"is no ICU message: it {error}{note}"
         return
     # A plural that only chose between words is no loss: another language may do without.
-    plurals = {name for name, type_ in source.arguments.items() if type_ in _PLURALS}
+    plurals = {
+        name for name, type_ in source.arguments.items() if type_ in {"plural", "selectordinal"}
+    }
     needed = source.arguments.keys() - (plurals - source.visible)
     if lacking := needed - message.arguments.keys():
         yield "error", f"lacks {_join(f'{{{name}}}' for name in sorted(lacking))}{note}"
@@ -272,21 +274,16 @@ def icu_problems(
         yield "error", f"has {names}, which the source has not"
     else:
         for name, type_ in source.arguments.items():
-            if type_ == "select":
-                yield from _select_problems(name, source, message)
-            elif type_ == "plural":
+            if type_ == "plural":
                 yield from _plural_problems(name, source, message, set(categories or ()))
-
-
-_PLURALS: Final = {"plural", "selectordinal"}
-
-
-def _select_problems(name: str, source: IcuMessage, message: IcuMessage) -> Iterator[Problem]:
-    want = sorted(set[str]().union(*source.cases[name]))
-    for cases in message.cases.get(name, [{}]):
-        if sorted(cases) != want:
-            ours = _join(sorted(cases))
-            yield "error", f"has the cases {ours} of {name}; a program selects {_join(want)}"
+            for cases in message.cases.get(name, [{}]) if type_ == "select" else ():
+                want = sorted(set[str]().union(*source.cases[name]))
+                if sorted(cases) != want:
+                    ours = _join(sorted(cases))
+                    yield (
+                        "error",
+                        f"has the cases {ours} of {name}; a program selects {_join(want)}",
+                    )
 
 
 def _plural_problems(

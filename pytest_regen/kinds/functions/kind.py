@@ -181,32 +181,27 @@ class Function(Kind):
 
     def _judge(self, works: Sequence[_Work]) -> None:
         """Find out what is wrong with units of modules, and keep it."""
-        seen = [self._read(work) for work in works]
-        examples = [self._examples(*pair) for pair in zip(works, seen, strict=True)]
+        judged = []
+        for work in works:
+            seen, legal = {}, []
+            for name, place in work.module.places.items():
+                lint = check_code(self._project, work.path, work.module, place, allow=self._allow)
+                issues = [i for i in lint if not (work.is_by_hand and i.code == "NOT_ALLOWED")]
+                # What is not legal would spoil the whole module.
+                if all(issue.code != "SYNTAX" for issue in issues):
+                    legal.append(name)
+                    issues += find_cheats(nodes_of(work.module, place), place)
+                seen[name] = issues
+            # What lint refuses is not run.
+            names = [n for n in work.names if all(issue.code == WEAKENED for issue in seen[n])]
+            names = [name for name in names if not is_stub(work.module.spans[name].text)]
+            parts = self._project, work.path, work.module, names, legal
+            judged.append((work, seen, Examples(*parts, seconds=self._timeout)))
         # One sandbox for all files: starting it costs more than most examples.
-        run_all(examples, self._project, seconds=self._timeout)
-        for work, issues, ran in zip(works, seen, examples, strict=True):
-            judged = {name: (*issues[name], *ran.issues.get(name, ())) for name in work.names}
-            self._verdicts.put(work.key, judged, unsure=ran.unsure)
-
-    def _read(self, work: _Work) -> dict[str, list[Issue]]:
-        """Return what can be seen in the code of all units of a module."""
-        seen = {}
-        for name, place in work.module.places.items():
-            lint = check_code(self._project, work.path, work.module, place, allow=self._allow)
-            issues = [i for i in lint if not (work.is_by_hand and i.code == "NOT_ALLOWED")]
-            if all(issue.code != "SYNTAX" for issue in issues):
-                issues += find_cheats(nodes_of(work.module, place), place)
-            seen[name] = issues
-        return seen
-
-    def _examples(self, work: _Work, seen: Mapping[str, Sequence[Issue]]) -> Examples:
-        codes = {name: {issue.code for issue in issues} for name, issues in seen.items()}
-        # What is not legal would spoil the whole module; what lint refuses is not run.
-        legal = [name for name in codes if "SYNTAX" not in codes[name]]
-        names = [name for name in work.names if codes[name] <= {WEAKENED}]
-        names = [name for name in names if not is_stub(work.module.spans[name].text)]
-        return Examples(self._project, work.path, work.module, names, legal, seconds=self._timeout)
+        run_all([ran for *_, ran in judged], self._project, seconds=self._timeout)
+        for work, seen, ran in judged:
+            verdicts = {name: (*seen[name], *ran.issues.get(name, ())) for name in work.names}
+            self._verdicts.put(work.key, verdicts, unsure=ran.unsure)
 
     def _module(self, path: Path) -> ModuleSource:
         return read_module(decode(path.read_bytes(), path.name))

@@ -182,12 +182,9 @@ def _tells(keys: Collection[_Constant], *, has_result: bool) -> bool:
     if any(level_of(key) > 1 for key in keys):
         return True
     # A word, or one of the smallest numbers, may have a rule of its own.
-    is_rule = len(keys) == 1 and all(key in (2, -2) or _is_word(key) for key in keys)
-    return has_result and not is_rule
-
-
-def _is_word(value: _Constant) -> bool:
-    return isinstance(value, str) and not level_of(value)
+    (key,) = keys if len(keys) == 1 else (0.5,)
+    is_word = isinstance(key, str) and not level_of(key)
+    return has_result and not (is_word or key in (2, -2))
 
 
 def _letters(value: _Constant) -> str:

@@ -148,18 +148,12 @@ class Project:
             path: of the module.
             text: of the module, which may be another than the file holds.
         """
-        state = self._states.get(path)
-        if state and state[0] == text:
-            is_current = all(_stamp(file) == stamp for file, stamp in state[1].items())
-            if is_current:
-                return state[2]
+        if path in self._states:
+            old_text, stamps, state = self._states[path]
+            if old_text == text and all(_stamp(file) == stamps[file] for file in stamps):
+                return state
         # Files that are not there count, too: one that appears may be imported from now on.
-        stamps: dict[Path, _Stamp] = {}
-        self._states[path] = text, stamps, self._hash_state(path, text, stamps)
-        return self._states[path][2]
-
-    def _hash_state(self, path: Path, text: str, stamps: dict[Path, _Stamp]) -> str:
-        """Return the hash, and note when each file that counts was written, there or not."""
+        stamps = {}
         files: dict[str, str] = {}
         packages: set[str] = set()
         waiting = [path]
@@ -183,7 +177,9 @@ class Project:
             waiting += sorted(own for _, _, own in imports if own is not None)
             packages |= {module.partition(".")[0] for module, _, own in imports if own is None}
         versions = {name: _version(name) for name in packages - sys.stdlib_module_names}
-        return canonical_hash([sys.version, sys.platform, files, versions])
+        state = canonical_hash([sys.version, sys.platform, files, versions])
+        self._states[path] = text, stamps, state
+        return state
 
 
 def _stamp(path: Path) -> _Stamp:
