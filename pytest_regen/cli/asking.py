@@ -111,11 +111,8 @@ def ask(asked: Places, request: Request) -> int:
 
 
 def _run(asked: Places, request: Request) -> Any:
-    title = request.verb.removesuffix("e") + "ing"
     place = asked[0]
-    return request.turns.run(
-        title, places=_noun(place), of_types=place.has_pages, as_json=request.as_json
-    )
+    return request.turns.run(places=_noun(place), of_types=place.has_pages, as_json=request.as_json)
 
 
 def _noun(place: Place[Any]) -> str:
@@ -167,27 +164,27 @@ def _with_names(asked: Places, request: Request) -> Places:
     """
     if request.names is None:
         return asked
-    having: dict[Place[Any], None] = {}
+    having: list[Place[Any]] = []
     lacking: dict[str, errors.UsageError] = {}
     resolved: set[str] = set()
     for place in asked:
+        names = set()
         try:
             view = place.open()
         except errors.RegenError:
-            having[place] = None  # Its turn tells why it cannot be read.
+            having.append(place)  # Its turn tells why it cannot be read.
             continue
         for name in request.names:
             try:
                 view.resolve(name)
+                names.add(name)
             except errors.UsageError as error:
                 lacking.setdefault(name, error)
-            else:
-                resolved.add(name)
-                having[place] = None
-    for name in request.names:
-        if name in lacking and name not in resolved:
-            raise lacking[name]
-    return list(having)
+        having += [place] if names else []
+        resolved |= names
+    for name in lacking.keys() - resolved:
+        raise lacking[name]
+    return having
 
 
 def _finish(result: Result, request: Request, emit: Emit) -> int:

@@ -17,11 +17,9 @@ from pytest_regen.cassettes.upkeep import check as checking
 from pytest_regen.cassettes.upkeep import convert as conversions
 from pytest_regen.cassettes.upkeep.show import conversation
 from pytest_regen.cli.output import AsJson, emit_json, emit_text, next_step, say
-from pytest_regen.cli.progress import progress_line_of
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, UsageError
 from pytest_regen.github import Finding, annotate
-from pytest_regen.regeneration.values import RunState
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import plural
 
@@ -56,20 +54,8 @@ def check(
     project = Project.here()
     files, skipped = checking.cassettes_in(paths)
     accepted = _baseline(project, baseline, update=update)
-    numbers = [0, 0]
-
-    def words() -> str:
-        checked, findings = numbers
-        return f"checked {checked:,} of {plural(len(files), 'file')}, {plural(findings, 'finding')}"
-
-    with progress_line_of("checking", words=words, as_json=as_json, is_free=True) as progress:
-
-        def step(*counts: int) -> None:
-            numbers[:] = counts
-            progress.watch(RunState(pages_done=counts[0], pages_known=len(files)))
-
-        limits = checking.Limits(max_age, max_size)
-        findings = checking.check_cassettes(files, limits, _last_drifted(), accepted, step)
+    limits = checking.Limits(max_age, max_size)
+    findings = checking.check_cassettes(files, limits, _last_drifted(), accepted)
     if accepted and update:
         say(f"{accepted.path}: {plural(accepted.write(files), 'finding')}")
     errors = [finding for finding in findings if finding.severity == "error"]

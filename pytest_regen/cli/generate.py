@@ -199,9 +199,6 @@ def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
         return False
     say(f"pytest does not collect it yet; {file} lacks")
     output.show_edit(edit.lines)
-    if output.is_terminal() and output.confirm(f"Write this to {file}?", default=True):
-        edit.write()
-        return True
     return False
 
 

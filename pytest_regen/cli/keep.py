@@ -25,9 +25,8 @@ from pytest_regen.units.ledger import HAND
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.validation.issues import Issue
 
-_STORES: Final = 4
-"""Stores of a part: handing it to a process takes less than a hundredth of validating them."""
-_FILES: Final = 16
+_LEAST: Final = 4
+"""Places of a part: handing it to a process takes less than a hundredth of validating them."""
 
 Folder = Annotated[
     Path, typer.Argument(metavar="PATH", help="Folder of a store, or a file with units.")
@@ -90,15 +89,14 @@ def tell_unmarked(project: Project) -> None:
 
 
 def _parts(found: Places, jobs: int) -> list[Places]:
-    """Return the places in parts that one process validates.
+    """Return the places in parts that one process validates, as few as there are jobs.
 
-    Of files as few as there are jobs, because kinds prepare all of a part at once.
+    Because kinds prepare all of a part at once.
     """
     parts: list[Places] = []
     for group in dict.fromkeys(place.group for place in found):
         members = [place for place in found if place.group == group]
-        share = -(-len(members) // jobs)
-        size = max(1, min(_STORES, share)) if members[0].has_pages else max(_FILES, share)
+        size = max(_LEAST, -(-len(members) // jobs))
         parts += [members[n : n + size] for n in range(0, len(members), size)]
     return parts
 

@@ -169,7 +169,7 @@ class StoreWork:
         def show(result: GenerateResult) -> None:
             show_result(result, namespace, turns)
 
-        with turns.run("generating", as_json=as_json) as (progress, settings):
+        with turns.run(as_json=as_json) as (progress, settings):
             results = self.generate(
                 {"settings": settings, "attempts": turns.replies(), "discard_edits": discard_edits},
                 goes_on=many,

@@ -6,19 +6,16 @@ import os
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from multiprocessing.connection import wait
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from pytest_regen.cli.output import hold_back, say
 from pytest_regen.errors import RegenError, WorkerError
-
-_AHEAD: Final = 4
-"""Tasks per process that are handed out or done before the first of them is told of."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,14 +42,9 @@ def map_in_order(
     is_safe = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if is_safe else "spawn")
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), context, _prepare)
-    waiting: deque[Future[_Outcome[R]]] = deque()
     try:
-        for task in tasks:
-            waiting.append(pool.submit(_work, function, task))
-            if len(waiting) >= jobs * _AHEAD:
-                yield _take(waiting.popleft().result())
-        while waiting:
-            yield _take(waiting.popleft().result())
+        for outcome in pool.map(partial(_work, function), tasks):
+            yield _take(outcome)
         pool.shutdown()
     except BrokenProcessPool:
         raise WorkerError(

@@ -2,27 +2,15 @@
 
 import posixpath
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Final
 
 from pytest_regen.errors import UsageError
 
 _DESCRIPTIONS: Final = (".json", ".yaml", ".yml")
-_FILE_MODES: Final = frozenset({"100644", "100755"})
-"""Plain files; links and other repositories are not followed."""
-
-
-class _Entry(NamedTuple):
-    """One line of ``git ls-tree``."""
-
-    mode: str
-    kind: str
-    id: str
-    path: str
-    """From the top of the repository."""
 
 
 @contextmanager
@@ -37,17 +25,16 @@ def at_revision(text: str) -> Iterator[Path]:
     Raises:
         UsageError: there is no such file; git is missing, or knows no such revision.
     """
-    path = Path(text)
     revision, _, inner = text.partition(":")
-    if path.exists() or not (revision and inner):
-        if not path.exists():
-            raise UsageError(
-                f"there is no {text}",
-                hint="name a store, a folder of stores or an API description; at a revision of "
-                "git: REVISION:PATH",
-            )
-        yield path
+    if Path(text).exists():
+        yield Path(text)
         return
+    if not (revision and inner):
+        raise UsageError(
+            f"there is no {text}",
+            hint="name a store, a folder of stores or an API description; at a revision of "
+            "git: REVISION:PATH",
+        )
     name = f"{revision}^{{commit}}"
     answer = _git("rev-parse", "--verify", "--quiet", "--end-of-options", name)
     if answer is None:
@@ -57,64 +44,47 @@ def at_revision(text: str) -> Iterator[Path]:
             hint="name a branch, a tag or a commit of the repository you are in, HEAD~1 for one",
         )
     commit = answer.decode().strip()
-    top = _find(commit, inner)
-    if top is None:
+    prefix = (_git("rev-parse", "--show-prefix") or b"").decode().strip()
+    for start in dict.fromkeys((prefix, "")):
+        place = posixpath.normpath(posixpath.join(start, inner))
+        files = _files(commit, "" if place == "." else place)
+        if files:
+            break
+    else:
         raise UsageError(
             f"{text}: there is no {inner} in {revision}",
             hint=f"git ls-tree -r --name-only {revision} lists what is there",
         )
-    folder = top.path if top.kind == "tree" else posixpath.dirname(top.path)
-    entries = [
-        entry
-        for entry in _entries(commit, folder, recursive=True)
-        if top.kind == "tree"
-        or entry.path == top.path
-        or entry.path.lower().endswith(_DESCRIPTIONS)
-    ]
+    if place in files:
+        beside = _files(commit, posixpath.dirname(place))
+        named = {path: blob for path, blob in beside.items() if path.endswith(_DESCRIPTIONS)}
+        files = {**named, **files}
     with TemporaryDirectory(prefix="pytest-regen-") as copy:
-        _write(entries, Path(copy))
-        yield Path(copy, top.path)
+        _write(files, Path(copy))
+        yield Path(copy, place)
 
 
-def _find(commit: str, inner: str) -> _Entry | None:
-    """Return the file or folder that is meant: seen from here, else from the top."""
-    prefix = (_git("rev-parse", "--show-prefix") or b"").decode().strip()
-    for start in dict.fromkeys((prefix, "")):
-        place = posixpath.normpath(posixpath.join(start, inner))
-        if place == ".":
-            return _Entry("040000", "tree", commit, "")
-        for entry in _entries(commit, place, recursive=False):
-            if entry.path == place and (entry.kind == "tree" or entry.mode in _FILE_MODES):
-                return entry
-    return None
-
-
-def _entries(commit: str, place: str, *, recursive: bool) -> list[_Entry]:
-    options = ("-r",) if recursive else ()
+def _files(commit: str, place: str) -> dict[str, str]:
+    """Return the blobs of the plain files at or below a path, by their paths from the top."""
     below = ("--", place) if place else ()
-    listed = _git("--literal-pathspecs", "ls-tree", "-z", "--full-tree", *options, commit, *below)
-    entries = []
+    listed = _git("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, *below)
+    files = {}
     for line in (listed or b"").decode("utf-8", "surrogateescape").split("\0"):
-        head, tab, path = line.partition("\t")
-        if tab:
-            mode, kind, blob = head.split()
-            entries.append(_Entry(mode, kind, blob, path))
-    return entries
+        head, _, path = line.partition("\t")
+        # Links are not followed. Git itself refuses dots; a repository made by hand may hold them.
+        if head.startswith("100") and ".." not in path.split("/"):
+            files[path] = head.split()[2]
+    return files
 
 
-def _write(entries: Iterable[_Entry], folder: Path) -> None:
+def _write(files: Mapping[str, str], folder: Path) -> None:
     """Write the files of a revision below ``folder``."""
-    files = [
-        entry
-        for entry in entries
-        # Git itself refuses such names; a repository made by hand may hold them all the same.
-        if entry.mode in _FILE_MODES and ".." not in entry.path.split("/")
-    ]
-    blobs = _git("cat-file", "--batch", stdin="".join(f"{e.id}\n" for e in files).encode()) or b""
-    for entry in files:
+    ids = "".join(f"{blob}\n" for blob in files.values())
+    blobs = _git("cat-file", "--batch", stdin=ids.encode()) or b""
+    for path in files:
         head, _, blobs = blobs.partition(b"\n")
         size = int(head.split()[-1])
-        file = folder / entry.path
+        file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(blobs[:size])
         blobs = blobs[size + 1 :]

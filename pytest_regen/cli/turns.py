@@ -180,17 +180,11 @@ class TurnOptions:
 
     @contextmanager
     def run(
-        self,
-        title: str,
-        *,
-        places: str = "store",
-        of_types: bool = True,
-        as_json: bool = False,
+        self, *, places: str = "store", of_types: bool = True, as_json: bool = False
     ) -> Iterator[tuple[RunProgress, TurnSettings]]:
         """Yield how pages are asked, and how far that is, which is shown while the block runs.
 
         Args:
-            title: what the command does: ``generating``.
             places: what it works on, in the singular.
             of_types: whether types of a store are asked for, which the template can write, and no
                 units of another kind.
@@ -209,7 +203,7 @@ class TurnOptions:
         is_once = self.record is RecordChoice.ONCE and self.cassette and self.cassette.is_file()
         is_paid = self.cassette is not None and (is_once or self.record is RecordChoice.NONE)
         with (
-            progress_line_of(title, places=places, as_json=as_json, is_free=is_free) as progress,
+            progress_line_of(places, as_json=as_json, is_free=is_free) as progress,
             self._cassette(),
             self._answering(provider) as answers,
             # Because only what is paid for is kept until it is stored.

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from cassette_commands import checked, codes, foreign, run
-from command_line import at_terminal
 from planted_secrets import NEWER
 from recorded import record
 from turn_values import turn
 
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
-from pytest_regen.cli import progress
 from pytest_regen.credentials.search import find_secrets
 
 Capture = pytest.CaptureFixture[str]
@@ -393,34 +390,6 @@ def test_a_file_that_fails_unexpectedly_is_a_finding(folder: Path) -> None:
 
     assert (one.code, other.code) == ("UNREADABLE", "HEADER")
     assert "could not be checked (RuntimeError: the drive said no)" in one.message
-
-
-def test_progress_is_told_beside_the_findings(
-    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On stderr, in a line from time to time; stdout has the JSON alone."""
-    monkeypatch.setattr(progress, "_SECONDS", 0.01)
-    # It takes many times what passes between two lines.
-    words = json.dumps([f"{number:x} of {number * number}" for number in range(20_000)])
-    for name in "ab":
-        with_headers(folder / f"{name}.yaml", {"openai-organization": ["user-4711"]}, words)
-
-    assert run("check", ".", "--json") == 0
-
-    told = capsys.readouterr()
-    assert json.loads(told.out)["checked"] == 2
-    assert re.search(r"^  checked \d of 2 files, \d findings?$", told.err, re.MULTILINE)
-
-
-def test_a_terminal_has_a_bar(folder: Path) -> None:
-    """It is gone when the findings are told."""
-    with_headers(folder / "c.yaml", {"openai-organization": ["user-4711"]})
-
-    seen = at_terminal("cassettes", "check", ".", cwd=folder)
-
-    assert seen.code == 0
-    assert "checked 1 of 1 file, 1 finding" in seen.err
-    assert "[HEADER]" in seen.err
 
 
 def test_a_header_is_told_once_for_each_file(folder: Path, capsys: Capture) -> None:

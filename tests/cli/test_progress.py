@@ -66,7 +66,7 @@ def test_a_large_run_is_told_in_shares(many: Path, api: Emulator) -> None:
 
 def test_plain_lines_come_with_each_tenth_at_most(capsys: pytest.CaptureFixture[str]) -> None:
     """However often the state changes; a fast run has none but the last."""
-    with progress_line_of("generating") as progress:
+    with progress_line_of() as progress:
         for number in range(1, 2_001):
             key = PageKey("Kite", 1, 1)
             progress.page(Progress(key, number, 2_000))
@@ -81,7 +81,7 @@ def test_plain_lines_come_with_each_tenth_at_most(capsys: pytest.CaptureFixture[
 @pytest.mark.sweep
 def test_a_long_run_says_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     """A line after ten seconds, where nothing else was told."""
-    with progress_line_of("generating") as progress:
+    with progress_line_of() as progress:
         progress.watch(RunState(0, 1, 3, 10, calls=3, elapsed=30.0))
         time.sleep(12)
         before = capsys.readouterr().err

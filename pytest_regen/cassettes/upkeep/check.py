@@ -257,7 +257,6 @@ def check_cassettes(
     limits: Limits,
     drifted: Collection[str] = (),
     baseline: Baseline | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings in these cassettes, by path and line.
 
@@ -266,10 +265,9 @@ def check_cassettes(
         limits: from where a cassette counts as old or large.
         drifted: cassettes (relative to the working directory) that drifted in the last test run.
         baseline: credentials and headers that are not reported again.
-        progress: told after each file how many were checked, and how many findings there are.
     """
     found: list[Finding] = []
-    for number, path in enumerate(paths, 1):
+    for path in paths:
         known = partial((baseline or Baseline(Path())).covers, path)
         try:
             file = read_cassette(path)
@@ -285,8 +283,6 @@ def check_cassettes(
         except Exception as error:  # noqa: BLE001 - because one file must not end the check of others
             why = f"it could not be checked ({type(error).__name__}: {error}); please report it"
             found.append(Finding("UNREADABLE", "error", path, None, why))
-        if progress is not None:
-            progress(number, len(found))
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
 
 
