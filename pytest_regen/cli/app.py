@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
@@ -75,14 +74,7 @@ class _LateGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in COMMANDS or ctx.resilient_parsing:
-            return _command(cmd_name) if cmd_name in COMMANDS else None
-        near = get_close_matches(cmd_name, COMMANDS, n=1)
-        raise UsageError(
-            f"there is no command {cmd_name!r}",
-            why=f"did you mean {near[0]!r}?" if near else "",
-            hint=f"use one of {', '.join(COMMANDS)}; or pytest-regen --help",
-        )
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

@@ -285,13 +285,11 @@ def adopt(
     file_name, separator, unit = str(path).partition("::")
     if separator and not path.exists():
         path, units = Path(file_name), [*(units or ()), unit]
-    if path.suffix == ".py" and path.is_file():
-        from pytest_regen.cli.starts import enclose, only_function
+    if units and path.suffix == ".py" and path.is_file():
+        from pytest_regen.cli.starts import enclose
 
-        units = units or only_function(project, path)
-        if units:
-            enclose(project, path, units)
-            project = Project.here()  # What is marked now is claimed now.
+        enclose(project, path, units)
+        project = Project.here()  # What is marked now is claimed now.
     place = project.place(path)
     adopted = verbs.adopt(place, units, with_stale=stale)
     # What is wrong is recorded now, and must not be taken for clean: the gate will say so.

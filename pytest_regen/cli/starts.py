@@ -272,18 +272,6 @@ def _make_functions(path: Path, names: Sequence[str], project: Project) -> int:
     return 0  # Because an error in the user's code is what pytest is to fail with.
 
 
-def only_function(project: Project, path: Path) -> list[str] | None:
-    """Return the one function of a module without markers; ``None`` of any other file."""
-    real = Path.cwd() / path
-    if project.kinds.kind_to_enclose(real) is None or project.kinds.kind_of(real) is not None:
-        return None
-    try:
-        every = functions_in(path)[1]
-    except errors.RegenError:
-        return None  # Said where the file is opened.
-    return every if len(every) == 1 else None
-
-
 def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
     """Put markers around functions that have none yet, so that they become units.
 

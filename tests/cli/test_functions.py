@@ -118,19 +118,6 @@ def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
     assert "Return the height of the tide." in plan["asked"][0]["prompt"]
 
 
-def test_the_only_function_need_not_be_named(here: Path) -> None:
-    """Of several one has to be, and the command that takes all with examples is named."""
-    (here / "src/acme/more.py").write_text(
-        "def f():\n    return 1\ndef g():\n    return 2\n", "utf-8"
-    )
-
-    one, several = command("adopt", FILE), command("adopt", "src/acme/more.py")
-
-    assert (one.code, several.code) == (0, 2)
-    assert "[REGEN:BEGIN height]" in (here / FILE).read_text("utf-8")
-    assert several.err.endswith("  next: pytest-regen init src/acme/more.py\n")
-
-
 @pytest.mark.parametrize(("name", "text"), [(FILE, MODULE), ("locales/en.json", '{"a": "b"}')])
 def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, text: str) -> None:
     """What sets it up is the next command."""
