@@ -11,9 +11,9 @@ import stat
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
@@ -22,6 +22,9 @@ from pytest_regen.files import is_linked, lock_file
 from pytest_regen.strict_json import as_json
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 FOLDER: Final = ".regen/pending"
 """From the root of a project."""
@@ -110,41 +113,44 @@ class Candidate:
         }
         return {"format": _FORMAT, "id": self.id, **asdict(self), **issues}
 
-    @classmethod
-    def from_json(cls, data: bytes, file: Path) -> Self:
+    @staticmethod
+    def from_json(data: bytes, file: Path) -> "Candidate":
         """Return the candidate that ``to_json`` wrote.
 
         Raises:
             StoreCorruptError: it is none; the message names ``file``.
         """
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import ValidationError
 
         try:
-            candidate = TypeAdapter(cls).validate_json(data, strict=True)
+            candidate = _reader().validate_json(data, strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise _no_candidate(file, f"{place}: {first['msg']}".lstrip(": ")) from None
+        header, place = json.loads(data), candidate.place
         pages = [output.page for output in candidate.outputs]
-        header = json.loads(data)
-        if header.get("format") != _FORMAT:
-            raise _no_candidate(file, f"only format {_FORMAT} is known: update pytest-regen")
-        if not pages or len(set(pages)) < len(pages):
-            raise _no_candidate(file, "a candidate has each of its pages once")
-        if why := _place_fault(candidate.place):
-            raise _no_candidate(file, why)
-        if candidate.id != header.get("id"):
-            raise _no_candidate(file, f"what it says makes the id {candidate.id}, not its own")
+        odd = set(place) & {"\0", *("\\:" if os.name == "nt" else "")}
+        faults = {
+            f"only format {_FORMAT} is known": header.get("format") != _FORMAT,
+            "a candidate has each of its pages once": not pages or len({*pages}) < len(pages),
+            f"{place!r:.80} is no path below the root of the project": odd
+            or not {"", ".", ".."}.isdisjoint(place.split("/")),
+            f"it is {header.get('id')} no more, but {candidate.id}": candidate.id
+            != header.get("id"),
+        }
+        for why, is_so in faults.items():
+            if is_so:
+                raise _no_candidate(file, why)
         return candidate
 
 
-def _place_fault(place: str) -> str:
-    """Return why a place is not one below the root of a project; empty where it is."""
-    parts = place.split("/")
-    is_plain = not any(part in {"", ".", ".."} for part in parts) and "\0" not in place
-    if is_plain and not (os.name == "nt" and set(place) & set("\\:")):
-        return ""
-    return f"{place!r:.80} is no path below the root of the project"
+@cache
+def _reader() -> "TypeAdapter[Candidate]":
+    """Return what reads candidates, which takes longer to make than to use."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Candidate)
 
 
 def _no_candidate(path: Path, what: str) -> StoreCorruptError:
