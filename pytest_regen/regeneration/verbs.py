@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
-from pytest_regen.regeneration.flow import Check, Job, Work, source_diff, work_steps
+from pytest_regen.regeneration.flow import Job, Work, source_diff, work_steps
 from pytest_regen.regeneration.places import Place, View
-from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate, fixable_issues
+from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate
 from pytest_regen.regeneration.prompt_faults import PromptFault, prompt_faults
 from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.values import Changes, HealResult, Past, StopReason, TurnSettings
@@ -179,25 +179,18 @@ def heal_steps(
     *,
     settings: TurnSettings,
     attempts: int = 2,
-    feedback: Sequence[Feedback] = (),
-    check: Check | None = None,
     accept_any: bool = False,
     discard_edits: bool = False,
-    is_stale: bool = False,
 ) -> Flow[Result]:
     """Ask again for the units of a place that have errors.
 
     Args:
         place: the store or file.
-        names: the units to look at; by default all. Where a test asks, the one that it is about.
+        names: the units to look at; by default all.
         settings: with what, and within which limits, pages are asked.
         attempts: replies per page at most.
-        feedback: what the asking test reports, beyond the issues.
-        check: calls that test again while the candidate is in place.
         accept_any: keep new outputs even if they are no better.
         discard_edits: put recorded outputs back where somebody edited them, then heal those too.
-        is_stale: whether a test fails because the unit is stale: then any output that is no worse
-            replaces it.
 
     Raises:
         UsageError: the place has no such unit.
@@ -207,15 +200,8 @@ def heal_steps(
     chosen = _named(view, names)
     if discard_edits:
         view = _without_edits(place, chosen)
-    is_asked = bool(feedback or check or is_stale)
-    failing = [name for name in chosen if is_asked or view.score(name).errors]
-    policy: Policy = Heal(accept_any=accept_any)
-    # By name, because a stale unit has no error that healing could take away.
-    if is_stale:
-        policy = Regenerate(
-            {name: {1: (*fixable_issues(view.issues(name)), *feedback)} for name in failing}
-        )
-    job = Job(policy, failing, attempts, feedback, check)
+    failing = [name for name in chosen if view.score(name).errors]
+    job = Job(Heal(accept_any=accept_any), failing, attempts)
     work = yield from work_steps(place, job, settings, view)
     return _result(place, before, work)
 

@@ -4,7 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.regeneration import HealResult, TurnSettings, verbs
+from pytest_regen.regeneration import HealResult, TurnSettings
+from pytest_regen.regeneration.flow import Job, work_steps
+from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.store_place import StorePlace
 
@@ -15,9 +17,7 @@ def heal_type(
     path: Path, name: str, *, settings: TurnSettings, rounds: int = 1, **options: Any
 ) -> HealResult:
     """Ask the pages at fault of a type again until nothing is wrong, or a reason to stop."""
-    steps = verbs.heal_steps(
-        StorePlace(path), [name], settings=settings, attempts=rounds, **options
-    )
-    ended = drive_flow(steps, settings)
-    (result,) = ended.results
-    return replace(result, diff=ended.diff)
+    job = Job(Heal(), [name], rounds, **options)
+    work = drive_flow(work_steps(StorePlace(path), job, settings), settings)
+    (result,) = work.results
+    return replace(result, diff=work.diff)

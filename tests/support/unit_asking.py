@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_regen.regeneration import verbs
+from pytest_regen.regeneration.flow import Job, work_steps
+from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.units.ledger import PastText
@@ -44,10 +46,9 @@ def ask_for_unit(
     file: UnitFile, name: str, *, settings: TurnSettings, rounds: int = 1, **options: Any
 ) -> HealResult:
     """Ask for a unit as a test that fails does."""
-    steps = verbs.heal_steps(file, [name], settings=settings, attempts=rounds, **options)
-    ended = drive_flow(steps, settings)
-    (result,) = ended.results
-    return replace(result, diff=ended.diff)
+    work = drive_flow(work_steps(file, Job(Heal(), [name], rounds, **options), settings), settings)
+    (result,) = work.results
+    return replace(result, diff=work.diff)
 
 
 def unit_history(file: UnitFile) -> tuple[PastText, ...]:
