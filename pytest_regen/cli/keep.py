@@ -20,8 +20,8 @@ from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.values import Advice, Changes
+from pytest_regen.stores.formats import HAND
 from pytest_regen.text import plural, shorten
-from pytest_regen.units.ledger import HAND
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.validation.issues import Issue
 

@@ -35,7 +35,7 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
     line = conflict_line(data)
     if line is None:
         return data, False
-    sides = versions(data) or (b"", b"")
+    sides = _sides(view, name)
     ours, theirs = (_without_worked_out(json_or_none(side)) for side in sides)
     if ours == theirs is not None:
         # Because both sides say the same, whichever is read gives the same store.

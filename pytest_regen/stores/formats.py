@@ -296,31 +296,24 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
     endpoint = node.node("endpoint")
     if why := source_file_fault(node.text("source_file")):
         raise node.error("source_file", why)
-    return PagesEnvelope(
-        endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},
-        pages=_read_entries(node.list("pages"), file),
-        **node.values(PagesEnvelope, {"profile": "default", "boundary_tag": "REGEN"}),
-    )
-
-
-def _read_entries(entries: Sequence[Any], file: Path) -> tuple[StoredPage, ...]:
     pages = tuple(
         StoredPage.from_json(entry, file, f"$.pages[{number}]")
-        for number, entry in enumerate(entries)
+        for number, entry in enumerate(node.list("pages"))
     )
     _refuse_duplicates([page.key for page in pages], file, "$.pages")
-    return pages
+    return PagesEnvelope(
+        endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},
+        pages=pages,
+        **node.values(PagesEnvelope, {"profile": "default", "boundary_tag": "REGEN"}),
+    )
 
 
 def _refuse_duplicates(keys: Sequence[PageKey], file: Path, where: str) -> None:
     first: dict[PageKey, int] = {}
     for number, key in enumerate(keys):
         if key in first:
-            raise corrupt(
-                file,
-                f"{where}[{number}]",
-                f"{describe_page(key)} is there twice, first at {where}[{first[key]}]",
-            )
+            what = f"{describe_page(key)} is there twice, first at {where}[{first[key]}]"
+            raise corrupt(file, f"{where}[{number}]", what)
         first[key] = number
 
 
@@ -333,36 +326,26 @@ def read_prompts(data: bytes, file: Path) -> tuple[PromptEntry, ...]:
     value = parse_json(data, file)
     if not isinstance(value, list):
         raise corrupt(file, "$", "expected an array of prompts")
-    entries = tuple(
-        _read_prompt(Node(entry, file, f"$[{number}]")) for number, entry in enumerate(value)
-    )
+    entries = []
+    for number, item in enumerate(value):
+        node = Node(item, file, f"$[{number}]")
+        units = node.list("fields", ())
+        for unit in units:
+            if type(unit) not in (str, int):
+                raise node.error("fields", f"expected JSON names or enum values, found {unit!r}")
+        asked = {"system": node.text("system"), "user": node.text("user")}
+        defaults = {"fields": tuple(units), "prompt_hash": canonical_hash(asked)}
+        entries.append(PromptEntry(**node.values(PromptEntry, defaults)))
     _refuse_duplicates([entry.key for entry in entries], file, "$")
-    _refuse_gaps(entries, file)
-    return entries
-
-
-def _read_prompt(node: Node) -> PromptEntry:
-    units = node.list("fields", ())
-    for unit in units:
-        if type(unit) not in (str, int):
-            raise node.error("fields", f"expected JSON names or enum values, found {unit!r}")
-    asked = {"system": node.text("system"), "user": node.text("user")}
-    defaults = {"fields": tuple(units), "prompt_hash": canonical_hash(asked)}
-    return PromptEntry(**node.values(PromptEntry, defaults))
-
-
-def _refuse_gaps(entries: Sequence[PromptEntry], file: Path) -> None:
     by_type: dict[str, list[PageKey]] = {}
     for entry in entries:
         by_type.setdefault(entry.type_name, []).append(entry.key)
-    for type_name, keys in by_type.items():
-        total = max(key.total_pages for key in keys)
-        wanted = {PageKey(type_name, page, total) for page in range(1, min(total, 10_000) + 1)}
-        for key in keys:
-            if key not in wanted:
-                raise corrupt(file, "$", f"{describe_page(key)} does not fit {total} pages")
-        for key in sorted(wanted - set(keys)):
-            raise corrupt(file, "$", f"{describe_page(key)} is missing")
+    for keys in by_type.values():
+        for page, key in enumerate(sorted(keys), 1):
+            if (key.page, key.total_pages) != (page, len(keys)):
+                what = f"{describe_page(key)} does not fit: there are {len(keys)} pages"
+                raise corrupt(file, "$", what)
+    return tuple(entries)
 
 
 def check_staleness(pages_json: Mapping[str, Any], ir_json: Mapping[str, Any]) -> bool:

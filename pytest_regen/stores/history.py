@@ -107,7 +107,11 @@ def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntr
         StoreCorruptError: an entry is unreadable.
     """
     view = store_files(Path(path)).view()
-    entries = (_read_entry(view, entry_id) for entry_id in _ids(view))
+    entries = (
+        _read_entry(view, name)
+        for name in sorted(view.names(f"{HISTORY}/", ".json"))
+        if name.count("/") == 1
+    )
     return tuple(entry for entry in entries if type_name in (None, entry.type_name))
 
 
@@ -116,23 +120,16 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
 
     Raises:
         UsageError: there is no such entry; the message lists those there are.
-        StoreCorruptError: it is unreadable.
+        StoreCorruptError: one is unreadable.
     """
-    view = store_files(Path(path)).view()
-    known = _ids(view)
-    if entry_id.removesuffix(".json") not in known:
+    entries = {entry.id: entry for entry in history(path)}
+    if entry_id.removesuffix(".json") not in entries:
         raise UsageError(
             f"the history of {path} has no entry {entry_id!r}",
-            why=f"it has: {', '.join(known) or 'none'}",
+            why=f"it has: {', '.join(entries) or 'none'}",
             hint=f"pytest-regen history '{path}'",
         )
-    return _read_entry(view, entry_id.removesuffix(".json"))
-
-
-def _ids(view: View) -> list[str]:
-    names = sorted(view.names(f"{HISTORY}/", ".json"))
-    ids = (name.removeprefix(f"{HISTORY}/").removesuffix(".json") for name in names)
-    return [entry_id for entry_id in ids if "/" not in entry_id]
+    return entries[entry_id.removesuffix(".json")]
 
 
 def read_reason(node: Node, words: Collection[str]) -> tuple[Any, tuple[Issue, ...]]:
@@ -150,10 +147,9 @@ def read_reason(node: Node, words: Collection[str]) -> tuple[Any, tuple[Issue, .
         raise node.error("issues", "no list of issues") from None
 
 
-def _read_entry(view: View, entry_id: str) -> HistoryEntry:
-    name = f"{HISTORY}/{entry_id}.json"
+def _read_entry(view: View, name: str) -> HistoryEntry:
     file = view.root / name
     node = Node(parse_json(view.read(name) or b"", file), file)
     reason, issues = read_reason(node, get_args(HistoryReason))
-    defaults = {"id": entry_id, "reason": reason, "issues": issues}
+    defaults = {"id": file.name.removesuffix(".json"), "reason": reason, "issues": issues}
     return HistoryEntry(**node.values(HistoryEntry, defaults))

@@ -36,9 +36,10 @@ from pytest_regen.regeneration.values import Ask, TurnSettings
 from pytest_regen.settings import read_settings
 from pytest_regen.sources.boundaries import extract_type_block, replace_type_block
 from pytest_regen.store_folders import is_store
+from pytest_regen.stores.formats import HAND
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 from pytest_regen.units.kind import Example, Kind, issues_from
-from pytest_regen.units.ledger import HAND, as_bytes, entry_name
+from pytest_regen.units.ledger import as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds, load_kinds
 from pytest_regen.units.naming import unit_id
 from pytest_regen.units.texts import put_text, same_text

@@ -12,14 +12,14 @@ both sides. A person's text that was a model's keeps a file of its own, which sa
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cached_property
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
+from pytest_regen.stores.formats import HAND
 from pytest_regen.stores.history import read_reason
 from pytest_regen.strict_json import Node, as_json, conflict_line, strict_loads
 from pytest_regen.turns.values import TOKENS, Usage
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 """Raised when our own wording or reading changes; an entry of another format is not stale."""
-
-HAND: Final = "hand"
-"""The model of a text that somebody wrote."""
 
 _UNITS: Final = ".regen/units"
 _BY_HAND: Final = ".regen/hand"
@@ -175,15 +172,6 @@ def short_hash(text: str) -> str:
     return text_hash(text).removeprefix("sha256:")[:16]
 
 
-def now() -> str:
-    """Return the present moment as the ledger holds it: UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _hash_of(name: str) -> str:
-    return text_hash(name).removeprefix("sha256:")[:12]
-
-
 def slug(name: str) -> str:
     """Return the readable part of a file's name that stands for a unit."""
     return _UNSAFE.sub("_", name.lower())[:_LONGEST].strip("_.-") or "unit"
@@ -196,7 +184,7 @@ def entry_name(place: str, name: str) -> str:
         place: the unit's file, from the root, with forward slashes.
         name: the unit's.
     """
-    return f"{_UNITS}/{place}/{slug(name)}-{_hash_of(name)}.json"
+    return f"{_UNITS}/{place}/{slug(name)}-{short_hash(name)[:12]}.json"
 
 
 def hand_name(place: str) -> str:
@@ -220,108 +208,80 @@ def history_folder(place: str) -> str:
     return f"{_HISTORY}/{place}"
 
 
+@dataclass(frozen=True)
 class Ledger:
-    """The entries of one file's units, read on first use."""
+    """What is remembered of one file's units."""
 
-    def __init__(self, view: "View", place: str) -> None:
-        self._view = view
-        self.place = place
+    view: "View"
+    place: str
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """The entries that can be read, by name."""
+    broken: Mapping[str, StoreCorruptError] = field(default_factory=dict)
+    """What is wrong with the others, by file."""
+    lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What ``.regen/hand`` has of each unit: the hashes of its lines, by name."""
 
-    @cached_property
-    def lines(self) -> Mapping[str, tuple[str, ...]]:
-        """What ``.regen/hand`` has of each unit: the hashes of its lines, by name."""
-        return self._read_hand()[0]
-
-    def _read_hand(self) -> tuple[dict[str, tuple[str, ...]], StoreCorruptError | None]:
+    @classmethod
+    def read(cls, view: "View", place: str) -> "Ledger":
+        """Return the ledger of a file."""
         lines: dict[str, tuple[str, ...]] = {}
-        wrong = None
-        file = hand_name(self.place)
+        broken: dict[str, StoreCorruptError] = {}
+        file, prefix = hand_name(place), f"{_UNITS}/{place}/"
         # What stands there may be a folder, with the lines of files below this one's path.
-        data = None if (self._view.root / file).is_dir() else self._view.read(file)
-        text = (data or b"").decode("utf-8", "replace")
-        for number, line in enumerate(text.replace("\r", "").split("\n"), 1):
-            if found := _LINE.fullmatch(line):
-                name = decode_name(found[1])
-                lines[name] = (*lines.get(name, ()), found[2])
-            elif line and wrong is None:
+        data = None if (view.root / file).is_dir() else view.read(file)
+        text = (data or b"").decode("utf-8", "replace").replace("\r", "")
+        for number, line in enumerate(text.split("\n"), 1):
+            if match := _LINE.fullmatch(line):
+                name = decode_name(match[1])
+                lines[name] = (*lines.get(name, ()), match[2])
+            elif line and not broken:
                 what = f"line {number} is no name with a hash: {line[:40]!r}"
-                wrong = _corrupt(self._view.root / file, what)
-        return lines, wrong
-
-    @cached_property
-    def _read(self) -> tuple[dict[str, Entry], dict[str, StoreCorruptError]]:
-        lines, wrong = self._read_hand()
+                broken[file] = _corrupt(view.root / file, what)
         # Where a unit has an entry, too, a branch without it added the line: the entry counts.
         entries = {name: Entry(name, own_inputs=own) for name, own in lines.items()}
-        broken = {hand_name(self.place): wrong} if wrong else {}
-        prefix = f"{_UNITS}/{self.place}/"
-        for file in sorted(self._view.names(prefix, ".json")):
-            # Another file's units may lie below, where this one's path is its folder.
-            if "/" in file[len(prefix) :]:
-                continue
+        for file in _files_in(view, prefix):
             try:
-                entry = _read_entry(self._view.read(file) or b"", self._view.root / file)
+                entry = _read_entry(view.read(file) or b"", view.root / file)
+                entries[entry.name] = entry
             except StoreCorruptError as error:
                 broken[file] = error
-            else:
-                entries[entry.name] = entry
-        return entries, broken
+        return cls(view, place, entries, broken, lines)
 
     def conflicts(self) -> Mapping[str, tuple[Entry, Entry]]:
         """Return our and their entry of each unit that git could not join, by name."""
-        found = {}
+        both = {}
         for file in self.broken:
-            path = self._view.root / file
-            try:
-                text = (self._view.read(file) or b"").decode("utf-8")
+            with suppress(StoreCorruptError, UnicodeDecodeError):
+                text = (self.view.read(file) or b"").decode("utf-8")
+                path = self.view.root / file
                 ours, theirs = (_read_entry(side.encode(), path) for side in sides(text))
-            except (StoreCorruptError, UnicodeDecodeError):
-                continue
-            found[ours.name] = ours, theirs
-        return found
-
-    @property
-    def entries(self) -> Mapping[str, Entry]:
-        """The entries that can be read, by name."""
-        return self._read[0]
-
-    @property
-    def broken(self) -> Mapping[str, StoreCorruptError]:
-        """What is wrong with the others, by file."""
-        return self._read[1]
+                both[ours.name] = ours, theirs
+        return both
 
     def with_entries(self, entries: Mapping[str, Entry]) -> "Ledger":
         """Return the ledger with other entries for some units."""
-        made = self.at(self.place)
-        replaced = {entry_name(self.place, name) for name in entries}
-        broken = {file: error for file, error in self.broken.items() if file not in replaced}
-        made.__dict__["_read"] = {**self.entries, **entries}, broken
-        return made
-
-    def at(self, place: str) -> "Ledger":
-        """Return the same entries as those of a file at ``place``."""
-        made = Ledger(self._view, place)
-        # As if the cached property had read them: the files hold none at this place yet.
-        made.__dict__["_read"] = self._read
-        made.__dict__["lines"] = self.lines
-        return made
+        files = {entry_name(self.place, name) for name in entries}
+        broken = {file: error for file, error in self.broken.items() if file not in files}
+        return replace(self, entries={**self.entries, **entries}, broken=broken)
 
     def moved_to(self, place: str) -> dict[str, bytes | None]:
         """Return the files of the ledger and of the history where the file itself was moved to."""
         lines = hand_lines(self.lines) or None
         contents = {hand_name(self.place): None, hand_name(place): lines}
         for folder in (_UNITS, _HISTORY):
-            old = f"{folder}/{self.place}/"
-            for name in sorted(self._view.names(old)):
-                # Another file's may lie below, where this one's path is its folder.
-                if "/" not in name[len(old) :]:
-                    contents[f"{folder}/{place}/{name[len(old) :]}"] = self._view.read(name)
-                    contents[name] = None
+            for name in _files_in(self.view, f"{folder}/{self.place}/"):
+                contents[f"{folder}/{place}/{name.rpartition('/')[2]}"] = self.view.read(name)
+                contents[name] = None
         return contents
 
     def fault(self, name: str) -> StoreCorruptError | None:
         """Return why the entry of a unit cannot be read, if there is one that cannot."""
         return self.broken.get(entry_name(self.place, name)) if self.broken else None
+
+
+def _files_in(view: "View", folder: str) -> list[str]:
+    """Return the files right in a folder: below it another file's may lie."""
+    return sorted(name for name in view.names(folder) if "/" not in name[len(folder) :])
 
 
 def ledger_places(view: "View") -> list[str]:
@@ -346,7 +306,7 @@ def find_moved_ledger(
         is_same: whether it has the unit of an entry.
         is_left: whether another file, if it is there at all, has none of its units any more.
     """
-    found = []
+    ledgers = []
     files = {entry_name("", name).rpartition("/")[2] for name in names}
     named = {file.rpartition("/") for file in view.names(f"{_UNITS}/", ".json")}
     by_hand = view.names(f"{_BY_HAND}/")
@@ -355,11 +315,11 @@ def find_moved_ledger(
         # Reading all entries of all files would take seconds.
         if other not in near and hand_name(other) not in by_hand:
             continue
-        ledger = Ledger(view, other)
+        ledger = Ledger.read(view, other)
         same = sum(map(is_same, ledger.entries.values()))
         if same * 2 > len(ledger.entries) and is_left(other, ledger):
-            found.append(ledger)
-    return found[0] if len(found) == 1 else None
+            ledgers.append(ledger)
+    return ledgers[0] if len(ledgers) == 1 else None
 
 
 def _read_entry(data: bytes, file: Path) -> Entry:

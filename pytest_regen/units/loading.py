@@ -8,6 +8,7 @@ import glob
 import os
 import shlex
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -114,18 +115,20 @@ def load_kinds(
     lists = lists or read_pytest_lists(root)
     claims: list[KindOfFile] = []
     with _importable(root):
-        claims += [
-            KindOfFile(_as_kind(_import_object(name, root), name), name) for name in settings.kinds
-        ]
+        hint = f"correct [tool.pytest-regen] kinds in {root / 'pyproject.toml'}: "
+        hint += '"module:Class", importable from there'
+        for name in settings.kinds:
+            kind = _load_kind(partial(_import_object, name), name, hint)
+            claims.append(KindOfFile(kind, name))
         for key, value in settings.shipped.items():
-            make = partial(_import_object(SHIPPED[key], root), value, root)
+            make = partial(_import_object(SHIPPED[key]), value, root)
             kinds = make(lists) if key == "functions" else make()
             claims += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in kinds]
         # By name, because the order of installed packages is not the same on every machine.
         for point in sorted(entry_points(group=ENTRY_POINTS), key=attrgetter("name")):
             package = point.dist.name if point.dist else point.value
             origin = f"{point.name} ({package})"
-            kind = _as_kind(_load(point.load, origin, f"correct or uninstall {package}"), origin)
+            kind = _load_kind(point.load, origin, f"correct or uninstall {package}")
             claims.append(KindOfFile(kind, origin, is_installed=True))
     for claim in claims:
         _refuse_unusable(claim)
@@ -336,77 +339,57 @@ def _importable(root: Path) -> Iterator[None]:
             sys.path.remove(place)
 
 
-def _load(load: Callable[[], Any], name: str, hint: str) -> Any:
-    """Return what a name in the settings, or an entry point, stands for."""
+def _load_kind(load: Callable[[], Any], name: str, hint: str) -> Kind:
+    """Return the kind that a name in the settings, or an entry point, stands for."""
     try:
-        return load()
+        value = load()
+        if isinstance(value, type) and issubclass(value, Kind):
+            value = value()
     except RegenError:
         raise
     except (Exception, SystemExit) as error:  # an exit would pass for a run without faults
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        is_theirs = "importlib" not in last.filename and last.filename != __file__
+        place = f", {last.filename}:{last.lineno}" if is_theirs else ""
+        why = f"{type(error).__name__}: {error}{place}"
+        raise UsageError(f"the kind {name} cannot be loaded", why=why, hint=hint) from error
+    if not isinstance(value, Kind):
         raise UsageError(
-            f"the kind {name} cannot be loaded", why=_reason(error), hint=hint
-        ) from error
+            f"{name} is no kind, but {value!r:.120}",
+            hint="name a subclass of pytest_regen.Kind, or an instance of one",
+        )
+    return value
 
 
-def _import_object(name: str, root: Path) -> Any:
-    hint = f"correct [tool.pytest-regen] kinds in {root / 'pyproject.toml'}: "
-    hint += '"module:Class", importable from there'
+def _import_object(name: str) -> Any:
     module, _, attribute = name.partition(":")
-    return _load(lambda: attrgetter(attribute)(import_module(module)), repr(name), hint)
-
-
-def _reason(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    place = f", {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
-    is_theirs = place and "importlib" not in place and __file__ not in place
-    return f"{type(error).__name__}: {error}{place if is_theirs else ''}"
-
-
-def _as_kind(value: object, origin: str) -> Kind:
-    if isinstance(value, Kind):
-        return value
-    if isinstance(value, type) and issubclass(value, Kind):
-        try:
-            return value()
-        except (Exception, SystemExit) as error:
-            raise UsageError(
-                f"{origin} cannot be made",
-                why=_reason(error),
-                hint="let the class be made without arguments, or name an instance of it",
-            ) from error
-    raise UsageError(
-        f"{origin} is no kind, but {value!r:.120}",
-        hint="name a subclass of pytest_regen.Kind, or an instance of one",
-    )
+    return attrgetter(attribute)(import_module(module))
 
 
 def _refuse_unusable(claim: KindOfFile) -> None:
     """Refuse a kind whose attributes cannot serve, before a file is looked for."""
     kind = claim.kind
     # Whatever the class says of their types, a user may have set anything.
-    globs: Iterable[object] = claim.globs
-    system: object = kind.system
-    what = hint = why = ""
-    if not claim.globs or not all(isinstance(name, str) and name.strip() for name in globs):
-        what = f"files = {kind.files!r} claims nothing"
-        hint = 'set files to a path or glob from the rootdir, such as "locales/*.json"'
-    elif outside := [pattern for pattern in claim.globs if _leads_out(pattern)]:
-        what = f"files = {outside[0]!r} leads out of the project"
-        why = "the ledger holds paths from the rootdir"
-        hint = "name files below the rootdir"
-    elif lacking := [
-        method for method in ("find", "replace") if not callable(getattr(kind.region, method, None))
-    ]:
-        what = f"region = {kind.region!r:.120} has no {lacking[0]}"
-        hint = "set region to one of pytest_regen.regions, such as JsonStrings()"
-    elif not isinstance(system, str):
-        what, hint = f"system = {system!r:.120} is no text", "set system to a string"
-    if what:
-        raise UsageError(f"{claim.origin}: {what}", why=why, hint=hint)
+    globs: Sequence[object] = claim.globs
+    region = kind.region
+    faults = {
+        f"files = {kind.files!r} claims nothing": not globs
+        or not all(isinstance(name, str) and name.strip() for name in globs),
+        f"files = {kind.files!r} leads out of the project": any(map(_leads_out, globs)),
+        f"region = {region!r:.120} has no find and replace": not all(
+            callable(getattr(region, method, None)) for method in ("find", "replace")
+        ),
+        f"system = {kind.system!r:.120} is no text": not isinstance(kind.system, str),
+    }
+    for what, is_wrong in faults.items():
+        if is_wrong:
+            raise UsageError(
+                f"{claim.origin}: {what}",
+                hint='set files to paths or globs below the rootdir, such as "locales/*.json", '
+                "region to one of pytest_regen.regions, and system to a string",
+            )
 
 
-def _leads_out(pattern: str) -> bool:
-    path = PurePosixPath(pattern.replace(os.sep, "/"))
-    return path.is_absolute() or ".." in path.parts or Path(pattern).is_absolute()
+def _leads_out(pattern: object) -> bool:
+    path = PurePosixPath(str(pattern).replace(os.sep, "/"))
+    return path.is_absolute() or ".." in path.parts or Path(str(pattern)).is_absolute()

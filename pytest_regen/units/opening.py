@@ -52,7 +52,7 @@ def is_lost(kinds: ProjectKinds, path: Path) -> bool:
     place = kinds.place(path)
     if place is None or path in kinds.files:
         return False
-    ledger = Ledger(project_files(kinds.root).view(), place)
+    ledger = Ledger.read(project_files(kinds.root).view(), place)
     return bool(ledger.entries or ledger.broken)
 
 

@@ -41,7 +41,13 @@ def find_texts(kind: Kind, text: str, place: str) -> Mapping[str, UnitText]:
 @lru_cache(maxsize=4)
 def _read_texts(kind: Kind, text: str) -> Mapping[str, UnitText]:
     """Return the units of a text; what a candidate was made from is looked at again and again."""
-    return {name: _unit_text(found) for name, found in kind.region.find(text).items()}
+    units: Mapping[str, object] = kind.region.find(text)
+    return {
+        name: UnitText(unit)
+        if isinstance(unit, str)
+        else UnitText(str(getattr(unit, "text", "")), int(getattr(unit, "line", 0) or 0))
+        for name, unit in units.items()
+    }
 
 
 def call_region(kind: Kind, method: str, call: Callable[[], T], place: str) -> T:
@@ -52,12 +58,6 @@ def call_region(kind: Kind, method: str, call: Callable[[], T], place: str) -> T
         if isinstance(error.__cause__, SourceError):
             raise error.__cause__ from None
         raise
-
-
-def _unit_text(found: object) -> UnitText:
-    if isinstance(found, str):
-        return UnitText(found)
-    return UnitText(str(getattr(found, "text", "")), int(getattr(found, "line", 0) or 0))
 
 
 def same_text(kind: Kind, old: str, new: str) -> bool:
@@ -121,30 +121,29 @@ def put_text(
 
     A reply may hold anything, marker lines too: every other unit must come back as it was.
     """
-    what, why = "", ""
     try:
         before = find_texts(kind, file_text, place)
         made = put_texts(kind, file_text, {name: text}, order, place)
         after = find_texts(kind, made, place)
         made.encode("utf-8")
-    except UnicodeEncodeError as error:
-        what = f"{error.object[error.start]!r} is half a surrogate pair, which no file can hold"
-    except NoPlaceError as error:
-        return Issue.of(
-            "MISSING_UNIT", "it has no place in the file", type_name=name, detail=error.hint
+        old, new = (
+            {key: unit.text for key, unit in units.items() if key != name}
+            for units in (before, after)
         )
-    except SourceError as error:
-        what, why = error.what, error.why
-    else:
-        untouched = ({**texts, name: None} for texts in (before, after))
-        old, new = ({key: unit and unit.text for key, unit in all_.items()} for all_ in untouched)
+        what, why = "", ""
         if old != new:
             what = "the text would change other units of the file"
         elif not same_text(kind, text, after[name].text):
             what = "the text does not come back as it was put into the file"
-        else:
-            return made
-    return Issue.of("SYNTAX", what, type_name=name, detail=why or None)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        what, why = f"{half!r} is half a surrogate pair, which no file can hold", ""
+    except NoPlaceError as error:
+        what = "it has no place in the file"
+        return Issue.of("MISSING_UNIT", what, type_name=name, detail=error.hint)
+    except SourceError as error:
+        what, why = error.what, error.why
+    return Issue.of("SYNTAX", what, type_name=name, detail=why or None) if what else made
 
 
 def sides(text: str) -> tuple[str, str]:
@@ -189,32 +188,32 @@ def difference(old: tuple[str, str], new: tuple[str, str]) -> tuple[int, str]:
     number = _alike(before, after)
     first = [lines[number] if number < len(lines) else "" for lines in (before, after)]
     start = max(0, _alike(*first) - _BEFORE)
+
+    def clip(line: str) -> str:
+        if len(line) <= _SHOWN:
+            return line
+        end = "…" if start + _SHOWN < len(line) else ""
+        return f"{'…' if start else ''}{line[start : start + _SHOWN]}{end}"
+
     if len(before) == len(after) == 1:
         width = max(len(old[0]), len(new[0])) + 2
-        shown = [f"{f'{name}:':<{width}}{quoted(_clip(text, start))}" for name, text in (old, new)]
-        return 0, "\n".join(shown)
-    shown = [f"--- {old[0]}", f"+++ {new[0]}"]
+        both = ((f"{name}:", clip(text)) for name, text in (old, new))
+        return 0, "\n".join(f"{name:<{width}}{quoted(text)}" for name, text in both)
+    lines = [f"--- {old[0]}", f"+++ {new[0]}"]
     for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]:
         if not line.startswith("@@"):
-            text = _clip(line[1:], start)
+            text = clip(line[1:])
             # Blanks at the end of a line would not be seen.
-            shown.append(f"{line[0]} {flatten(text) if text == text.rstrip() else quoted(text)}")
-    if len(shown) > _LINES:
-        shown = [*shown[:_LINES], f"… {len(shown) - _LINES:,} more lines"]
-    return min(number, len(after) - 1), "\n".join(shown)
+            lines.append(f"{line[0]} {flatten(text) if text == text.rstrip() else quoted(text)}")
+    if len(lines) > _LINES:
+        lines = [*lines[:_LINES], f"… {len(lines) - _LINES:,} more lines"]
+    return min(number, len(after) - 1), "\n".join(lines)
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
     """Return how many lines, or characters, two sequences have in common at their beginning."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def _clip(line: str, start: int) -> str:
-    if len(line) <= _SHOWN:
-        return line
-    cut = line[start : start + _SHOWN]
-    return f"{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(line) else ''}"
 
 
 def line_in_file(file_text: str, unit: UnitText, number: int) -> int | None:

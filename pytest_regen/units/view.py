@@ -16,11 +16,12 @@ from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Mark, Score
 from pytest_regen.regions.base import decode
+from pytest_regen.stores.formats import now
 from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
 from pytest_regen.units.claimed import ClaimedFile
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
-from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now, short_hash
+from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, short_hash
 from pytest_regen.units.naming import command, from_here, node_id, unit_id
 from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
@@ -183,7 +184,7 @@ class FileUnits:
     @cached_property
     def ledger(self) -> Ledger:
         """The entries of the file, also where it was moved since they were written."""
-        ledger = Ledger(self.files, self.place)
+        ledger = Ledger.read(self.files, self.place)
         if ledger.entries or ledger.broken or self.data is None:
             return ledger
 
@@ -633,14 +634,11 @@ class FileUnits:
         return issue, ends if self.path.suffix == ".py" else ""
 
     def _stands_unmarked(self, text: str) -> bool:
-        """Return whether the lines of a text stand in the file, as no unit's of another name."""
+        """Return whether a text stands in the file, as no unit's of another name."""
         if len(text.strip()) <= _TELLING or any(unit.text == text for unit in self.texts.values()):
             return False
         # Whole lines: a sentence may well be part of a longer one.
-        lines, file_lines = (
-            "\n".join(filter(None, map(str.strip, full.splitlines()))) for full in (text, self.text)
-        )
-        return f"\n{lines}\n" in f"\n{file_lines}\n"
+        return f"\n{text.strip()}\n" in f"\n{self.text}\n"
 
     @cached_property
     def orphans(self) -> tuple[Issue, ...]:
@@ -704,27 +702,25 @@ class FileUnits:
 
     def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
-        candidate = FileUnits(self.file, self.files)
-        candidate._base = self
-        candidate._answers = {answer.ask.name: answer for answer in answers}
-        candidate._unplaced = {**self._unplaced}
-        text, placed = self.text, {}
-        for name, answer in candidate._answers.items():
+        text, placed, unplaced = self.text, dict[str, Entry](), dict(self._unplaced)
+        by_name = {answer.ask.name: answer for answer in answers}
+        for name, answer in by_name.items():
             result = self._put(text, name, answer.output)
             if isinstance(result, Issue):
-                candidate._unplaced[name] = result
+                unplaced[name] = result
             else:
-                candidate._unplaced.pop(name, None)
+                unplaced.pop(name, None)
                 text, placed[name] = result, self.entry_of(answer)
-        candidate.new_entries = {**self.new_entries, **placed}
         data = text.encode("utf-8") if placed else self.data
-        candidate._set(self, data, self.ledger.with_entries(placed))
+        candidate = FileUnits(self.file, self.files)
+        candidate.__dict__ |= self._read_before(data, self.ledger.with_entries(placed))
+        candidate._base, candidate._answers, candidate._unplaced = self, by_name, unplaced
+        candidate.new_entries = {**self.new_entries, **placed}
         return candidate
 
-    def _set(self, other: "FileUnits", data: bytes | None, ledger: Ledger) -> None:
-        """Give a candidate what a file would have to be read for: its properties are cached."""
-        self.hashes = other.hashes
-        self.__dict__ |= {"names": other.names, "data": data, "ledger": ledger}
+    def _read_before(self, data: bytes | None, ledger: Ledger) -> dict[str, object]:
+        """Return what a file with other contents would have to be read for, as it is cached."""
+        return {"names": self.names, "hashes": self.hashes, "data": data, "ledger": ledger}
 
     def _put(self, file_text: str, name: str, text: str) -> str | Issue:
         """Return the file with a candidate in it, or why it cannot be there."""
@@ -771,7 +767,7 @@ class FileUnits:
     def as_stored(self) -> "FileUnits":
         """Return the candidate as what the file holds, without what it was made from."""
         stored = FileUnits(self.file, self.files)
-        stored._set(self, self.data, self.ledger.at(self.place))
+        stored.__dict__ |= self._read_before(self.data, replace(self.ledger, place=self.place))
         if self._base is not None:
             gone = {*self._touched, *self._unplaced}
             stored.checked = {n: i for n, i in self._base.checked.items() if n not in gone}

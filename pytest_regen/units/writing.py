@@ -13,6 +13,7 @@ from pytest_regen.commit import Candidate, new_id
 from pytest_regen.errors import SourceError, StoreWriteError, UnknownPageError, UsageError
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
+from pytest_regen.stores.formats import now
 from pytest_regen.units import ledger as ledgers
 from pytest_regen.units import texts
 from pytest_regen.units.claimed import ClaimedFile
@@ -59,7 +60,7 @@ class UnitUpdate:
         if old is None or old.output != text:
             # Not what the ledger recorded: count it as written by hand.
             attempt = old.attempt if old else 1
-            old = Entry(name, text, attempt=attempt, generated_at=ledgers.now())
+            old = Entry(name, text, attempt=attempt, generated_at=now())
         return self.keep_entry(old, reason, issues)
 
     def keep_entry(self, entry: Entry, reason: PastReason, issues: Iterable[Issue] = ()) -> str:

@@ -369,7 +369,7 @@ def test_an_exception_in_a_kind_has_the_users_traceback(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('kinds = ["nowhere:Kind"]', "*the kind 'nowhere:Kind' cannot be loaded*"),
+        ('kinds = ["nowhere:Kind"]', "*the kind nowhere:Kind cannot be loaded*"),
         ('kinds = ["json:dumps"]', "*json:dumps is no kind*"),
         ('kinds = ["German"]', '*expected a list of "module:Class"*'),
         (
@@ -553,7 +553,7 @@ def test_a_kind_module_that_exits_is_a_usage_error(units: UnitProject) -> None:
     result = units.run()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*the kind 'regen_kinds:German' cannot be loaded*"])
+    result.stderr.fnmatch_lines(["*the kind regen_kinds:German cannot be loaded*"])
 
 
 def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
