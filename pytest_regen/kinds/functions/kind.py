@@ -220,15 +220,13 @@ def function_kinds(
     Raises:
         UsageError: an entry is wrong.
     """
-    form = "a list of globs, or of tables"
-    if not isinstance(entries, list) or not entries:
-        raise Table("[tool.pytest-regen]", _HINT).wrong("functions", entries, form)
-    if all(isinstance(entry, str) and entry for entry in entries):
-        entries = [{"files": entries}]
+    globs = entries if isinstance(entries, list) else []
+    tables = [{"files": globs}] if all(isinstance(glob, str) and glob for glob in globs) else globs
+    if not globs or not all(isinstance(entry, dict) for entry in tables):
+        table = Table("[tool.pytest-regen]", _HINT)
+        raise table.wrong("functions", entries, "a list of globs, or of tables")
     kinds = []
-    for entry in entries:
-        if not isinstance(entry, dict):
-            raise Table("[tool.pytest-regen]", _HINT).wrong("functions", entries, form)
+    for entry in tables:
         table = Table("[[tool.pytest-regen.functions]]", _HINT, entry)
         table.check_keys(("files", "allow", "style", "path", "timeout"))
         timeout = entry.get("timeout", _TIMEOUT)
