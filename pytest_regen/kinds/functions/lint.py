@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import Final
 
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import Import, ModuleSource, Place, first_line, parse
+from pytest_regen.kinds.functions.source import (
+    Function,
+    Import,
+    ModuleSource,
+    Place,
+    first_line,
+    parse,
+)
 from pytest_regen.validation.issues import Issue
 
 _CALLS: Final[Mapping[str, str]] = {
@@ -110,11 +117,11 @@ def check_code(
 
 
 def _scope(module: ModuleSource, place: Place, names: Sequence[str]) -> str:
-    """Return the outermost class or function around a place, with some code, on the same lines."""
-    scope = (*place.parents, place.node)[0]
+    """Return the outermost function around a place, with some code, on the same lines."""
+    scope = next(s for s in (*place.parents, place.node) if isinstance(s, Function))
     start, end = first_line(scope) - 1, max(scope.end_lineno or 0, place.marks.end)
     lines = module.with_bodies(names).split("\n")
-    # A function may stand in an `if` of its module.
+    # It may stand in a class, or in an `if` of its module.
     around = "if True:" if lines[start][:1].isspace() else ""
     return "\n".join([*[""] * (start - 1), *([around] if start else []), *lines[start:end]])
 
