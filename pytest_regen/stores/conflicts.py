@@ -42,12 +42,12 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
         return sides[0], True
     changed = "the same lines"
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        pages = [page for page in ours.get("pages", ()) if page not in theirs.get("pages", ())]
-        named = (
+        pages = [page for page in ours["pages"] if page not in theirs["pages"]]
+        names = (
             f"{page.get('type_name')}, page {page.get('page')} of {page.get('total_pages')}"
             for page in pages
         )
-        changed = "; ".join(named) or changed
+        changed = "; ".join(names) or changed
     raise corrupt(
         file,
         f"line {line}",
@@ -62,9 +62,10 @@ def _without_worked_out(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     left = {key: item for key, item in value.items() if key not in _WORKED_OUT}
-    if isinstance(pages := left.get("pages"), list):
-        # Branches number their new pages alike, and nothing is found by the number.
-        left["pages"] = [{**page, "index": 0} for page in pages if isinstance(page, dict)]
+    pages = value.get("pages")
+    pages = pages if isinstance(pages, list) else []
+    # Branches number their new pages alike, and nothing is found by the number.
+    left["pages"] = [{**page, "index": 0} for page in pages if isinstance(page, dict)]
     return left
 
 
@@ -125,14 +126,14 @@ def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] 
             for page in others
             if (page.key, page.output) not in texts
         ]
-        kept = {source_name(source.decode("utf-8", "replace"), ours.source_file): source}
-        kept = kept if ours.source_file in torn else {}
+        sources = {source_name(source.decode("utf-8", "replace"), ours.source_file): source}
+        sources = sources if ours.source_file in torn else {}
         ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
         envelope = with_worked_out(replace(ours, pages=tuple(stays)), ir, prompts)
-        history = history_files(path, entries, kept)
+        history = history_files(path, entries, sources)
         files.commit({**history, **torn, PAGES_FILE: as_json(envelope.to_json())})
     types = dict.fromkeys(entry.type_name for entry in entries)
-    return tuple(torn), tuple(types), (*(entry.id for entry in entries), *kept)
+    return tuple(torn), tuple(types), (*(entry.id for entry in entries), *sources)
 
 
 def _sides(view: View, name: str) -> tuple[bytes, bytes]:

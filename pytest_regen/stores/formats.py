@@ -63,17 +63,17 @@ def ir_as_json(ir: IR) -> bytes:
     that no other line changes with them.
     """
     findings = ir.validation if ir.validation and "is_clean" not in ir.validation else {}
-    known = {type_.name: findings.get(type_.name, []) for type_ in ir.types}
+    by_name = {type_.name: findings.get(type_.name, []) for type_ in ir.types}
     lines = [
         f"    {json.dumps(name, ensure_ascii=False)}: "
-        + json.dumps(found, ensure_ascii=False, allow_nan=False)
-        for name, found in {
-            **{name: findings[name] for name in sorted(findings.keys() - known.keys())},
-            **known,
+        + json.dumps(listed, ensure_ascii=False, allow_nan=False)
+        for name, listed in {
+            **{name: findings[name] for name in sorted(findings.keys() - by_name.keys())},
+            **by_name,
         }.items()
     ]
-    rest = as_json({**ir.to_json(), "validation": {}}).removesuffix(b"{}\n}\n")
-    return rest + "{{\n\n{}\n  }}\n}}\n".format(",\n\n".join(lines)).encode()
+    head = as_json({**ir.to_json(), "validation": {}}).removesuffix(b"{}\n}\n")
+    return head + "{{\n\n{}\n  }}\n}}\n".format(",\n\n".join(lines)).encode()
 
 
 def now() -> str:
@@ -267,10 +267,10 @@ class PagesEnvelope:
         No other page gets another number, because each would be a line in a review, and in
         conflict with what a branch added elsewhere.
         """
-        known = {page.key: page.index for page in self.pages}
+        numbers = {page.key: page.index for page in self.pages}
         places = {entry.key: number for number, entry in enumerate(plan)}
         pages = [
-            replace(page, index=known.get(page.key, _NO_INDEX)) if page.index < 0 else page
+            replace(page, index=numbers.get(page.key, _NO_INDEX)) if page.index < 0 else page
             for page in pages
         ]
         used = {page.index for page in pages}

@@ -146,15 +146,15 @@ class Kind:
         return [Issue.of(WEAKENED, one.message, detail=one.detail, line=one.line) for one in found]
 
 
-def named_inputs(found: Iterable[str | Path]) -> Mapping[str, str | Path]:
+def named_inputs(inputs: Iterable[str | Path]) -> Mapping[str, str | Path]:
     """Return what ``inputs`` gave, each by the name that STALE says."""
-    if isinstance(found, Mapping):
-        return found
-    named: dict[str, str | Path] = {}
-    for number, one in enumerate(found, 1):
-        name = one.name if isinstance(one, Path) else ""
-        named[name if name and name not in named else f"input {number}"] = one
-    return named
+    if isinstance(inputs, Mapping):
+        return inputs
+    by_name: dict[str, str | Path] = {}
+    for number, value in enumerate(inputs, 1):
+        name = value.name if isinstance(value, Path) else ""
+        by_name[name if name and name not in by_name else f"input {number}"] = value
+    return by_name
 
 
 def _directives(text: str) -> Iterable[Weakness]:
@@ -198,40 +198,45 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
         ) from error
 
 
-def unusable(kind: Kind, method: str, name: str, given: object, wanted: str) -> KindError:
+def unusable(kind: Kind, method: str, name: str, value: object, rule: str) -> KindError:
     """Return the error about what a method of a kind gave."""
     return KindError(
-        f"{kind.title}.{method} gives {given!r:.80} for {name}",
+        f"{kind.title}.{method} gives {value!r:.80} for {name}",
         trace="",
-        why=wanted,
+        why=rule,
         hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}",
     )
 
 
-def issues_from(found: object, unit: Unit, *, code: str = CHECK) -> tuple[Issue, ...]:
+def issues_from(findings: object, unit: Unit, *, code: str = CHECK) -> tuple[Issue, ...]:
     """Return what ``check`` gave as issues of the unit; sentences get ``code``.
 
     Raises:
         TypeError: it is nothing that ``check`` may give.
     """
-    if found is None:
+    if findings is None:
         return ()
-    if isinstance(found, str | Issue) or not isinstance(found, Iterable):
-        found = [found]
-    return tuple(_issue(finding, unit, code) for finding in found)
+    if isinstance(findings, str | Issue) or not isinstance(findings, Iterable):
+        findings = [findings]
+    return tuple(_issue(finding, unit, code) for finding in findings)
 
 
-def _issue(one: object, unit: Unit, default: str) -> Issue:
-    match one:
+def _issue(finding: object, unit: Unit, default: str) -> Issue:
+    match finding:
         case Issue():
-            code, message, line, detail = one.code, one.message, one.line, one.detail
-            severity = one.severity
+            code, message, line, detail = (
+                finding.code,
+                finding.message,
+                finding.line,
+                finding.detail,
+            )
+            severity = finding.severity
         case (str() as code, str() as message):
             line, detail, severity = None, None, severity_of(code)
         case str() as message if message.strip():
             code, line, detail, severity = default, None, None, severity_of(default)
         case _:
             raise TypeError(
-                f"check yields {one!r:.200}; it is an Issue, a (code, message) or a sentence"
+                f"check yields {finding!r:.200}; it is an Issue, a (code, message) or a sentence"
             )
     return Issue(code, message, unit.name, detail, line=line, severity=severity)

@@ -199,8 +199,10 @@ def system_name(digest: str) -> str:
 
 def hand_lines(lines: Mapping[str, tuple[str, ...]]) -> bytes:
     """Return the content of a file of ``.regen/hand``."""
-    made = [f"{encode_name(name)}\t{own}\n" for name, owns in lines.items() for own in set(owns)]
-    return "".join(sorted(made)).encode()
+    result = [
+        f"{encode_name(name)}\t{hash_}\n" for name, hashes in lines.items() for hash_ in set(hashes)
+    ]
+    return "".join(sorted(result)).encode()
 
 
 def history_folder(place: str) -> str:

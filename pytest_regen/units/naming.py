@@ -18,8 +18,8 @@ def encode_name(name: str) -> str:
     return _RESERVED.sub(_escape, name)
 
 
-def _escape(found: re.Match[str]) -> str:
-    data = found[0].encode("utf-8", "surrogatepass")
+def _escape(match: re.Match[str]) -> str:
+    data = match[0].encode("utf-8", "surrogatepass")
     return "".join(f"%{byte:02X}" for byte in data)
 
 
@@ -49,7 +49,7 @@ def _quote(word: str) -> str:
     if not _UNPRINTABLE.search(word):
         return shlex.quote(word)
     plain = word.replace("\\", "\\\\").replace("'", "\\'")
-    spelled = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+    spelled = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", plain)
     return f"$'{spelled}'"
 
 

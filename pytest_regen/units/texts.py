@@ -78,9 +78,9 @@ def put_texts(
         KindError: the region, where it is the user's own, raised.
     """
     region, before = kind.region, find_texts(kind, file_text, place)
-    made = file_text
+    result = file_text
     if replaced := {name: text for name, text in texts.items() if name in before}:
-        made = call_region(kind, "replace", lambda: str(region.replace(made, replaced)), place)
+        result = call_region(kind, "replace", lambda: str(region.replace(result, replaced)), place)
     if added := {name: text for name, text in texts.items() if name not in before}:
         insert = getattr(region, "insert", None)
         if insert is None:
@@ -90,9 +90,9 @@ def put_texts(
                 why="units of this region are not added by themselves",
                 hint=place_to_write(kind, name),
             )
-        names, start = tuple(dict.fromkeys((*order, *added))), made
-        made = call_region(kind, "insert", lambda: str(insert(start, added, names)), place)
-    after = find_texts(kind, made, place)
+        names, start = tuple(dict.fromkeys((*order, *added))), result
+        result = call_region(kind, "insert", lambda: str(insert(start, added, names)), place)
+    after = find_texts(kind, result, place)
     for name in texts:
         if name not in after:
             raise SourceError(
@@ -100,7 +100,7 @@ def put_texts(
                 why="its text looks like the end of its place in the file",
                 hint="correct the text",
             )
-    return made
+    return result
 
 
 def place_to_write(kind: Kind, name: str) -> str:
@@ -123,9 +123,9 @@ def put_text(
     """
     try:
         before = find_texts(kind, file_text, place)
-        made = put_texts(kind, file_text, {name: text}, order, place)
-        after = find_texts(kind, made, place)
-        made.encode("utf-8")
+        result = put_texts(kind, file_text, {name: text}, order, place)
+        after = find_texts(kind, result, place)
+        result.encode("utf-8")
         old, new = (
             {key: unit.text for key, unit in units.items() if key != name}
             for units in (before, after)
@@ -143,7 +143,7 @@ def put_text(
         return Issue.of("MISSING_UNIT", what, type_name=name, detail=error.hint)
     except SourceError as error:
         what, why = error.what, error.why
-    return Issue.of("SYNTAX", what, type_name=name, detail=why or None) if what else made
+    return Issue.of("SYNTAX", what, type_name=name, detail=why or None) if what else result
 
 
 def sides(text: str) -> tuple[str, str]:
@@ -210,10 +210,10 @@ def difference(old: tuple[str, str], new: tuple[str, str]) -> tuple[int, str]:
     return min(number, len(after) - 1), "\n".join(lines)
 
 
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+def _alike(first: Sequence[str], second: Sequence[str]) -> int:
     """Return how many lines, or characters, two sequences have in common at their beginning."""
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    pairs = zip(first, second, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 def line_in_file(file_text: str, unit: UnitText, number: int) -> int | None:
