@@ -1,6 +1,6 @@
 """What was edited in a store by hand: adopted or dropped; outputs brought back from the history."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -36,7 +36,49 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
     name = store.resolve_type(word)
     if is_edited(validate_store(store, behaviour=False).get(name)):
         raise edit_error(store, name, "restoring an output would discard the edit", "keep the edit")
-    pages = [_restored_page(store, entry) for entry in _choose_entries(store, name, page, to)]
+    prompts = {entry.key: entry for entry in store.prompts_of(name)}
+    look = f"pytest-regen history {store.path} --type {name}"
+    if to is not None:
+        chosen = history_entry(store.path, to)
+        if chosen.type_name != name or page not in (None, chosen.page):
+            raise UnknownPageError(
+                f"history entry {to} is {chosen.type_name}, page {chosen.page}, not {name}"
+                + (f", page {page}" if page else ""),
+                hint=look,
+            )
+        if chosen.key not in prompts:
+            raise UnknownPageError(
+                f"{name} has no page {chosen.page} of {chosen.total_pages} any more",
+                why="the type was planned anew since that output was replaced",
+                hint=f"read it in {store.path / 'history'}, and edit the source by hand",
+            )
+        entries = [chosen]
+    else:
+        # By time: of each page the last one stays. What was rejected, nobody wants back.
+        past = [entry for entry in history(store.path, name) if entry.reason != "rejected"]
+        keys = {key for key in prompts if page in (None, key.page)}
+        entries = [*{entry.key: entry for entry in past if entry.key in keys}.values()]
+    if not entries:
+        which = f"page {page} of {name}" if page else name
+        raise UnknownPageError(
+            f"no output of {which} was ever replaced", hint=f"{look}, then --to ID"
+        )
+    pages = []
+    for entry in entries:
+        current = store.pages.get(entry.key)
+        restored = StoredPage.of(
+            prompts[entry.key],
+            entry.output,
+            model=entry.model,
+            # What does not say what it was made from must not look fresh.
+            type_hash=entry.type_hash or _UNKNOWN,
+            stop_reason=entry.stop_reason,
+            attempt=(current.attempt if current else 0) + 1,
+            generated_at=entry.generated_at,
+            provider=entry.provider,
+            shared_from=entry.shared_from,
+        )
+        pages.append(replace(restored, prompt_hash=entry.prompt_hash))
     replaced = [
         HistoryEntry.of(store.pages[new.key], "restored") for new in pages if new.key in store.pages
     ]
@@ -153,59 +195,6 @@ def _write(
 
 def _diff(store: RegenStore, source: str) -> str:
     return source_diff(store.source, source, store.source_path.name)
-
-
-def _choose_entries(
-    store: RegenStore, name: str, page: int | None, to: str | None
-) -> Collection[HistoryEntry]:
-    """Return one entry per page to restore."""
-    if to is not None:
-        entry = history_entry(store.path, to)
-        if entry.type_name != name or page not in (None, entry.page):
-            raise UnknownPageError(
-                f"history entry {to} is {entry.type_name}, page {entry.page}, not {name}"
-                + (f", page {page}" if page else ""),
-                hint=f"pytest-regen history {store.path} --type {name}",
-            )
-        return [entry]
-    keys = {entry.key for entry in store.prompts_of(name) if page in (None, entry.page)}
-    # By time: of each page the last one stays. What was rejected, nobody wants back.
-    latest = {
-        entry.key: entry
-        for entry in history(store.path, name)
-        if entry.key in keys and entry.reason != "rejected"
-    }
-    if not latest:
-        which = f"page {page} of {name}" if page else name
-        raise UnknownPageError(
-            f"no output of {which} was ever replaced",
-            hint=f"pytest-regen history {store.path} --type {name}, then --to ID",
-        )
-    return latest.values()
-
-
-def _restored_page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
-    prompt = next((p for p in store.prompts_of(entry.type_name) if p.key == entry.key), None)
-    if prompt is None:
-        raise UnknownPageError(
-            f"{entry.type_name} has no page {entry.page} of {entry.total_pages} any more",
-            why="the type was planned anew since that output was replaced",
-            hint=f"read it in {store.path / 'history'}, and edit the source by hand",
-        )
-    current = store.pages.get(entry.key)
-    page = StoredPage.of(
-        prompt,
-        entry.output,
-        model=entry.model,
-        # What does not say what it was made from must not look fresh.
-        type_hash=entry.type_hash or _UNKNOWN,
-        stop_reason=entry.stop_reason,
-        attempt=(current.attempt if current else 0) + 1,
-        generated_at=entry.generated_at,
-        provider=entry.provider,
-        shared_from=entry.shared_from,
-    )
-    return replace(page, prompt_hash=entry.prompt_hash)
 
 
 def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage], list[StoredPage]]:
