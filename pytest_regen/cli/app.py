@@ -5,7 +5,6 @@ edit or staleness that stops a write; 3 no reply from the model.
 """
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -151,13 +150,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     code: object = _STOPPED  # What typer makes of Ctrl-C as well.
     try:
         with output.stdout_for_json() if "--json" in words else nullcontext():
-            output.forget_said()
+            output.begin(words)
             code = app(words, prog_name="pytest-regen", standalone_mode=False)
         sys.stdout.flush()
         if not code and "--json" not in words and not output.said_next():
             following = "pytest-regen review" if "--pending" in words else "pytest"
             if "--dry-run" in words:
-                following = shlex.join(["pytest-regen", *filter("--dry-run".__ne__, words)])
+                following = output.command_again()
             output.next_step(following)
     except RegenError as error:
         code = _tell_error(error, words)

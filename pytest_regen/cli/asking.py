@@ -83,19 +83,19 @@ class Outcome:
         say(", ".join([plural(self.total, self.noun), *parts]))
 
 
-def ask(asked: Places, request: Request) -> int:
+def ask(targets: Places, request: Request) -> int:
     """Ask places for units, and tell what came of it; return the exit code."""
     if not request.of_several:
-        with _run(asked, request) as (_, settings):
-            result = drive_flow(places.asking_steps(asked[0], request, settings), settings)
+        with _run(targets, request) as (_, settings):
+            result = drive_flow(places.asking_steps(targets[0], request, settings), settings)
         return _finish(result, request, emit_json)
     # Group by group, because what answers may be another; the budget is one for all.
     budget, usage, outcomes = Budget(request.turns.budget), Usage(), dict[str, Outcome]()
-    asked = _with_names(asked, request)
-    for group in dict.fromkeys(place.group for place in asked):
+    targets = _with_names(targets, request)
+    for group in dict.fromkeys(place.group for place in targets):
         if any(outcome.not_started for outcome in outcomes.values()):
             continue
-        members = [place for place in asked if place.group == group]
+        members = [place for place in targets if place.group == group]
         with _run(members, request) as (progress, settings):
             outcome = _ask_group(members, request, replace(settings, budget=budget))
         outcomes[group] = outcome
@@ -110,8 +110,8 @@ def ask(asked: Places, request: Request) -> int:
     return max(outcome.exit_code for outcome in outcomes.values())
 
 
-def _run(asked: Places, request: Request) -> Any:
-    place = asked[0]
+def _run(targets: Places, request: Request) -> Any:
+    place = targets[0]
     return request.turns.run(places=_noun(place), of_types=place.has_pages, as_json=request.as_json)
 
 
@@ -123,7 +123,7 @@ def _by_group(request: Request) -> dict[str, list[Any]]:
     return {"stores": []} if request.verb == "regenerate" else {"files": []}
 
 
-def _ask_group(asked: Places, request: Request, settings: TurnSettings) -> Outcome:
+def _ask_group(targets: Places, request: Request, settings: TurnSettings) -> Outcome:
     """Drive all places through one queue; tell of each in its order, when those before it ended.
 
     A place that cannot be worked on leaves the others to be.
@@ -131,17 +131,17 @@ def _ask_group(asked: Places, request: Request, settings: TurnSettings) -> Outco
     Raises:
         UsageError, MissingKeyError, MissingExtraError: what concerns all of them.
     """
-    outcome = Outcome(_noun(asked[0]), len(asked))
-    numbers = {place.here: number for number, place in enumerate(asked, 1)}
+    outcome = Outcome(_noun(targets[0]), len(targets))
+    numbers = {place.here: number for number, place in enumerate(targets, 1)}
 
     def flows() -> Iterator[tuple[str, Flow[Any]]]:
-        for place in asked:
-            say(f"{numbers[place.here]}/{len(asked)} {place.here}")
+        for place in targets:
+            say(f"{numbers[place.here]}/{len(targets)} {place.here}")
             yield place.here, places.asking_steps(place, request, settings)
 
     of_all = errors.UsageError | errors.MissingKeyError | errors.MissingExtraError
     with output.InOrder() as teller:
-        for name, result in drive_flows(flows(), settings, total=len(asked)):
+        for name, result in drive_flows(flows(), settings, total=len(targets)):
             number = numbers[name]
             with output.hold_back() as lines:
                 if isinstance(result, of_all):
@@ -156,18 +156,18 @@ def _ask_group(asked: Places, request: Request, settings: TurnSettings) -> Outco
     return outcome
 
 
-def _with_names(asked: Places, request: Request) -> Places:
+def _with_names(targets: Places, request: Request) -> Places:
     """Return the places that have one of the units named; one that is unreadable may have it.
 
     Raises:
         UsageError: a unit is in none of those that can be read.
     """
     if request.names is None:
-        return asked
+        return targets
     having: list[Place[Any]] = []
     lacking: dict[str, errors.UsageError] = {}
     resolved: set[str] = set()
-    for place in asked:
+    for place in targets:
         names = set()
         try:
             view = place.open()
@@ -287,13 +287,13 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
     return Advice(again, f"another model may do better: add {other}")
 
 
-def plan(asked: Places, request: Request) -> int:
+def plan(targets: Places, request: Request) -> int:
     """Say what would be asked; return the exit code. An unreadable place leaves the others."""
-    turns, failed = request.turns, Outcome("place", len(asked))
+    turns, failed = request.turns, Outcome("place", len(targets))
     total = Estimate(turns.price_of)
     reports = _by_group(request)
     codes = [0]
-    for place in _with_names(asked, request) if request.of_several else asked:
+    for place in _with_names(targets, request) if request.of_several else targets:
         try:
             code, report = _plan_place(place, request, total)
         except errors.StoreError as error:
@@ -317,20 +317,20 @@ def plan(asked: Places, request: Request) -> int:
 def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[int, dict[str, Any]]:
     """Tell what would be asked of a place; return the exit code and the plan as JSON."""
     turns, view = request.turns, place.open()
-    asked = places.asked_pages(place, view, request)
-    names = list(dict.fromkeys(name for name, _ in asked))
+    targets = places.asked_pages(place, view, request)
+    names = list(dict.fromkeys(name for name, _ in targets))
     estimate = Estimate(turns.price_of, of=total)
-    tokens = dict.fromkeys(asked, 0)
+    tokens = dict.fromkeys(targets, 0)
     for name, page, size in place.sizes(view, names, turns.model_asked):
-        if (name, page) in asked and not turns.writes(place, view, name):
+        if (name, page) in targets and not turns.writes(place, view, name):
             estimate.add(size)
             tokens[name, page] = tokens_for(size.input_tokens, size.model)
     old = places.old_prompts(view, names)
     faults = view.file_issues
-    code = int(bool(faults) or (request.check and bool(asked)))
+    code = int(bool(faults) or (request.check and bool(targets)))
     report: dict[str, Any] = {
         "path": place.here,
-        "ok": not (asked or faults),
+        "ok": not (targets or faults),
         "stale": old,
         "pages" if place.has_pages else "asked": [
             {**places.keys(place, *page), "estimated_input_tokens": count}
@@ -386,7 +386,7 @@ def _tell_plan(
         output.next_step(places.command("generate", place))
 
 
-def confirm_everything(asked: Places, request: Request) -> None:
+def confirm_everything(targets: Places, request: Request) -> None:
     """Ask whether all units are meant; tells what that costs.
 
     Raises:
@@ -394,8 +394,8 @@ def confirm_everything(asked: Places, request: Request) -> None:
     """
     turns, parts = request.turns, []
     estimate = Estimate(turns.price_of)
-    for group in dict.fromkeys(place.group for place in asked):
-        members = [place for place in asked if place.group == group]
+    for group in dict.fromkeys(place.group for place in targets):
+        members = [place for place in targets if place.group == group]
         pages = 0
         for place in members:
             view = place.open()
@@ -406,7 +406,7 @@ def confirm_everything(asked: Places, request: Request) -> None:
         noun = "page" if members[0].has_pages else members[0].noun
         of = members[0].here if len(members) == 1 else plural(len(members), _noun(members[0]))
         parts.append(f"all {plural(pages, noun)} of {of}")
-    what, option = " and ".join(parts), asked[0].option
+    what, option = " and ".join(parts), targets[0].option
     noun = option.removeprefix("--")
     if not output.is_terminal():
         raise errors.UsageError(

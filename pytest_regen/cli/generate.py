@@ -90,19 +90,19 @@ def generate(
     options = PartOptions(names or (), every, tag, exclude or (), status, schemas, request)
     is_plan = check or dry_run
     if spec.is_dir() or project.find_place(spec) is not None:
-        found = _places(project, spec, options)
-        asked = Request(
+        targets = _places(project, spec, options)
+        order = Request(
             turns,
             "generate",
             units,
             force=force,
             check=check,
-            of_several=len(found) > 1,
+            of_several=len(targets) > 1,
             as_json=as_json,
         )
-        raise typer.Exit((plan if is_plan else ask)(found, asked))
+        raise typer.Exit((plan if is_plan else ask)(targets, order))
     project.refuse_unready(spec)
-    document = _read_document(project, spec, options, pending=turns.pending)
+    document = _read_document(spec, options, pending=turns.pending)
     many = every or tag is not None
     how = {
         "default_language": project.settings.language or DEFAULT_LANGUAGE,
@@ -115,25 +115,6 @@ def generate(
         "allow_defects": allow_defects,
     }
     work = StoreWork(project, document, select_parts(document, options), out, how)
-    again = output.command_again(
-        "generate",
-        spec,
-        *options.names,
-        **options.words,
-        allow_defects=allow_defects,
-        # Stores made a moment ago are not asked for once more, to be registered.
-        force=force and is_plan,
-        discard_edits=discard_edits and is_plan,
-        out=out,
-        status=status,
-        language=language,
-        profile=profile,
-        namespace=namespace,
-        provider=turns.provider,
-        model=turns.model,
-        fields_per_page=fields_per_page,
-        engine=turns.engine if turns.is_batch else None,
-    )
     if is_plan:
         tell, describe = store_report.show_plan, store_report.plan_json
         if check:
@@ -152,12 +133,14 @@ def generate(
         report = {"stores": results.reports, **results.others} if many else results.reports[0]
         output.emit_json({**report, **money})
     if check:
-        raise typer.Exit(_tell_check(results, turns, again, many=many, as_json=as_json))
+        raise typer.Exit(_tell_check(results, turns, many=many, as_json=as_json))
     if many:
         show_sum(results, turns, dry_run=dry_run)
     is_collected = dry_run or _collect(results, writes=register, is_silent=as_json)
-    if results.exit_code == 0 and not as_json:
-        next_step(again if dry_run else "pytest" if is_collected else f"{again} --register")
+    if results.exit_code == 0 and not (as_json or dry_run):
+        # Stores made a moment ago are not asked for once more, to be registered.
+        again = output.command_again("--register", without=["--force", "--discard-edits"])
+        next_step("pytest" if is_collected else again)
     raise typer.Exit(results.exit_code)
 
 
@@ -177,13 +160,7 @@ def _places(project: Project, path: Path, options: PartOptions) -> list[Place[An
 
 
 def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
-    """Say how pytest comes to collect the stores made, and ask a person; return whether it does.
-
-    Args:
-        results: of the command.
-        writes: whether the settings are written without a question.
-        is_silent: whether nothing is told, and nobody is asked.
-    """
+    """Say how pytest comes to collect the stores made, or see to it; return whether it does."""
     project = results.work.project
     globs = project.lacking(results.stored)
     if not globs:
@@ -195,16 +172,13 @@ def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
         if not is_silent:
             fact("registered", f"in {file}, so that pytest collects it")
         return True
-    if is_silent:
-        return False
-    say(f"pytest does not collect it yet; {file} lacks")
-    output.show_edit(edit.lines)
+    if not is_silent:
+        say(f"pytest does not collect it yet; {file} lacks")
+        output.show_edit(edit.lines)
     return False
 
 
-def _tell_check(
-    results: StoreResults, turns: TurnOptions, again: str, *, many: bool, as_json: bool
-) -> int:
+def _tell_check(results: StoreResults, turns: TurnOptions, *, many: bool, as_json: bool) -> int:
     """Say which stores are older than the document; return the exit code."""
     old = [result for result in results.done if not result.plan.is_current]
     code = max([int(bool(old)), *(error.exit_code for _, error in results.failed)])
@@ -219,15 +193,13 @@ def _tell_check(
         say(", ".join(parts))
         turns.show_cost(results.estimate(turns))
     if old:
-        next_step(again)
+        next_step(output.command_again())
     elif not code:
         next_step("pytest")
     return code
 
 
-def _read_document(
-    project: Project, path: Path, options: PartOptions, *, pending: bool
-) -> "Document":
+def _read_document(path: Path, options: PartOptions, *, pending: bool) -> "Document":
     """Return the API description in a file.
 
     Raises:
@@ -235,7 +207,7 @@ def _read_document(
         DocumentUnreadableError: it is none.
     """
     # Imported late, because who generates units of a file needs none of it.
-    from pytest_regen.cli.starts import is_catalogue, is_description
+    from pytest_regen.cli.starts import is_catalogue
     from pytest_regen.documents import read_document
 
     if pending:
@@ -251,12 +223,5 @@ def _read_document(
             f"no kind claims {name}",
             why="neither functions nor translations in [tool.pytest-regen] name it",
             hint=command("init", name),
-        )
-    if project.kinds and not names_parts and not is_description(path):
-        raise UsageError(
-            f"no kind claims {name}",
-            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
-            hint="name one file of these; of an API description, name an operation as well, "
-            "--tag or --all",
         )
     return read_document(path)

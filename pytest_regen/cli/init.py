@@ -69,8 +69,8 @@ def init(
     """
     project = _project_here()
     _ = project.settings, project.pytest_settings  # What cannot be read is said first.
-    if source is None:
-        source = _only_source(starts.sources(project), is_enough=yes)
+    chosen = [] if source else [_only_source(starts.sources(project), is_enough=yes)]
+    source = source or chosen[0]
     options = StoreOptions(operation, language, out and Path(os.path.normpath(out)), provider)
     start = starts.find_start(project, source, options, units or ())
     project, edits = _plan(project, start, ci)
@@ -81,18 +81,7 @@ def init(
         _show(start, edits)
         if ci is None and not is_done:
             say(f"CI: {_INSTALL}, then pytest")
-    again = output.command_again(
-        "init",
-        source,
-        operation=operation,
-        language=language,
-        out=out,
-        ci=ci,
-        provider=None if provider == TEMPLATE else provider,
-        unit=units,
-        yes=True,
-    )
-    code, following, is_written = 0, again, False
+    code, following, is_written = 0, output.command_again(*chosen, "--yes"), False
     asks = output.is_terminal() and not (dry_run or as_json)
     if is_done:
         following = start.following()

@@ -55,12 +55,12 @@ def validate(
     output.answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
     validation = _Validation(project.root, project.stale, by_type, no_write, as_json)
-    found = project.places(dirs)
-    if not (found or as_json):
+    members = project.places(dirs)
+    if not (members or as_json):
         tell_unmarked(project)
     has_affinity = hasattr(os, "sched_getaffinity")
     jobs = jobs or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
-    parts = _parts(found, jobs)
+    parts = _parts(members, jobs)
     reports: dict[str, list[dict[str, Any]]] = {"stores": []}
     every: list[tuple[str, dict[str, Any]]] = []
     code = 0
@@ -88,14 +88,16 @@ def tell_unmarked(project: Project) -> None:
     next_step("pytest-regen init")
 
 
-def _parts(found: Places, jobs: int) -> list[Places]:
+def _parts(every: Places, jobs: int) -> list[Places]:
     """Return the places in parts that one process validates, as few as there are jobs.
 
     Because kinds prepare all of a part at once.
     """
+    groups: dict[str, list[Place[Any]]] = {}
+    for place in every:
+        groups.setdefault(place.group, []).append(place)
     parts: list[Places] = []
-    for group in dict.fromkeys(place.group for place in found):
-        members = [place for place in found if place.group == group]
+    for members in groups.values():
         size = max(_LEAST, -(-len(members) // jobs))
         parts += [members[n : n + size] for n in range(0, len(members), size)]
     return parts

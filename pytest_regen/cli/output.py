@@ -77,12 +77,6 @@ def said_next() -> bool:
     return not _last_line[0] or _last_line[0].startswith(_NEXT)
 
 
-def forget_said() -> None:
-    """Begin anew: a process may run several commands."""
-    _last_line[0] = ""
-    answer_on_stdout(is_wanted=False)
-
-
 _answers = [False]
 
 
@@ -158,15 +152,27 @@ def next_step(command: str, note: str = "") -> None:
     say(f"{_NEXT}{command}")
 
 
-def command_again(verb: str, *words: object, **options: object) -> str:
-    """Return a command as it would be typed again; options without a value are left out."""
-    typed = ["pytest-regen", verb, *map(str, words)]
-    for name, value in options.items():
-        option = f"--{name.replace('_', '-')}"
-        for item in value if isinstance(value, list | tuple) else [value]:
-            if item:
-                typed += [option] if item is True else [option, str(item)]
-    return shlex.join(typed)
+_typed: list[str] = []
+"""The words of the command line."""
+
+
+def begin(words: Sequence[str]) -> None:
+    """Begin a command: a process may run several."""
+    _typed[:] = words
+    _last_line[0] = ""
+    answer_on_stdout(is_wanted=False)
+
+
+def command_again(*more: str, without: Sequence[str] = ()) -> str:
+    """Return the command that was typed, to be run for good.
+
+    Args:
+        more: words behind it.
+        without: options that are left out, beside those of a look.
+    """
+    left_out = {"--dry-run", "--check", "--json", *more, *without}
+    words = [word for word in _typed if word not in left_out]
+    return shlex.join(["pytest-regen", *words, *more])
 
 
 def fail(what: str, *, why: str = "", hint: str = "") -> None:

@@ -126,9 +126,9 @@ def asking_steps(place: Place[Any], request: Request, settings: TurnSettings) ->
     view = place.open()
     names = chosen(place, view, request)
     by_template = settings.keeps_template
-    asked = asked_pages(place, view, request)
+    pages = asked_pages(place, view, request)
     # Before an edit is put back for the first page, because a missing key would stop it there.
-    if settings.ready and not all(by_template and view.is_by_template(name) for name, _ in asked):
+    if settings.ready and not all(by_template and view.is_by_template(name) for name, _ in pages):
         settings.ready()
     options: dict[str, Any] = {"settings": settings, "attempts": request.turns.replies()}
     if request.verb == "generate":

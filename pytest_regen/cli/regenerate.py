@@ -58,8 +58,8 @@ def regenerate(
         )
     typed = shlex.join(["pytest-regen", "regenerate", *map(str, paths)])
     turns = replace(turns, command=typed, corrects=bool(correction))
-    found = project.places(paths)
-    of_several = len(found) > 1 or project.find_place(paths[0]) is None
+    targets = project.places(paths)
+    of_several = len(targets) > 1 or project.find_place(paths[0]) is None
     if pages and of_several:
         raise UsageError(
             "--page does not say of which place",
@@ -80,11 +80,11 @@ def regenerate(
         as_json=as_json,
     )
     if dry_run:
-        raise typer.Exit(plan(found, request))
+        raise typer.Exit(plan(targets, request))
     if not of_several:
-        refuse_old_prompts(found[0], request)
+        refuse_old_prompts(targets[0], request)
         # Whoever was asked about old prompts is not asked a second time.
         request = replace(request, ignore_stale=True)
     if request.names is None and not (from_errors or yes):
-        confirm_everything(found, request)
-    raise typer.Exit(ask(found, request))
+        confirm_everything(targets, request)
+    raise typer.Exit(ask(targets, request))

@@ -14,7 +14,6 @@ from pytest_regen.cli.output import AsJson, emit_json, fact, next_step, say
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import OutdatedCandidateError, RegenError, UsageError
 from pytest_regen.regeneration import review as reviewing
-from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.pending import Candidate, PendingFolder, Waiting
 from pytest_regen.text import plural
 from pytest_regen.units.naming import node_id, unit_id
@@ -99,12 +98,7 @@ class Desk:
         try:
             look = self.do("show", candidate)
         except RegenError as error:
-            # The place may hold other texts by now.
-            changes = (
-                source_diff(f"{item.old or ''}\n".lstrip("\n"), f"{item.new}\n", candidate.name)
-                for item in candidate.outputs
-            )
-            return "".join(changes), candidate.issues_after, error
+            return "", candidate.issues_after, error
         assert look is not None  # none only where it was accepted or rejected
         return look.diff, look.issues, None
 

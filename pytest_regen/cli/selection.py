@@ -1,6 +1,5 @@
 """Which parts of a document ``generate`` is about: operations, requests, schemas with names."""
 
-import difflib
 import re
 import shlex
 from collections.abc import Sequence
@@ -167,12 +166,8 @@ def _matching(text: str, document: Document) -> list[Operation]:
     pattern = re.compile(wild.replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
     matching = [op for op in document.operations if pattern.fullmatch(str(op))]
     if not matching:
-        names = [str(operation) for operation in document.operations]
-        near = difflib.get_close_matches(text, [*names, *(n.split(" ", 1)[1] for n in names)], n=5)
         raise UsageError(
             f"--exclude {text!r} matches no operation of {document.path}",
-            hint=f"near matches: {', '.join(map(repr, near))}"
-            if near
-            else "a pattern is a path, or a method and a path: '/admin/*', 'GET /internal/*'",
+            hint="a pattern is a path, or a method and a path: '/admin/*', 'GET /internal/*'",
         )
     return matching

@@ -386,15 +386,15 @@ def sources(project: Project) -> list[str]:
     """Return descriptions, then modules with examples, then catalogues, as ``init`` takes them."""
     files = [path for path in islice(_files(), _MOST_FILES) if path.is_file()]  # no pipes
     free = [path for path in files if project.kinds.kind_of(Path.cwd() / path) is None]
-    found = [path.as_posix() for path in files if is_description(path)]
-    found += [path.as_posix() for path in free if _has_examples(path)]
-    found += [targets_of(path.as_posix()) for path in free if path.suffix == ".po"][:1]
+    listed = [path.as_posix() for path in files if is_description(path)]
+    listed += [path.as_posix() for path in free if _has_examples(path)]
+    listed += [targets_of(path.as_posix()) for path in free if path.suffix == ".po"][:1]
     for path in free:
         if path.suffix == ".json" and (language_of(path) or "").partition("-")[0] == "en":
             beside = [other for other in path.parent.glob("*.json") if language_of(other)]
             is_used = any(project.kinds.kind_of(other.absolute()) for other in beside)
-            found += [path.as_posix()] if len(beside) > 1 and not is_used else []
-    return found[:_MOST_SOURCES]
+            listed += [path.as_posix()] if len(beside) > 1 and not is_used else []
+    return listed[:_MOST_SOURCES]
 
 
 _SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})

@@ -65,24 +65,24 @@ def status(
     """
     output.answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
-    found = project.places(paths)
-    if not (found or as_json):
+    members = project.places(paths)
+    if not (members or as_json):
         tell_unmarked(project)
         return
     left = WorkLeft(TurnOptions(project))
-    are_named = [place.path for place in found] == list(paths or ())
+    are_named = [place.path for place in members] == list(paths or ())
     documents = DocumentStores(is_whole=not are_named)
     report: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}
     code, models = 0, Counter[str]()
-    prepare_kinds(project.kinds, [place.path for place in found])
-    for place in found:
+    prepare_kinds(project.kinds, [place.path for place in members])
+    for place in members:
         listed = report.setdefault(place.group, [])
         row_of_place: dict[str, Any] = {"path": place.here, f"{place.noun}s": []}
         listed.append(row_of_place)
         try:
-            rows = _look(place, units, left, documents, refuses=len(found) == 1)
+            rows = _look(place, units, left, documents, refuses=len(members) == 1)
         except errors.StoreError as error:
-            if len(found) == 1:
+            if len(members) == 1:
                 raise
             code = max(code, error.exit_code)
             left.add_unreadable(place, documents)
@@ -152,9 +152,9 @@ def _look(
     view = place.open()
     rows = _rows(view)
     if names is not None:
-        known = {row.name for row in rows}
+        names_here = {row.name for row in rows}
         for name in names if refuses else ():
-            if name not in known:
+            if name not in names_here:
                 view.resolve(name)  # Names near ones.
         rows = [row for row in rows if row.name in names]
     left.add(place, view, names)

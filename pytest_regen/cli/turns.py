@@ -288,31 +288,22 @@ class TurnOptions:
                 f"--record {self.record} has nothing to record to",
                 hint="name a file with --cassette FILE",
             )
-        pairs = []
         if self.provider == modes.TEMPLATE:
             why = "the template asks no model, so there is nothing to record or replay"
-            others = {"--model": self.model, "--cassette": self.cassette}
-            words = [f"{name} {value}" for name, value in others.items() if value is not None]
-            pairs += [("--provider template", word, why) for word in words]
-        if self.is_batch:
-            table = self.project.settings.provider
-            is_api = (self._who or "anthropic:").startswith("anthropic:")
-            who = f"--provider {self.provider}"
-            if self.provider is None:
-                who = f"provider = {table!r} in [tool.pytest-regen]"
-            # A batch that is asked for wins over the template of the table.
-            if not is_api and (self.provider or table != modes.TEMPLATE):
-                why = "batches are the API's; another provider has none"
-                pairs.append(("--engine batch", who, why))
-            if self.record is not RecordChoice.NONE:
-                why = "a recording holds requests and their answers; a batch has them elsewhere"
-                pairs.append(("--engine batch", f"--record {self.record}", why))
-        for option, other, why in pairs:
-            raise UsageError(
-                f"{option} and {other} contradict each other",
-                why=why,
-                hint="leave one of them out",
-            )
+            for name, value in {"--model": self.model, "--cassette": self.cassette}.items():
+                if value is not None:
+                    raise _contradiction("--provider template", f"{name} {value}", why)
+        who, table = self._who or "anthropic:", self.project.settings.provider
+        # A batch that is asked for wins over the template of the table.
+        is_free = self.provider is None and table == modes.TEMPLATE
+        if self.is_batch and not (who.startswith("anthropic:") or is_free):
+            typed = f"provider = {table!r} in [tool.pytest-regen]"
+            typed = f"--provider {self.provider}" if self.provider else typed
+            why = "batches are the API's; another provider has none"
+            raise _contradiction("--engine batch", typed, why)
+        if self.is_batch and self.record is not RecordChoice.NONE:
+            why = "a recording holds requests and their answers; a batch has them elsewhere"
+            raise _contradiction("--engine batch", f"--record {self.record}", why)
 
     @property
     def model_asked(self) -> str | None:
@@ -335,6 +326,11 @@ class TurnOptions:
             drop_headers=settings.drop_headers,
             passthrough_hosts=settings.passthrough_hosts,
         )
+
+
+def _contradiction(option: str, other: str, why: str) -> UsageError:
+    what = f"{option} and {other} contradict each other"
+    return UsageError(what, why=why, hint="leave one of them out")
 
 
 def _require_key(*, of_types: bool) -> None:

@@ -80,23 +80,23 @@ class WorkLeft:
     def add(self, place: Place[Any], view: View, names: Collection[str] | None = None) -> None:
         """Add a place, or those of its units that are named."""
         chosen = [name for name in view.names if names is None or name in names]
-        counts, asked = Counter[str](), dict[tuple[str, int], str]()
+        counts, sorts = Counter[str](), dict[tuple[str, int], str]()
         for name in chosen:
             issues = view.issues(name)
             codes = {issue.code for issue in issues}
             counts["edited"] += "DRIFT" in codes
             counts["not_mended"] += bool(codes & _NOT_MENDED)
             counts["unrecorded"] += "UNRECORDED" in codes
-            asked |= {(name, page): "missing" for page in view.missing(name)}
+            sorts |= {(name, page): "missing" for page in view.missing(name)}
             pages = [(name, page) for page in range(1, view.page_count(name) + 1)]
             if "STALE" in codes:
                 sort = "by_hand" if any(issue.is_by_hand for issue in issues) else "stale"
-                asked = {**dict.fromkeys(pages, sort), **asked}
+                sorts = {**dict.fromkeys(pages, sort), **sorts}
             elif "DRIFT" not in codes:  # An edit is a person's, and no reply may replace it.
                 mendable = [i for i in fixable_issues(issues) if i.code not in _NOT_MENDED]
                 faulty = pages_at_fault(mendable, len(pages)) if pages else ()
-                asked = {**{(name, page): "with_errors" for page in faulty}, **asked}
-        counts.update(asked.values())
+                sorts = {**{(name, page): "with_errors" for page in faulty}, **sorts}
+        counts.update(sorts.values())
         strays = [i for i in view.orphans if names is None or i.type_name in names]
         counts["orphans"] += sum(issue.code == "ORPHAN" for issue in strays)
         counts["not_mended"] += len(strays) - counts["orphans"]
@@ -113,7 +113,7 @@ class WorkLeft:
             noun = "page" if place.has_pages and sort in _PAGES else place.noun
             following = partial(command, words[0], place, None, *words[1:]) if words else again
             self._note(sort, counts[sort], noun, following, None if words else origin)
-        to_ask = {key for key in asked if asked[key] != "by_hand"}
+        to_ask = {key for key in sorts if sorts[key] != "by_hand"}
         for name, page, size in place.sizes(view, sorted({name for name, _ in to_ask}), None):
             if (name, page) not in to_ask:
                 continue

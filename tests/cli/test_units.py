@@ -100,16 +100,6 @@ def test_a_misspelt_folder_names_the_near_path() -> None:
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_path_that_is_near_none_is_told_what_kinds_claim() -> None:
-    """Of what is not there, without an operation."""
-    done = command("generate", "strings.json")
-
-    assert done.code == 2
-    assert "no kind claims strings.json" in done.told
-    assert "the kinds of the project claim locales/de.json" in done.told
-
-
-@pytest.mark.usefixtures("recorded")
 def test_a_description_beside_kinds_is_told_apart(tmp_path: Path) -> None:
     """It is no file of a kind: what it lacks is an operation."""
     (tmp_path / "api.json").write_text(
