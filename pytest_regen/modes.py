@@ -60,8 +60,8 @@ def split_provider(name: str | None) -> tuple[str, str] | None:
 
 def named_model(name: str | None) -> str | None:
     """Return the model that the name of a provider names, if it does."""
-    named = split_provider(name)
-    return named[1] if named else None
+    parts = split_provider(name)
+    return parts[1] if parts else None
 
 
 def effective_provider(option: str | None, default: str | None, model: str | None) -> str | None:
@@ -74,8 +74,8 @@ def effective_provider(option: str | None, default: str | None, model: str | Non
     """
     if option is not None:
         return option
-    named = split_provider(default)
-    return f"{named[0]}:{model}" if named and model else default
+    parts = split_provider(default)
+    return f"{parts[0]}:{model}" if parts and model else default
 
 
 def is_ci() -> bool:

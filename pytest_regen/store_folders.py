@@ -32,7 +32,7 @@ class FoundStores:
 
 def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
     """Return the stores that ``globs`` match, seen from ``root``; ``**`` goes into folders."""
-    found: set[str] = set()
+    folders: set[str] = set()
     unmatched: list[str] = []
     base = os.path.abspath(root)  # noqa: PTH100 - a link stays the name the user gave
     for pattern in globs:
@@ -43,5 +43,5 @@ def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
         stores = {name for name in matches if is_store(Path(name))}
         if not stores:
             unmatched.append(pattern)
-        found |= stores
-    return FoundStores(tuple(sorted(Path(name) for name in found)), tuple(unmatched))
+        folders |= stores
+    return FoundStores(tuple(sorted(Path(name) for name in folders)), tuple(unmatched))

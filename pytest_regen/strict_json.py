@@ -190,8 +190,8 @@ def versions(data: bytes) -> tuple[bytes, bytes] | None:
     followers = {"": "<", "<": "|=", "|": "=", "=": ">"}
     state = ""
     for line in data.split(b"\n"):
-        found = _MARKER.fullmatch(line)
-        sign = chr(found[1][0]) if found else ""
+        marker = _MARKER.fullmatch(line)
+        sign = chr(marker[1][0]) if marker else ""
         if sign and sign in followers[state]:
             state = "" if sign == ">" else sign
             continue

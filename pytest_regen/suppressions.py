@@ -45,10 +45,10 @@ def directive_in(comment: str) -> str:
         comment: with its sign or without.
     """
     sign = _SIGN.match(comment)
-    found = _DIRECTIVE.match(comment, sign.end() if sign else 0)
-    if found is None:
+    match = _DIRECTIVE.match(comment, sign.end() if sign else 0)
+    if match is None:
         return ""
-    return " ".join(found[0].removesuffix("*/").removesuffix("-->").split())[:_LONGEST]
+    return " ".join(match[0].removesuffix("*/").removesuffix("-->").split())[:_LONGEST]
 
 
 def split_directive(directive: str) -> tuple[str, frozenset[str]]:
@@ -56,10 +56,10 @@ def split_directive(directive: str) -> tuple[str, frozenset[str]]:
 
     ``noqa: E501, F401`` is ``noqa`` limited to two rules, ``type: ignore`` is not limited.
     """
-    found = _LIMIT.match(directive)
-    if found is None:
+    match = _LIMIT.match(directive)
+    if match is None:
         return directive, frozenset()
-    return found[1], frozenset(filter(None, re.split(r"[\s,]+", found[2])))
+    return match[1], frozenset(filter(None, re.split(r"[\s,]+", match[2])))
 
 
 _LIMIT: Final = re.compile(

@@ -39,7 +39,6 @@ LEVELS = {
     "files": 0,
     "store_folders": 1,
     "commit": 1,
-    "journal": 0,
     "network": 1,
     "credentials": 1,
     "turns": 2,
