@@ -89,11 +89,6 @@ class Choices:
         # Now, and not when the first test asks: in CI it refuses to record without a budget.
         self.record_mode()
 
-    @property
-    def writes_types(self) -> bool:
-        """Whether the template writes types, unless a test or a hook brings a provider."""
-        return (self.provider_option or self.provider_default) == modes.TEMPLATE
-
     def attempts(self, marker: int | None = None) -> int:
         """Return how often a test may be called."""
         return self.attempts_option or marker or self._attempts

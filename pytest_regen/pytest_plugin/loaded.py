@@ -26,12 +26,9 @@ class LoadedModules:
         self._root = root
         self._hashes = {path: _hash(path) for path in paths}
 
-    def changed(self) -> list[Path]:
-        """Return the files that are not as they were, and were imported."""
-        return self._changed(list(sys.modules))
-
-    def _changed(self, names: Iterable[str]) -> list[Path]:
-        """Return the files of some modules that are not as they were when the run began."""
+    def changed(self, names: Iterable[str] | None = None) -> list[Path]:
+        """Return the files of modules, by default of all, that are not as when the run began."""
+        names = list(sys.modules) if names is None else names
         files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
         places = {os.path.realpath(file) for file in files if isinstance(file, str)}
         # By content: of a candidate that was tried and taken back only the time stamp is left.
@@ -48,18 +45,19 @@ class LoadedModules:
         values = list(vars(getattr(item, "module", None) or object).values())
         names = [getattr(value, "__module__", None) for value in values]
         names += [getattr(value, "__name__", None) for value in values]
-        return self._changed(name for name in names if isinstance(name, str))
+        return self.changed(name for name in names if isinstance(name, str))
 
-    def note_passed(self, item: pytest.Item) -> None:
-        """Note that a test failed on an old module, and passed in a process of its own."""
-        for path in self._used_by(item) or self.changed():
-            note_old_module(item, path.relative_to(self._root).as_posix(), passed_apart=True)
+    def note(self, item: pytest.Item, *, passed_apart: bool = False) -> bool:
+        """Note it if a test ran on an old module; return whether it did.
 
-    def note(self, item: pytest.Item) -> bool:
-        """Note it if a test ran on an old module; return whether it did."""
+        Args:
+            item: the test.
+            passed_apart: whether it failed on that, and passed in a process of its own.
+        """
         paths = self._used_by(item) if self._hashes else []
-        for path in paths:
-            note_old_module(item, path.relative_to(self._root).as_posix())
+        for path in paths or (self.changed() if passed_apart else ()):
+            place = path.relative_to(self._root).as_posix()
+            note_old_module(item, place, passed_apart=passed_apart)
         return bool(paths)
 
 

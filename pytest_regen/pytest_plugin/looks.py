@@ -16,6 +16,7 @@ import pytest
 
 from pytest_regen.errors import RegenError, StoreError
 from pytest_regen.files import safe_file_name
+from pytest_regen.modes import TEMPLATE
 from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.options import usage_error
@@ -58,12 +59,16 @@ class Target:
 
         What a test says in words it does not read.
         """
-        look, choices = self.look, choices_of(self.look.config)
-        if not look.home.has_pages or choices.writes_types:
+        look, config = self.look, self.look.config
+        choices = choices_of(config)
+        provider = choices.provider_option or choices.provider_default
+        if not look.home.has_pages or provider == TEMPLATE:
             return look.home.has_pages
         is_told = any(isinstance(note, str) for note in self.feedback)
-        wrote = not is_told and look.view.is_by_template(self.name)
-        return wrote and words.keeps_template(look.config)
+        if is_told or provider or config.option.regen_model:
+            return False
+        wrote = look.view.is_by_template(self.name)
+        return wrote and config.hook.pytest_regen_provider(config=config) is None
 
     def obstacle(self) -> tuple[str, str]:
         """Return why the unit must not be asked for, and what to run; empty if it may."""

@@ -229,11 +229,3 @@ def _asked_provider(config: pytest.Config) -> str | None:
     """Return the provider that was typed, if it asks a model."""
     provider = choices_of(config).provider_option
     return None if provider == TEMPLATE else provider
-
-
-def keeps_template(config: pytest.Config) -> bool:
-    """Return whether the template writes again what it wrote: nothing says who is to answer."""
-    choices = choices_of(config)
-    if choices.provider_option or choices.provider_default or config.option.regen_model:
-        return False
-    return config.hook.pytest_regen_provider(config=config) is None

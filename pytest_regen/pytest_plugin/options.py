@@ -118,7 +118,7 @@ def add_markers(config: pytest.Config) -> None:
 
 def is_used(config: pytest.Config) -> bool:
     """Return whether this run uses the plugin: a store, units, or one of its options."""
-    option = config.option
+    option, files = config.option, ("pages.json", "prompts.json")
     return bool(
         option.regen_heal
         or option.regen_dry_run
@@ -128,7 +128,9 @@ def is_used(config: pytest.Config) -> bool:
         or option.regen_report is not None
         # Tests of sessions are counted without any other option.
         or config.getini("regen_fail_on") == "regenerated"
-        or any(map(_names_a_store, config.args))
+        or any(
+            Path(arg.partition("::")[0], file).is_file() for arg in config.args for file in files
+        )
         or has_kinds(config)
         or store_globs(config)
         or other_places()
@@ -219,11 +221,6 @@ def _has_kind_packages(folder: str) -> bool:
                     if b"[pytest_regen.kinds]" in points:
                         return True
     return False
-
-
-def _names_a_store(arg: str) -> bool:
-    folder = Path(arg.partition("::")[0])
-    return (folder / "pages.json").is_file() or (folder / "prompts.json").is_file()
 
 
 _WHOLE = "pytest_regen_is_whole"

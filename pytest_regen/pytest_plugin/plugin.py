@@ -134,9 +134,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         log.notes += notes_on_kinds(config)
     manager.register(log, "regen-log")
     if config.stash[_REPORTED]:
-        from pytest_regen.pytest_plugin.report_log import report_to
+        from pytest_regen.pytest_plugin.report_log import ReportLog
 
-        report_to(config, selection, log)
+        manager.register(ReportLog(config, selection, log), "regen-report")
 
 
 class _Watch:

@@ -15,7 +15,7 @@ from pytest_regen.cassettes.run import CassetteRun
 from pytest_regen.modes import TABLE_PROVIDER, TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.looks import Target
-from pytest_regen.pytest_plugin.names import keeps_template, recording_command
+from pytest_regen.pytest_plugin.names import recording_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.regeneration.values import Pending, TurnSettings
@@ -106,9 +106,10 @@ def provider_of(item: pytest.Item, *, of_types: bool, by_template: bool = False)
     fixture: Provider | None = getattr(item, "funcargs", {}).get("regen_provider")
     if fixture is not None and fixture is not item.stash.get(_DEFAULT, None):
         return fixture
-    if choices_of(config).provider_option == TEMPLATE and not of_types:
+    choices = choices_of(config)
+    if choices.provider_option == TEMPLATE and not of_types:
         raise no_template("units of a kind")
-    if by_template and keeps_template(config):
+    if by_template and not (choices.provider_option or choices.provider_default):
         return TemplateProvider()
     return _provider_of_run(config, of_types=of_types)
 

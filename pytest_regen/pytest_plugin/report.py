@@ -186,24 +186,6 @@ def in_short(counts: Json) -> str:
     return ", ".join(words) or "nothing ran"
 
 
-def headline(report: Json) -> str:
-    """Return what happened as a sentence without its full stop."""
-    totals = report["totals"]
-    items, failed, healed = totals["items"], totals["failed"], totals["regenerated"]
-    if failed:
-        return f"{failed:,} of {items:,} {'fails' if failed == 1 else 'fail'}"
-    if report["collection_errors"]:
-        return "Not everything could be collected"
-    if not items:
-        return "Nothing was checked"
-    if totals["unfinished"]:
-        return f"{totals['unfinished']:,} of {items:,} did not finish"
-    if not healed and totals["passed"] != items:
-        return f"{totals['passed']:,} of {items:,} pass"
-    passes = "It passes" if items == 1 else f"All {items:,} pass"
-    return f"{passes}, {healed:,} only after regeneration" if healed else passes
-
-
 def findings_of(report: Json) -> Iterator[Finding]:
     """Yield what is wrong at the end of a run, for GitHub; places begin at the rootdir."""
     for error in report["collection_errors"]:
@@ -248,10 +230,10 @@ def summary_blocks(report: Json) -> Iterator[str]:
         return
     yield f"### pytest-regen: {in_short(totals)}"
     counted = ", ".join(f"{kind['items']:,} {kind['kind']}" for kind in report["kinds"])
-    of = f" Counted: {counted}; unmarked tests are not." if totals["failed"] else ""
+    of = f"Counted: {counted}; unmarked tests are not. " if totals["failed"] else ""
     reasons = ", ".join(map(github.code_span, filter(None, (run["why_failed"], run["stopped"]))))
     because = f": {reasons}" if reasons else ""
-    yield f"**{headline(report)}.**{of} pytest exits with {run['exit_code']}{because}."
+    yield f"{of}pytest exits with {run['exit_code']}{because}."
     yield github.failing_table(findings_of(report), report["links"].get)
     heals = [heal for item in report["items"] for heal in item["heals"]]
     rows = [
@@ -272,7 +254,13 @@ def summary_blocks(report: Json) -> Iterator[str]:
     if run["next"]:
         yield f"Next: {github.code_span(run['next'])}"
     if totals["calls"]:
-        yield _spent(totals)
+        cost = totals["cost_usd"]
+        price = f", ${cost} for live requests whose price is known" if cost is not None else ""
+        yield (
+            f"{plural(totals['calls'], 'request')}: {totals['tokens_in']:,} tokens of input, "
+            f"{totals['cache_read']:,} read from the prompt cache, "
+            f"{totals['tokens_out']:,} of output{price}."
+        )
     if run["emulated"]:
         yield "_Emulated: replies came from the emulator or its recordings, not from a model._"
     changed = [heal for heal in heals if heal["diff"]]
@@ -280,14 +268,3 @@ def summary_blocks(report: Json) -> Iterator[str]:
         yield github.details(f"What changed: {heal['unit']}", heal["diff"], "diff")
     if len(changed) > _DIFFS:
         yield f"… and {len(changed) - _DIFFS:,} more that changed"
-
-
-def _spent(totals: Json) -> str:
-    written, read = totals["cache_write"], totals["cache_read"]
-    parts = [f"{totals['tokens_in'] - written:,} tokens of input"]
-    parts += [f"{written:,} written to the prompt cache"] if written else []
-    parts += [f"{read:,} read from {'it' if written else 'the prompt cache'}"] if read else []
-    parts.append(f"{totals['tokens_out']:,} of output")
-    cost = totals["cost_usd"]
-    price = f", ${cost} for live requests whose price is known" if cost is not None else ""
-    return f"{plural(totals['calls'], 'request')}: {', '.join(parts)}{price}."

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,22 +114,17 @@ def _report_path(config: pytest.Config) -> Path:
     return path
 
 
-def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
-    """Let the run end with the report that was asked for, and with the summary of its job.
+class ReportLog:
+    """Ends a run with the report that was asked for, and with the summary of its job.
 
     Args:
         config: pytest's configuration.
-        stores: the stores of the run.
+        stores: the places of the run.
         summary: shows in the terminal what became of the report.
 
     Raises:
-        pytest.UsageError: it could not be written where it is to go.
+        pytest.UsageError: the report cannot be written where it is to go.
     """
-    config.pluginmanager.register(_ReportLog(config, stores, summary), "regen-report")
-
-
-class _ReportLog:
-    """Writes ``--regen-report``; see ``report_to``."""
 
     def __init__(self, config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
         self._config = config
@@ -269,14 +264,9 @@ class _ReportLog:
         """Return where the issue codes of a report are explained, of those that are."""
         from pytest_regen.links import code_link
 
-        heals = [heal for item in report["items"] for heal in item["heals"]]
-        issues = [issue for item in report["items"] for issue in item["issues"]]
-        issues += [issue for heal in heals for issue in heal["findings"]]
-        entries = [entry for heal in heals for entry in heal["transcript"]]
-        issues += [issue for entry in entries for issue in entry.get("issues", ())]
+        codes = set(map(str, _values_of("code", report["items"])))
         docs_url = self._choices.settings.docs_url
-        codes = sorted({issue["code"] for issue in issues if issue["code"]})
-        links = {code: code_link(code, docs_url=docs_url) for code in codes}
+        links = {code: code_link(code, docs_url=docs_url) for code in sorted(codes - {""})}
         return {code: link for code, link in links.items() if link}
 
     def _run(self, session: pytest.Session) -> Json:
@@ -308,6 +298,15 @@ class _ReportLog:
         scrub = scrubber_of(self._config)
         text = scrub(text) if scrub else text
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _values_of(key: str, value: Any) -> Iterator[Any]:
+    """Yield what a JSON value has under a key, wherever in it."""
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, dict | list):
+            yield from _values_of(key, part)
+    if isinstance(value, dict) and key in value:
+        yield value[key]
 
 
 def _text_of_failure(report: pytest.TestReport | pytest.CollectReport) -> str:

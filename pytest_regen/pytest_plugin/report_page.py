@@ -64,7 +64,6 @@ def page_of(report: Json) -> str:
         report,
         style=style,
         policy=policy,
-        headline=reports.headline(report),
         in_short=reports.in_short,
         outcomes_of=lambda counts: {name: counts[name] for name in OUTCOMES if counts[name]},
         by_outcome={name: [item for item in items if item["outcome"] == name] for name in OUTCOMES},

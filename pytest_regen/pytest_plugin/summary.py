@@ -3,7 +3,6 @@
 import gc
 import shlex
 import time
-from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -92,8 +91,6 @@ class Record:
     """The id of a function that nothing in the run calls."""
     next: str = ""
     """The command that ends the warnings, or the failure."""
-    outdated: str = ""
-    """The place of the store that this command makes anew."""
     sandbox: str = ""
     """The level of the sandbox that verdicts came from, if any did."""
     has_run: bool = False
@@ -219,7 +216,7 @@ Line = tuple[str, tuple[str, ...]]
 _COLOURS = {"planned": (), "regenerated": ("yellow",), "pending": ("yellow",)}
 
 _ALIKE = 5
-"""Warnings in the same words that are printed of one file before the rest is counted."""
+"""Names that stand in a line before the rest is counted."""
 
 _MOST_PATHS = 3
 """Paths that stand in a command before it is about all."""
@@ -362,22 +359,12 @@ class RunLog:
     def _note_lines(self) -> Iterable[Line]:
         for note in self.all_notes:
             yield note, ("yellow",)
-        warnings = [
-            (id_from_here(other or nodeid, self._config), text)
-            for nodeid, _, record in self._records
-            for other, text in record.warnings
-        ]
-        # Of those that many items of one file share, the first are shown and the rest is counted.
-        counts = Counter((nodeid.partition("::")[0], text) for nodeid, text in warnings)
-        seen: Counter[tuple[str, str]] = Counter()
-        for nodeid, text in warnings:
-            place = nodeid.partition("::")[0]
-            seen[place, text] += 1
-            if seen[place, text] <= _ALIKE:
-                yield f"warning: {nodeid}: {text}", ("yellow",)
-            elif seen[place, text] == counts[place, text]:
-                more = counts[place, text] - _ALIKE
-                yield f"warning: {place}: {more:,} more: {text}", ("yellow",)
+        alike: dict[str, list[str]] = {}
+        for nodeid, _, record in self._records:
+            for other, text in record.warnings:
+                alike.setdefault(text, []).append(id_from_here(other or nodeid, self._config))
+        for text, ids in alike.items():
+            yield f"warning: {_some(ids)}: {text}", ("yellow",)
 
     def _heal_lines(self) -> Iterable[Line]:
         alike: dict[tuple[object, ...], list[HealReport]] = {}
@@ -473,15 +460,7 @@ class RunLog:
             return shlex.join(["git", "diff", *(places if len(places) <= _MOST_PATHS else ())])
         # Beside what fails, warnings have no say.
         records = [entry for entry in self._records if entry[1] == self._has_failed]
-        best = self._leading([(nodeid, record.next) for nodeid, _, record in records])
-        outdated = {record.next: record.outdated for _, _, record in records if record.outdated}
-        if best in outdated and len(set(outdated.values())) > 1:
-            from pytest_regen.regeneration.document_stores import command_for_all
-
-            # The first decides which document is meant.
-            folders = (outdated[best], *sorted(set(outdated.values())))
-            return command_for_all([root / folder for folder in folders]) or best
-        return best
+        return self._leading([(nodeid, record.next) for nodeid, _, record in records])
 
     def _leading(self, commands: list[tuple[str, str]]) -> str:
         """Return the command that helps most items: what several need alike is run for all.

@@ -31,7 +31,7 @@ def test_a_red_gate_is_told(project: Project, page: Path, spread: tuple[str, ...
     assert project.run(*spread).ret == 1
 
     text = added(page)
-    assert text.startswith("### pytest-regen: 1 failed, 2 passed\n\n**1 of 3 fails.** ")
+    assert text.startswith("### pytest-regen: 1 failed, 2 passed\n\nCounted: ")
     row = next(line for line in text.splitlines() if f"`{STORE}::Owner`" in line)
     assert "`MISSING_FIELD` `" in row or "`PHANTOM_FIELD` `" in row
     assert f"`{STORE}/ProjectDataObject.cs:" in row
@@ -51,7 +51,9 @@ def test_what_was_regenerated_is_told(
     assert "### pytest-regen: 1 regenerated, 2 passed" in added(page)
     assert "pytest exits with 1: `a store was changed and CI is set" in added(page)
     assert f"| `{STORE}::Owner` | regenerated | `clean` | 1 | 140 |" in added(page)
-    assert "1 request: 100 tokens of input, 40 of output." in added(page)
+    assert "1 request: 100 tokens of input, 0 read from the prompt cache, 40 of output." in added(
+        page
+    )
     folded = added(page).partition(f"<details><summary>What changed: {STORE}::Owner</summary>")[2]
     assert "\n```diff\n" in folded
     assert '+    [JsonPropertyName("name")]\n' in folded
@@ -77,7 +79,7 @@ def test_a_green_run_is_told_in_two_lines(project: Project, page: Path) -> None:
 
     assert project.run().ret == 0
 
-    assert added(page) == ("### pytest-regen: 3 passed\n\n**All 3 pass.** pytest exits with 0.\n\n")
+    assert added(page) == ("### pytest-regen: 3 passed\n\npytest exits with 0.\n\n")
 
 
 def test_a_run_without_anything_of_ours_says_nothing(project: Project, page: Path) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -336,7 +337,10 @@ def test_a_pass_is_whole(
     passed: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     """Each phase of that very test once, the end of the run, and a normal exit."""
-    trial = trials._read(Item(), said, code, "", 1)  # type: ignore[arg-type]  # enough of an item
+    place = SimpleNamespace(path=Path("t.py"), home=SimpleNamespace(trial_seconds=1))
+    target: Any = SimpleNamespace(name="t", look=place)
+    item: Any = Item()
+    trial = trials.FreshCalls(item, target, None)._read(said, code, "")
 
     assert trial.passed == passed
     assert passed == (not trial.feedback)

@@ -483,9 +483,9 @@ def test_what_many_units_share_is_counted(units: UnitProject) -> None:
     result = units.run("-q")
 
     lines = [line for line in result.stdout.lines if "ORPHAN" in line]
-    assert lines[0].startswith("warning: locales/de.json::text0: ORPHAN: ")
-    assert len(lines) == 6
-    assert lines[-1].startswith("warning: locales/de.json: 35 more: ORPHAN: ")
+    (line,) = lines
+    assert line.startswith("warning: locales/de.json::text0, locales/de.json::text1, ")
+    assert " and 35 more: ORPHAN: " in line
 
 
 def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:

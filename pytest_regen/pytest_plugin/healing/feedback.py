@@ -1,6 +1,7 @@
 """What a failing test says to the model, and about which types it says it."""
 
 import inspect
+import linecache
 import os
 import re
 import sys
@@ -147,9 +148,11 @@ def _words(item: pytest.Item, failure: BaseException) -> str:
         text = f"{type(failure).__name__}: {text}"
     if "<generator object" in text:
         # All that pytest can say of ``assert all(…)``; what was asserted stands in the test.
-        steps = traceback.extract_tb(failure.__traceback__)
-        lines = [step.line for step in steps if Path(step.filename) == item.path]
-        text += f"\nThe test asserts: {lines[-1]}" if lines else ""
+        for step in reversed(traceback.extract_tb(failure.__traceback__)):
+            if Path(step.filename) == item.path:
+                lines = linecache.getlines(step.filename)[(step.lineno or 1) - 1 : step.end_lineno]
+                text += f"\nThe test asserts: {''.join(lines).strip()}"
+                break
     text = text or "the test failed without a message"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 

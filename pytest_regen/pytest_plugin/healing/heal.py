@@ -7,6 +7,7 @@ parametrized and non-function items heal alike, because pytest's own way of call
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -22,6 +23,7 @@ from pytest_regen.pytest_plugin.loaded import loaded_modules
 from pytest_regen.pytest_plugin.looks import Look, Target
 from pytest_regen.pytest_plugin.names import heal_command
 from pytest_regen.pytest_plugin.places import look_at
+from pytest_regen.pytest_plugin.project import id_from_here
 from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal, record_of
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
@@ -138,7 +140,8 @@ class _Healing:
             if target is None:
                 return None
             self._tried.add(target.id)
-            if outcomes.is_chosen(target.id, self._config):
+            ids, only = {target.id, id_from_here(target.id, self._config)}, self._choices.only
+            if not only or any(fnmatchcase(id_, one) or id_ == one for id_ in ids for one in only):
                 return target
         return None
 
@@ -175,15 +178,12 @@ class _Healing:
         if obstacle:
             self._skip(target, obstacle)
             return
-        look = target.look
-        calls = FreshCalls(
-            self._item, target.name, look.path, self._failure, look.home.trial_seconds
-        )
+        calls = FreshCalls(self._item, target, self._failure)
         is_old = bool(loaded_modules(self._config).changed())
         trial = calls.try_now()
         if trial.passed and is_old:
             # It failed with the code that this process imported before another test healed it.
-            loaded_modules(self._config).note_passed(self._item)
+            loaded_modules(self._config).note(self._item, passed_apart=True)
             self._failure = None
         elif trial.passed or trial.obstacle:
             why = trial.obstacle or "it passes in a process of its own: the unit is not at fault"

@@ -1,7 +1,6 @@
 """Which units are chosen, calls of their items, and what is told of healing."""
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 import pytest
 
@@ -17,19 +16,10 @@ from pytest_regen.pytest_plugin.names import (
     recording_command,
     rerun_command,
 )
-from pytest_regen.pytest_plugin.project import from_rootdir, id_from_here
+from pytest_regen.pytest_plugin.project import from_rootdir
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_of
 from pytest_regen.regeneration.values import HealResult
 from pytest_regen.validation.issues import Feedback
-
-
-def is_chosen(unit: str, config: pytest.Config) -> bool:
-    """Return whether ``--regen-only`` leaves a type or unit in, named by its id."""
-    names = {unit, id_from_here(unit, config)}
-    only = choices_of(config).only
-    return not only or any(
-        pattern in names or any(fnmatchcase(name, pattern) for name in names) for pattern in only
-    )
 
 
 class ItemCalls:

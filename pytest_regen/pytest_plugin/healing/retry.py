@@ -62,51 +62,40 @@ def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None
         from pytest_regen.pytest_plugin.healing.sessions import heal_sessions
 
         return heal_sessions(item, failure)
-    from pytest_regen.pytest_plugin.choices import choices_of
+    from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 
-    choices = choices_of(item.config)
-    if not hasattr(item, "unit") and (note := _missing_name(item)):
-        record_of(item).notes.append(note)
-    elif choices.heal or choices.dry_run:
+    choices, mark, is_test = choices_of(item.config), regen_mark(item), not hasattr(item, "unit")
+    if is_test and not (mark.units or mark.types or mark.store or _may_mean_a_store(item)):
+        record_of(item).notes.append(
+            f"{item.nodeid}: its mark names no unit that --regen could ask for; "
+            'for instance: @pytest.mark.regen(unit="src/a.py::f")'
+        )
+        return failure
+    if choices.heal or choices.dry_run:
         from pytest_regen.pytest_plugin.healing.heal import heal_units
 
         return heal_units(item, failure)
-    else:
-        _tell_command(item, failure)
-    return failure
-
-
-def _tell_command(item: pytest.Item, failure: BaseException) -> None:
-    """Say which command asks for what a failing item is about."""
-    from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
     from pytest_regen.pytest_plugin.healing.feedback import is_feedback
     from pytest_regen.pytest_plugin.names import cassette_of_test, heal_command
 
-    record = choices_of(item.config).record_option
+    record = choices.record_option
     if record not in {None, "none"}:
         note = f"--regen-record {record} alone records what tests send; --regen heals what fails"
         record_of(item).notes.append(note)
-    mark = regen_mark(item)
-    if not hasattr(item, "unit") and (mark.units or (mark.types and is_feedback(failure))):
+    if is_test and (mark.units or (mark.types and is_feedback(failure))):
         # Not as a note of the failure, which would be told to the model.
         cassette = cassette_of_test(item)
         record_of(item).next = heal_command(item.config, item.nodeid, cassette)
+    return failure
 
 
-def _missing_name(item: pytest.Item) -> str:
-    """Return that a bare mark means nothing in a project without stores; empty where it does."""
-    from pytest_regen.pytest_plugin.choices import regen_mark
+def _may_mean_a_store(item: pytest.Item) -> bool:
+    """Return whether a bare mark may be about a store: the project has one, or no kinds at all."""
     from pytest_regen.pytest_plugin.options import has_kinds
     from pytest_regen.pytest_plugin.project import stores_in_config
 
-    mark, config = regen_mark(item), item.config
-    has_store = "regen_store" in getattr(item, "fixturenames", ()) or stores_in_config(config)
-    if mark.units or mark.types or mark.store or has_store or not has_kinds(config):
-        return ""
-    return (
-        f"{item.nodeid}: its mark names no unit that --regen could ask for; "
-        'for instance: @pytest.mark.regen(unit="src/a.py::f")'
-    )
+    uses_one = "regen_store" in getattr(item, "fixturenames", ())
+    return uses_one or bool(stores_in_config(item.config)) or not has_kinds(item.config)
 
 
 def trim_traceback(

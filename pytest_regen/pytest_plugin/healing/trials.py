@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_regen.pytest_plugin.healing.feedback import feedback_about
+from pytest_regen.pytest_plugin.looks import Target
 from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.validation.issues import Feedback, Issue
 
@@ -88,26 +89,17 @@ class FreshCalls:
 
     Args:
         item: the item.
-        name: the unit that it is asked about.
-        path: the file of the unit.
+        target: the unit that it is asked about.
         failure: what the item failed with before.
-        seconds: after which a process is killed.
     """
 
-    def __init__(
-        self,
-        item: pytest.Item,
-        name: str,
-        path: Path,
-        failure: BaseException | None,
-        seconds: float,
-    ) -> None:
+    def __init__(self, item: pytest.Item, target: Target, failure: BaseException | None) -> None:
         self._item = item
-        self._name = name
-        self._path = path
-        self._seconds = seconds
+        self._name = target.name
+        self._path = target.look.path
+        self._seconds = target.look.home.trial_seconds
         self._first = failure
-        self._writable: frozenset[str] | None = None
+        self._writable: list[str] | None = None
         """What the stored code changes: its test is made for that, and no candidate does more."""
         self.failure = failure
 
@@ -119,11 +111,9 @@ class FreshCalls:
         """Call the item with the files as they stand."""
         _drop_byte_code(self._path)
         try:
-            trial, changed = _run_apart(self._item, self._path, self._seconds, self._writable)
+            trial = self._run_apart()
         finally:
             _drop_byte_code(self._path)
-        if self._writable is None:
-            self._writable = changed
         if trial.passed:
             self.failure = None
             return trial
@@ -136,56 +126,71 @@ class FreshCalls:
         self.failure.__cause__ = self._first
         return trial
 
+    def _run_apart(self) -> Trial:
+        item, config = self._item, self._item.config
+        root = os.path.realpath(config.rootpath)
+        about = {"path": os.path.realpath(self._path), "root": root, "writable": self._writable}
+        with tempfile.TemporaryDirectory(prefix="regen-trial-") as folder:
+            start_folder = str(config.invocation_params.dir)
+            # As the process at hand was started: with the folder on the path, or without.
+            is_on_path = start_folder in sys.path or "" in sys.path
+            command = [sys.executable, *([] if is_on_path else ["-P"]), "-m", "pytest"]
+            command += [*kept_options(config), "--rootdir", str(config.rootpath)]
+            if config.inipath is not None:
+                command += ["-c", str(config.inipath)]
+            # Last, so that it wins: one process, reported by our plugin, with a cache of its own.
+            command += ["-o", "addopts=", "-o", f"cache_dir={folder}/cache"]
+            command += ["-p", "no:xdist", "-p", "no:cov", "-p", _CHILD, "--tb=no", "-q"]
+            command.append(f"{config.rootpath}{os.sep}{item.nodeid}")
+            log = Path(folder) / "output.txt"
+            reports, code = _run(command, start_folder, log, self._seconds, about)
+            printed = log.read_text("utf-8", "replace").strip()[-_LONGEST:]
+        changed = sorted({str(report["changed"]) for report in reports if "changed" in report})
+        if self._writable is not None and changed:
+            places = ", ".join(os.path.relpath(place, root) for place in changed)
+            why = f"the code changes {places}, and no candidate may change the project"
+            return self._broken(why)
+        self._writable = changed if self._writable is None else self._writable
+        return self._read(reports, code, printed)
+
+    def _read(self, reports: Sequence[Mapping[str, Any]], code: int | None, printed: str) -> Trial:
+        """Return how a test ended.
+
+        It passed only if it and nothing else said so, and the process ended as pytest does.
+        """
+        phases = [report for report in reports if report.get("id") == self._item.nodeid]
+        outcomes = {str(report.get("when")): str(report.get("outcome")) for report in phases}
+        failed = next((report for report in phases if report.get("outcome") == "failed"), None)
+        if failed is not None:
+            feedback = tuple(map(_feedback_of, failed.get("feedback") or ()))
+            return Trial(passed=False, feedback=feedback) if feedback else self._broken("it fails")
+        if "skipped" in outcomes.values():
+            return self._broken("it is skipped in a process of its own", is_obstacle=True)
+        ends = [report for report in reports if "exit" in report]
+        is_whole = outcomes == {"setup": "passed", "call": "passed", "teardown": "passed"}
+        # Code that forges a report cannot also keep pytest from sending its own.
+        if is_whole and len(phases) == 3 and code == 0 and ends == [{"exit": 0}]:
+            return Trial(passed=True)
+        if code is None:
+            return self._broken(f"it did not end within {self._seconds:g} seconds")
+        refused = next((report for report in reports if "collected" in report), None)
+        if refused is not None:
+            return self._broken(f"its module cannot be imported: {refused['collected']}")
+        if "setup" in outcomes:
+            return self._broken(f"its process ended (exit {code}) before the test did")
+        why = f"it could not be called in a process of its own (exit {code}): "
+        return self._broken(why + (printed or "no output"), is_obstacle=True)
+
+    def _broken(self, why: str, *, is_obstacle: bool = False) -> Trial:
+        feedback = (f"[TEST] {self._item.name}: {why}",)
+        return Trial(passed=False, feedback=feedback, obstacle=why if is_obstacle else "")
+
 
 def _drop_byte_code(path: Path) -> None:
     # Before the call and after it: Python takes a file that is written twice within a second, at
     # the same length, for the one that it compiled before.
     for file in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         file.unlink(missing_ok=True)
-
-
-def _run_apart(
-    item: pytest.Item, path: Path, seconds: float, writable: Collection[str] | None
-) -> tuple[Trial, frozenset[str]]:
-    """Call a test in a process of its own.
-
-    Args:
-        item: the test.
-        path: the file of the unit.
-        seconds: after which the process is killed.
-        writable: the files of the project that code of that file may change; ``None``: all.
-
-    Returns:
-        How it ended, and the files of the project that this code changed, or tried to.
-    """
-    config = item.config
-    root = os.path.realpath(config.rootpath)
-    about = {
-        "path": os.path.realpath(path),
-        "root": root,
-        "writable": None if writable is None else sorted(writable),
-    }
-    with tempfile.TemporaryDirectory(prefix="regen-trial-") as folder:
-        start_folder = str(config.invocation_params.dir)
-        # As the process at hand was started: with the folder on the path, or without.
-        is_on_path = start_folder in sys.path or "" in sys.path
-        command = [sys.executable, *([] if is_on_path else ["-P"]), "-m", "pytest"]
-        command += [*kept_options(config), "--rootdir", str(config.rootpath)]
-        if config.inipath is not None:
-            command += ["-c", str(config.inipath)]
-        # Last, so that it wins: one process, reported by our plugin, with a cache of its own.
-        command += ["-o", "addopts=", "-o", f"cache_dir={folder}/cache"]
-        command += ["-p", "no:xdist", "-p", "no:cov", "-p", _CHILD, "--tb=no", "-q"]
-        command.append(f"{config.rootpath}{os.sep}{item.nodeid}")
-        log = Path(folder) / "output.txt"
-        reports, code = _run(command, start_folder, log, seconds, about)
-        printed = log.read_text("utf-8", "replace").strip()[-_LONGEST:]
-    changed = frozenset(str(report["changed"]) for report in reports if "changed" in report)
-    if writable is not None and changed:
-        places = ", ".join(os.path.relpath(place, root) for place in sorted(changed))
-        why = f"the code changes {places}, and no candidate may change the project"
-        return _broken(item, why), changed
-    return _read(item, reports, code, printed, seconds), changed
 
 
 def _run(
@@ -242,52 +247,10 @@ def _run(
     return reports, code
 
 
-def _read(
-    item: pytest.Item,
-    reports: Sequence[Mapping[str, Any]],
-    code: int | None,
-    printed: str,
-    seconds: float,
-) -> Trial:
-    """Return how a test ended.
-
-    It passed only if it and nothing else said so, and the process ended as pytest does.
-    """
-    phases = [report for report in reports if report.get("id") == item.nodeid]
-    outcomes = {str(report.get("when")): str(report.get("outcome")) for report in phases}
-    failed = next((report for report in phases if report.get("outcome") == "failed"), None)
-    if failed is not None:
-        feedback = tuple(_feedback(failed.get("feedback")))
-        return Trial(passed=False, feedback=feedback) if feedback else _broken(item, "it fails")
-    if "skipped" in outcomes.values():
-        return _broken(item, "it is skipped in a process of its own", is_obstacle=True)
-    ends = [report for report in reports if "exit" in report]
-    is_whole = outcomes == {"setup": "passed", "call": "passed", "teardown": "passed"}
-    # Code that forges a report cannot also keep pytest from sending its own.
-    if is_whole and len(phases) == 3 and code == 0 and ends == [{"exit": 0}]:
-        return Trial(passed=True)
-    if code is None:
-        return _broken(item, f"it did not end within {seconds:g} seconds")
-    refused = next((report for report in reports if "collected" in report), None)
-    if refused is not None:
-        return _broken(item, f"its module cannot be imported: {refused['collected']}")
-    if "setup" in outcomes:
-        return _broken(item, f"its process ended (exit {code}) before the test did")
-    why = f"it could not be called in a process of its own (exit {code}): {printed or 'no output'}"
-    return _broken(item, why, is_obstacle=True)
-
-
-def _broken(item: pytest.Item, why: str, *, is_obstacle: bool = False) -> Trial:
-    feedback = (f"[TEST] {item.name}: {why}",)
-    return Trial(passed=False, feedback=feedback, obstacle=why if is_obstacle else "")
-
-
-def _feedback(entries: object) -> Iterator[Feedback]:
-    for entry in entries if isinstance(entries, list) else ():
-        if "code" in entry:
-            yield Issue.from_json(entry)
-        else:
-            yield FailedTest(str(entry.get("text", "")), str(entry.get("source", "")))
+def _feedback_of(entry: Mapping[str, Any]) -> Feedback:
+    if "code" in entry:
+        return Issue.from_json(entry)
+    return FailedTest(str(entry.get("text", "")), str(entry.get("source", "")))
 
 
 def kept_options(config: pytest.Config) -> list[str]:
