@@ -146,15 +146,10 @@ class TurnOptions:
         """Return a request as this command would make it: a model that is named is asked."""
         return replace(size, model=self.model_asked) if self.model_asked else size
 
-    def estimate_all(self, sizes: Iterable[AskSize], *, of: Estimate | None = None) -> Estimate:
-        """Return what requests for pages take; the template writes pages for nothing.
-
-        Args:
-            sizes: of the requests.
-            of: the sum that they are a part of.
-        """
+    def estimate_all(self, sizes: Iterable[AskSize]) -> Estimate:
+        """Return what requests for pages take; the template writes pages for nothing."""
         requests = () if self.by_template else map(self.size, sizes)
-        return Estimate(self.price_of, requests, of=of)
+        return Estimate(self.price_of, requests)
 
     def show_cost(self, estimate: Estimate) -> None:
         """Tell about what requests take, where there are any."""

@@ -215,15 +215,3 @@ class WorkLeft:
                 return shlex.join(["pytest-regen", "regenerate", *folders, "--from-errors"])
             return following
         return next((absent.command for absent in documents.absent), "")
-
-
-def _plural(number: int, noun: str) -> str:
-    """Return ``1 page or unit``, ``12 pages or units``."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {' or '.join(f'{word}s' for word in noun.split(' or '))}"
-
-
-def _round(number: int) -> int:
-    """Return a number with its first two digits, as an estimate is told."""
-    return round(number, 2 - len(str(number))) if number >= 100 else number
