@@ -16,15 +16,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from pytest_regen.kinds.functions import source
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import (
-    Function,
-    Import,
-    ModuleSource,
-    Place,
-    first_line,
-    parse,
-)
+from pytest_regen.kinds.functions.source import Function, Import, ModuleSource, Place
 from pytest_regen.validation.issues import Issue
 
 _CALLS: Final[Mapping[str, str]] = {
@@ -105,7 +99,7 @@ def check_code(
         # What the user's own lines need, the code may need, too.
         for bodies in ((), (place.name,)) if project.python < sys.version_info[:2] else ():
             try:
-                parse(_scope(module, place, bodies), project.python)
+                source.parse(_scope(module, place, bodies), project.python)
             except SyntaxError as error:
                 version = ".".join(map(str, project.python))
                 message = f"{error.msg}; the project supports Python {version}"
@@ -119,7 +113,7 @@ def check_code(
 def _scope(module: ModuleSource, place: Place, names: Sequence[str]) -> str:
     """Return the outermost function around a place, with some code, on the same lines."""
     scope = next(s for s in (*place.parents, place.node) if isinstance(s, Function))
-    start, end = first_line(scope) - 1, max(scope.end_lineno or 0, place.marks.end)
+    start, end = source.first_line(scope) - 1, max(scope.end_lineno or 0, place.marks.end)
     lines = module.with_bodies(names).split("\n")
     # It may stand in a class, or in an `if` of its module.
     around = "if True:" if lines[start][:1].isspace() else ""
@@ -134,7 +128,7 @@ def nodes_of(module: ModuleSource, place: Place) -> list[ast.AST]:
         SyntaxError: the code is not legal.
     """
     text = _scope(module, place, (place.name,))
-    tree = parse(text)
+    tree = source.parse(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # Only the compiler sees a `break` outside of a loop.
@@ -187,7 +181,9 @@ def _uses(
     """Yield the lines with imports and calls that the project does not allow, and what they are."""
     # What the user's own module imports, its author has allowed.
     imports = list(project.imported(path, ast.Module(list(module.imports), [])))
-    allowed = allow.union(*({source, f"{source}.{name}"} for source, name, _ in imports))
+    allowed = allow.union(
+        *({module_name, f"{module_name}.{name}"} for module_name, name, _ in imports)
+    )
     nodes = nodes_of(module, place)
     around = [*ast.walk(place.node.args), *nodes]
     # Decorators use the docstring of a function that is passed.
@@ -195,8 +191,8 @@ def _uses(
     for node in nodes:
         line = getattr(node, "lineno", 0)
         if isinstance(node, Import):
-            for source, name, file in project.imported(path, ast.Module([node], [])):
-                names = _prefixes(f"{source}.{name}" if name else source)
+            for whole, name, file in project.imported(path, ast.Module([node], [])):
+                names = _prefixes(f"{whole}.{name}" if name else whole)
                 if file is None and allowed.isdisjoint(names):
                     yield from ((line, what) for what in _refusals(names, project, path))
         elif "open" not in allow and isinstance(node, ast.Call) and (change := _change(node)):
