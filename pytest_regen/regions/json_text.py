@@ -418,9 +418,10 @@ def _indent_at(text: str, index: int) -> str:
 def _put(tree: _Tree, keys: _Path, name: str) -> None:
     """Put the name of a unit into a tree."""
     for key in keys[:-1]:
-        tree = tree.setdefault(key, {})
-        if isinstance(tree, str):
+        below = tree.setdefault(key, {})
+        if not isinstance(below, dict):
             raise _obstacle(1, name)
+        tree = below
     tree[keys[-1]] = name
 
 
