@@ -130,6 +130,7 @@ def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] 
         sources = sources if ours.source_file in torn else {}
         ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
         envelope = with_worked_out(replace(ours, pages=tuple(stays)), ir, prompts)
+        # Theirs goes to the history in the change that takes ours, because a kill must not lose it.
         history = history_files(path, entries, sources)
         files.commit({**history, **torn, PAGES_FILE: as_json(envelope.to_json())})
     types = dict.fromkeys(entry.type_name for entry in entries)

@@ -111,7 +111,8 @@ class RegenStore:
             raise corrupt(file, "", what, why=error.reason) from None
         store = cls(path, envelope, plan, source, data is not None, pages_data, settled, {**memo})
         if before == store:
-            return before
+            return before  # The same object, because what was found about it is kept with it.
+        # Read again by `AtomicFiles.read`, because a writer may have come in between.
         planned = {entry.key for entry in plan.prompts}
         for number, page in enumerate(envelope.pages):
             if page.key not in planned:
@@ -225,6 +226,7 @@ class RegenStore:
         """
         path, files = planned.path, store_files(planned.path)
         with files.explain_errors():
+            # Before the lock, because a change that makes its root needs the folder above it.
             for folder in make_folder(path.resolve().parent):
                 fsync_folder(folder)
         with files.locked():
@@ -586,6 +588,7 @@ class StoreUpdate:
                 parts = {"schema": self._schema, "envelope": store.envelope, **parts}
             change = _Change(store=store, **parts)
             contents = {**new, **change.contents()}
+        # One change: a kill leaves pages, source and history as before it or as after it.
         files.commit(contents)
         self._schema = None
         self.store = RegenStore.open(store.path)

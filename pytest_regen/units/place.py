@@ -114,6 +114,7 @@ class UnitFile(ClaimedFile):
                 view = self._read(files)
             update = UnitUpdate(self, view)
             yield update
+            # Still under the lock, because a stamp taken after it could be another writer's.
             if update.view is not view:
                 self._last, self._stamps = update.view, self._stamp()
 

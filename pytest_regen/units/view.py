@@ -387,6 +387,7 @@ class FileUnits:
         return [name for name in self.names if self.score(name).errors]
 
     def _find_issues(self, name: str) -> Iterable[Issue]:
+        # First, because markers make of a file two halves, and any other fault follows from them.
         if self.has_conflict and (self.fault is not None or name in self.conflicting):
             yield self._conflict(name)
         elif self.fault is not None:

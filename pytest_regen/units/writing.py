@@ -76,6 +76,7 @@ class UnitUpdate:
             StoreWriteError: the files cannot be written; they are as they were.
         """
         if contents := self.contents():
+            # In one change, because a kill between text and entry would look like an edit by hand.
             self.file.files.commit({**contents, **self.beside()})
 
     def contents(self) -> dict[str, bytes | None]:
@@ -94,6 +95,7 @@ class UnitUpdate:
         hand = ledgers.hand_name(place)
         contents |= {name: None for name in self._dropped if name != hand}
         lines = dict(ledger.lines)
+        # After a move, because what is recorded now wins over what was moved.
         for name, entry in self._entries.items():
             lines.pop(name, None)
             is_line = entry is not None and entry.is_line
@@ -194,6 +196,7 @@ class UnitUpdate:
                 if (view.entry(name) is None or wrong & edited) and "MISSING_UNIT" not in wrong
             ]
         history, torn = [], view.ledger.conflicts()
+        # Nothing is written before the end, because one refusal leaves all units as they were.
         for name in names:
             refuse_unknown(view, name, view.texts)
             if "CONFLICT" in codes.get(name, ()):
