@@ -4,7 +4,7 @@ A truncated reply is never asked for again as it was: first with a larger limit,
 continuation whose pieces are joined into the same output.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -38,12 +38,6 @@ _NO_MODELS: Final = frozenset({"", "hand", "dry-run"})
 
 LARGER_LIMIT: Final = 32_000
 """Tokens allowed when the first limit cut the reply."""
-
-_REASONS: Final[dict[type[RegenError], StopReason]] = {
-    RefusedError: "refused",
-    BudgetError: "budget",
-    CassetteError: "cassette_miss",
-}
 
 
 class Output(Protocol):
@@ -81,8 +75,15 @@ def model_to_ask(
 
 def stop_reason_of(failure: RegenError) -> StopReason:
     """Return the stop reason of a request that got no reply."""
-    reasons = (reason for kind, reason in _REASONS.items() if isinstance(failure, kind))
-    return next(reasons, "transport")
+    match failure:
+        case RefusedError():
+            return "refused"
+        case BudgetError():
+            return "budget"
+        case CassetteError():
+            return "cassette_miss"
+        case _:
+            return "transport"
 
 
 def meets_all(failure: RegenError | None) -> bool:
@@ -103,6 +104,8 @@ class Turns:
     """Calls made now and what they took."""
     requests: list[TurnRequest] = field(default_factory=list)
     """All that got a reply."""
+    sent: int = 0
+    """How many of them this run sent, and found in no batch of an earlier one."""
     whole: Whole | None = None
     failure: RegenError | None = None
     """Why there is no reply, where that is a failure of this page."""
@@ -130,7 +133,15 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Turns:
     # One for each page: nobody knows when the last is asked of a recording.
     sender = _Journaled(turns, settings.exchange(ask.provider), settings.journal, provider)
     try:
-        turns.whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
+        while turns.whole is None:
+            whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
+            if turns.sent or ask.stored is None or ask.stored != ask.extract(whole.pieces):
+                turns.whole = whole
+            else:
+                # The run before was killed between its last write and its note of it: what was
+                # found is dropped, as if it had not been taken.
+                _settle(turns.requests, settings, provider)
+                turns.requests.clear()
     except (RefusedError, ProviderError, BudgetError, CassetteError) as error:
         turns.failure = error
     except asyncio.CancelledError:
@@ -151,11 +162,15 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Turns:
 def note_stored(answers: Iterable[Answer], settings: TurnSettings) -> None:
     """Note that what became of answers is written, whether kept, rejected or refused."""
     requests = [request for answer in answers for request in answer.requests]
+    _settle(requests, settings, settings.provider)
+
+
+def _settle(requests: Sequence[TurnRequest], settings: TurnSettings, provider: Provider) -> None:
     if requests and settings.journal is not None:
         settings.journal.stored(requests)
-    stored = getattr(settings.provider, "stored", None)
+    stored = getattr(provider, "stored", None)
     if requests and stored is not None:
-        stored(requests)  # Batches keep their results until then.
+        stored(list(requests))  # Batches keep their results until then.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +183,17 @@ class _Journaled:
     provider: Provider
 
     async def asend(self, request: TurnRequest) -> Reply:
-        turns, journal, reply, who = self.turns, self.journal, None, ""
+        turns, journal, who = self.turns, self.journal, ""
         if journal is not None:
             from pytest_regen.turns.replies import name_answerer
 
             who = name_answerer(self.provider)
-            reply = journal.find(request, who)
+        reply = journal.find(request, who) if journal is not None else None
         if reply is None:
             expected = turns.ask.output_tokens
             reply = await self.exchange.asend(request, expected=expected, log=turns.tally.add)
+            is_left = getattr(self.provider, "is_left", None)
+            turns.sent += not (is_left and is_left(reply))
             if journal is not None:
                 journal.add(request, who, reply)
         turns.requests.append(request)

@@ -123,6 +123,7 @@ class StorePlace:
                 continue
             notes = findings[entry.page]
             correction = correction_block(notes, entry.user) if notes else ""
+            page = before.pages.get(entry.key) if before and not notes else None
             # The template reads no corrections; what a person or a test says, a model is told.
             is_told = any(isinstance(note, str) for note in notes)
             by_template = not is_told and store_pages.keeps_template(before, entry, settings)
@@ -145,6 +146,7 @@ class StorePlace:
                 template=partial(store_pages.write_page, store, entry),
                 provider=TemplateProvider() if by_template else None,
                 correction=correction,
+                stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
             )
             asks.append(ask)
         return asks

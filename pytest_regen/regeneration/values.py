@@ -204,6 +204,9 @@ class Ask:
     """Looked at before it is sent: another place may have the answer, or is asking for it now."""
     correction: str = ""
     """What was put before the prompt; a part of the request."""
+    stored: str | None = None
+    """The output that is stored for this very request. A reply of an earlier run that gives it was
+    stored before that run was killed, and is no new answer."""
 
 
 @dataclass(frozen=True, slots=True)

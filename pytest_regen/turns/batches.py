@@ -177,6 +177,8 @@ class BatchProvider(BatchCalls):
         self._under_way: dict[str, _Batch] = {}
         self._taken: set[tuple[str, int]] = set()
         self._delivered: dict[str, deque[tuple[BatchFile, int]]] = {}
+        self._left: set[str] = set()
+        """Ids of replies out of batches that another run submitted."""
         self._stored_elsewhere: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -217,6 +219,10 @@ class BatchProvider(BatchCalls):
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
         found = self._begin(request)
         return found if isinstance(found, Reply) else await asyncio.wrap_future(found)
+
+    def is_left(self, reply: Reply) -> bool:
+        """Return whether another run submitted what this is the reply to."""
+        return reply.id in self._left
 
     def stored(self, requests: Iterable[TurnRequest]) -> None:
         """Note that what became of these requests is kept, so that no run waits for them again."""
@@ -600,6 +606,7 @@ class BatchProvider(BatchCalls):
                     if item.reply.set_running_or_notify_cancel():
                         delivered = self._delivered.setdefault(item.digest, deque())
                         delivered.append((batch.file, number))
+                        (self._left.discard if batch.is_own else self._left.add)(outcome.id)
                         item.reply.set_result(outcome)
                 else:
                     failed[number] = outcome

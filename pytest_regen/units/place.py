@@ -154,6 +154,7 @@ class UnitFile(ClaimedFile):
             if isinstance(note, str) or note.code != WEAKENED
         )
         user = with_correction(prompt, correction)
+        recorded = None if correction else view.entry(name)
         limit = settings.max_tokens or FIRST_LIMIT
         model = settings.model or _model_of(view, name)
         request = TurnRequest(view.system, (Message("user", user),), model, limit, cache="5m")
@@ -167,6 +168,7 @@ class UnitFile(ClaimedFile):
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs, tests, failures),
                 correction=correction,
+                stored=recorded.output if recorded and recorded.answers(prompt) else None,
             )
         ]
 
