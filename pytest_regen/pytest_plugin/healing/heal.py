@@ -34,7 +34,6 @@ from pytest_regen.regeneration.policies import (
     fixable_issues,
     without_marks,
 )
-from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow, drive_flow
 
 
@@ -265,6 +264,8 @@ class _Healing:
 
     def _plan(self, target: Target) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
+        from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+
         look, name, view = target.look, target.name, target.look.view
         errors = fixable_issues(view.issues(name))
         findings = (*without_marks(errors, view.ordered(name)), *target.feedback)
