@@ -46,7 +46,7 @@ from pytest_regen.regeneration import (
     partial_regenerate,
 )
 from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.regeneration.store_pages import ask_for_page
+from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.values import Answer, Ask
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import AnthropicProvider, Budget
@@ -261,6 +261,8 @@ def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
     entry = good.prompts[0]
     whole = good.pages[entry.key].output
     body = request_body(entry.system, entry.user)
+    stored = StorePlace(good.path)
+    view = stored.open()
     wrong = []
     for place in range(1, len(ReferenceWriter()(body)), 5):
 
@@ -271,7 +273,7 @@ def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
             return Reply(text[:place] if is_cut else text, "max_tokens" if is_cut else "end_turn")
 
         settings = TurnSettings(ReplyProvider(reply))
-        ask = ask_for_page(entry, (), settings, store=good, before=good)
+        (ask,) = stored.asks(view, entry.type_name, {entry.page: ()}, settings)
         answer = drive_flow(asking(ask), settings)
         if answer.output != whole:
             wrong.append(place)
