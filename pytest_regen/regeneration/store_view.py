@@ -243,13 +243,14 @@ class StoreView:
         store = self.store
         store.refuse_links()
         place = shlex.quote(str(store.path))
+        # First, because it keeps what it read of the blocks, so that they are not read twice.
+        result = self.results.get(name)
         if self._broken and store.has_source and not discard_edits:
             return HandEditError(
                 f"{store.source_path}: {self._broken}",
                 why="the blocks of the file cannot be found, so no reply could be put into it",
                 hint=f"pytest-regen rebuild {place}",
             )
-        result = self.results.get(name)
         if is_edited(result) and not discard_edits:
             return edit_error(store, name, "regenerating it would discard the edit")
         if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
