@@ -142,7 +142,8 @@ class UnitItem(pytest.Item):
             failing, warned = look.gate(name)
         except RegenError as error:
             if command := look.rescue(error):
-                record_of(self).next = command
+                record = record_of(self)
+                record.next, record.outdated = command, look.place
             raise
 
         self._note(look, warned, failing)
@@ -164,6 +165,8 @@ class UnitItem(pytest.Item):
         record.notes = [f"note: {look.format_note}"] if look.format_note else []
         record.not_run = [look.place, look.not_run] if look.not_run else []
         record.next = look.ending(name, issues)
+        is_stale = any(issue.code == "STALE" for issue in issues)
+        record.outdated = look.place if is_stale else ""
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None

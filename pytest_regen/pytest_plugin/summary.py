@@ -91,6 +91,8 @@ class Record:
     """The id of a function that nothing in the run calls."""
     next: str = ""
     """The command that ends the warnings, or the failure."""
+    outdated: str = ""
+    """The place of the store that this command makes anew."""
     sandbox: str = ""
     """The level of the sandbox that verdicts came from, if any did."""
     has_run: bool = False
@@ -460,7 +462,15 @@ class RunLog:
             return shlex.join(["git", "diff", *(places if len(places) <= _MOST_PATHS else ())])
         # Beside what fails, warnings have no say.
         records = [entry for entry in self._records if entry[1] == self._has_failed]
-        return self._leading([(nodeid, record.next) for nodeid, _, record in records])
+        best = self._leading([(nodeid, record.next) for nodeid, _, record in records])
+        outdated = {record.next: record.outdated for _, _, record in records if record.outdated}
+        if best in outdated and len(set(outdated.values())) > 1:
+            from pytest_regen.regeneration.document_stores import command_for_all
+
+            # The first decides which document is meant.
+            folders = (outdated[best], *sorted(set(outdated.values())))
+            return command_for_all([root / folder for folder in folders]) or best
+        return best
 
     def _leading(self, commands: list[tuple[str, str]]) -> str:
         """Return the command that helps most items: what several need alike is run for all.
