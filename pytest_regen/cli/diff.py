@@ -41,12 +41,12 @@ def diff(
     with ExitStack() as stack:
         before, after = (_read(text, stack.enter_context(at_revision(text))) for text in (old, new))
         compared = list(_compare(before, after, operations))
-    breaking = sum(entry.breaking for entry in compared)
+    breaking = sum(row["breaking"] for row, _ in compared)
     if as_json:
-        emit_json({"ok": not breaking, "operations": [entry.to_json() for entry in compared]})
+        emit_json({"ok": not breaking, "operations": [row for row, _ in compared]})
     else:
         _show(compared)
-    unread = [entry.error.exit_code for entry in compared if entry.error is not None]
+    unread = [error.exit_code for _, error in compared if error is not None]
     raise typer.Exit(max([*unread, int(bool(breaking))]))
 
 
@@ -97,38 +97,14 @@ def _read(text: str, path: Path) -> _Side:
     return _Side(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """One operation in both versions."""
-
-    operation: str
-    state: str
-    """``changed``, ``same``, ``added``, ``removed`` or ``unread``."""
-    changes: Sequence[Change] = ()
-    direction: Direction = "response"
-    error: errors.RegenError | None = None
-    """Why one of the versions cannot be read."""
-
-    @property
-    def breaking(self) -> int:
-        """How many of the changes break."""
-        if self.state == "removed":
-            return 1
-        return sum(change.breaks(self.direction) for change in self.changes)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {
-            "operation": self.operation,
-            "state": self.state,
-            "breaking": self.breaking,
-            "changes": changes_json(self.changes, self.direction),
-            **({"error": self.error.what} if self.error is not None else {}),
-        }
+_Compared = tuple[dict[str, Any], errors.RegenError | None]
+"""One operation in both versions as JSON, and why one of them cannot be read."""
 
 
 def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_Compared]:
     """Yield the parts that either version has, or those of operations that were named.
+
+    The state of each is ``changed``, ``same``, ``added``, ``removed`` or ``unread``.
 
     Where one side is stores and the other a description, only what has a store counts.
 
@@ -153,17 +129,22 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
         operation, kind = key
         name = "the schemas" if kind == SCHEMAS else f"{operation}{', the request' * bool(kind)}"
         before, after = old.part(key), new.part(key)
+        row: dict[str, Any] = {"operation": name, "state": "same", "breaking": 0, "changes": []}
         if before is None or after is None:
-            yield _Compared(name, "removed" if after is None else "added")
+            state = "removed" if after is None else "added"
+            yield {**row, "state": state, "breaking": int(after is None)}, None
             continue
         stored = next((part for part in (before, after) if isinstance(part, IR)), None)
         try:
             old_types = _types(before, old.document, stored)
             new_types = _types(after, new.document, stored)
         except errors.RegenError as error:
-            yield _Compared(name, "unread", error=error)
+            yield {**row, "state": "unread", "error": error.what}, error
             continue
-        yield _compare_types(name, old_types, new_types)
+        if changes := _compare_types(old_types, new_types):
+            breaking = sum(change["breaking"] for change in changes)
+            row |= {"state": "changed", "breaking": breaking, "changes": changes}
+        yield row, None
 
 
 def _types(part: Part | IR, document: Document | None, stored: IR | None) -> IR | None:
@@ -183,16 +164,17 @@ def _types(part: Part | IR, document: Document | None, stored: IR | None) -> IR 
         return None
 
 
-def _compare_types(name: str, old: IR | None, new: IR | None) -> _Compared:
+def _compare_types(old: IR | None, new: IR | None) -> list[dict[str, Any]]:
+    """Return what changed as JSON, also where one version has no types."""
     types = new or old
     if types is None:
-        return _Compared(name, "same")
+        return []
     if old is not None and new is not None:
         changes = compare_types(old, new)
     else:
         message = "it has no types any more" if new is None else "it has types now"
         changes = (Change("answer", types.types[0].name, None, message, "other"),)
-    return _Compared(name, "changed" if changes else "same", changes, direction_of(types))
+    return changes_json(changes, direction_of(types))
 
 
 # What is listed
@@ -214,32 +196,37 @@ def changes_json(changes: Sequence[Change], direction: Direction) -> list[dict[s
     ]
 
 
-def show_changes(changes: Sequence[Change], direction: Direction) -> None:
-    """Print a line per change, those that break first; other descriptions are counted."""
-    listed = [change for change in changes if change.kind != "description"]
-    for change in sorted(listed, key=lambda change: not change.breaks(direction)):
-        where = change.type_name if change.field is None else f"{change.type_name}.{change.field}"
-        word, style = ("breaking", "red") if change.breaks(direction) else ("safe", "")
-        say(f"  {word:<8}  {where}: {change.message}", style)
+def show_changes(changes: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line per change, those that break first; other descriptions are counted.
+
+    Args:
+        changes: as ``changes_json`` returns them.
+    """
+    listed = [change for change in changes if change["kind"] != "description"]
+    for change in sorted(listed, key=lambda change: not change["breaking"]):
+        type_name, field = change["type_name"], change["field"]
+        where = type_name if field is None else f"{type_name}.{field}"
+        word, style = ("breaking", "red") if change["breaking"] else ("safe", "")
+        say(f"  {word:<8}  {where}: {change['message']}", style)
     if described := len(changes) - len(listed):
         say(f"  {'safe':<8}  {plural(described, 'description')} changed")
 
 
 def _show(compared: Sequence[_Compared]) -> None:
     # The same ones are only counted, because a description may have hundreds of operations.
-    changed = [entry for entry in compared if entry.state != "same"]
-    for entry in changed:
-        words = {"removed": ": was removed (breaking)", "added": ": was added"}
-        say(f"{entry.operation}{words.get(entry.state, '')}", "red" if entry.breaking else "")
-        if entry.error is not None:
-            say(f"  unread    {entry.error.what}; {entry.error.hint}", "yellow")
-        show_changes(entry.changes, entry.direction)
+    changed = [(row, error) for row, error in compared if row["state"] != "same"]
+    words = {"removed": ": was removed (breaking)", "added": ": was added"}
+    for row, error in changed:
+        say(f"{row['operation']}{words.get(row['state'], '')}", "red" if row["breaking"] else "")
+        if error is not None:
+            say(f"  unread    {error.what}; {error.hint}", "yellow")
+        show_changes(row["changes"])
     operations = plural(len(compared), "operation")
     if not changed:
         say(f"{operations}, nothing changed", "green")
         return
-    breaking = sum(entry.breaking for entry in changed)
-    safe = sum(len(entry.changes) for entry in changed) - breaking
-    safe += sum(entry.state in {"added", "removed"} for entry in changed)
-    summary = f"{plural(breaking, 'breaking change')}, {safe:,} safe"
+    breaking = sum(row["breaking"] for row, _ in changed)
+    # What was added or removed counts once, because it lists no changes of its own.
+    total = sum(len(row["changes"]) or row["state"] in words for row, _ in changed)
+    summary = f"{plural(breaking, 'breaking change')}, {total - breaking:,} safe"
     say(f"{len(changed):,} of {operations} changed: {summary}", "red" if breaking else "")

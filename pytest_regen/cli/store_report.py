@@ -165,7 +165,7 @@ def show_check(result: GenerateResult, turns: TurnOptions) -> None:
         return
     if result.plan.previous is not None:
         _show_types(result, "added", "changed", "removed")
-    show_changes(result.changes, direction_of(result.plan.ir))
+    show_changes(changes_json(result.changes, direction_of(result.plan.ir)))
     _show_pages(result, turns)
     turns.show_cost(turns.estimate_all(result.sizes))
     why = "there is no store yet" if result.plan.previous is None else "older than the document"

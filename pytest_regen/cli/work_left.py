@@ -2,9 +2,9 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli.places import command
 from pytest_regen.cli.turns import TurnOptions
@@ -23,25 +23,17 @@ _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROM
 """Codes of what asking does not mend; ``validate`` says of each what does."""
 
 
-class _Sort(NamedTuple):
-    """How work of a sort is counted, and which command does it."""
-
-    words: str
-    command: Sequence[str] = ()
-    """``generate`` where there is none."""
-
-
-_SORTS: Final = {
-    "missing": _Sort("missing"),
-    "stale": _Sort("stale"),
-    "with_errors": _Sort("with errors", ("regenerate", "--from-errors")),
-    "edited": _Sort("edited by hand", ("adopt",)),
-    "not_mended": _Sort("that asking does not mend", ("validate",)),
-    "unrecorded": _Sort("not recorded", ("adopt",)),
-    "by_hand": _Sort("by hand for what has changed since", ("adopt", "--stale")),
-    "orphans": _Sort("that nothing asks for", ("forget",)),
+_SORTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "missing": ("missing", ()),
+    "stale": ("stale", ()),
+    "with_errors": ("with errors", ("regenerate", "--from-errors")),
+    "edited": ("edited by hand", ("adopt",)),
+    "not_mended": ("that asking does not mend", ("validate",)),
+    "unrecorded": ("not recorded", ("adopt",)),
+    "by_hand": ("by hand for what has changed since", ("adopt", "--stale")),
+    "orphans": ("that nothing asks for", ("forget",)),
 }
-"""Sorts of work, as they are counted."""
+"""How work of each sort is counted, and which command does it: ``generate`` where there is none."""
 
 _PAGES: Final = frozenset({"missing", "stale", "with_errors"})
 """Sorts of which pages are counted, where units have pages."""
@@ -59,10 +51,16 @@ _ORDER: Final = (
 
 
 class WorkLeft:
-    """What is missing, stale, wrong, edited or not recorded, added up place by place."""
+    """What is missing, stale, wrong, edited or not recorded, added up place by place.
 
-    def __init__(self, turns: TurnOptions) -> None:
+    Args:
+        turns: with whom.
+        documents: gets the stores: where each operation has one, one command serves all.
+    """
+
+    def __init__(self, turns: TurnOptions, documents: "DocumentStores") -> None:
         self._turns = turns
+        self._documents = documents
         self._estimate = Estimate(turns.price_of)
         self._counts: Counter[str] = Counter()
         """Work by its sort; places and units by what they are called."""
@@ -104,6 +102,7 @@ class WorkLeft:
         self._count_place(place, len(chosen))
         again, origin = partial(command, "generate", place), view.origin
         if origin:
+            self._documents.add(origin)
             # A store is asked again with the prompts that its document gives now.
             again = partial(update_command, origin)
             self._outdated += bool(counts["missing"] or counts["stale"])
@@ -122,10 +121,10 @@ class WorkLeft:
             else:
                 self._estimate.add(self._turns.size(size))
 
-    def add_unreadable(self, place: Place[Any], documents: "DocumentStores") -> None:
+    def add_unreadable(self, place: Place[Any]) -> None:
         """Add a place that cannot be read; a store that git did not merge is made anew."""
         if origin := Origin.of_conflict(place.path):
-            documents.add(origin)
+            self._documents.add(origin)
             self._outdated += 1
         self._count_place(place, 0)
         following = (
@@ -197,21 +196,17 @@ class WorkLeft:
         counts |= self._counts
         return {**counts, "by_template": self._written, "estimate": self._estimate.to_json()}
 
-    def next_command(self, documents: "DocumentStores") -> str:
-        """Return the command to run first; empty where there is nothing to do.
-
-        Args:
-            documents: the stores by document: where each operation has one, one command serves all.
-        """
+    def next_command(self) -> str:
+        """Return the command to run first; empty where there is nothing to do."""
         for sort in _ORDER:
             if sort not in self._firsts:
                 continue
             following, store = self._firsts[sort]
             if store is not None and self._outdated > 1:
-                return documents.command_for_all(store) or following
+                return self._documents.command_for_all(store) or following
             if sort == "with_errors" and len(self._failing) > 1:
                 # It looks for them in whole folders.
                 folders = dict.fromkeys(map(str, self._failing))
                 return shlex.join(["pytest-regen", "regenerate", *folders, "--from-errors"])
             return following
-        return next((absent.command for absent in documents.absent), "")
+        return next((absent.command for absent in self._documents.absent), "")
