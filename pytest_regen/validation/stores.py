@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from pytest_regen.documents import Document
 
 _MEMO: Final = "validation"
-"""Under this name a snapshot keeps its verdicts."""
+"""Under this name a store keeps its verdicts."""
+_DOCUMENT: Final = "document"
+"""Under this name it keeps the types that its document gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +215,18 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
         from pytest_regen.documents import rebuild_ir
 
         document = _read_document(path, tuple(document_digests(path).values()))
-        build = rebuild_ir(store.ir, document, language=find_language(store.ir.language))
+        memo = store.memo.get(_DOCUMENT)
+        # By identity, because both are shared by all states of a store and take long to compare.
+        if memo is None or memo[0] is not document or memo[1] is not store.plan:
+            build = rebuild_ir(store.ir, document, language=find_language(store.ir.language))
+            types = {type_.name: type_ for type_ in build.ir.types}
+            memo = store.memo[_DOCUMENT] = document, store.plan, types
     except (UnknownOperationError, UnknownSchemaError):
         return {}
     except (OSError, RegenError):
         return None
-    return {type_.name: type_ for type_ in build.ir.types}
+    fresh: Mapping[str, TypeIR] = memo[2]
+    return fresh
 
 
 @lru_cache(maxsize=1)
