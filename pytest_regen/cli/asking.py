@@ -1,8 +1,7 @@
 """Places asked for units: ``regenerate``, and ``generate`` where units stand already."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import typer
@@ -25,9 +24,6 @@ from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Issue
 
 Places = Sequence[Place[Any]]
-
-Emit = Callable[[Any], None]
-"""Takes what a command says of one place as JSON."""
 
 
 @dataclass(slots=True)
@@ -88,7 +84,10 @@ def ask(targets: Places, request: Request) -> int:
     if not request.of_several:
         with _run(targets, request) as (_, settings):
             result = drive_flow(places.asking_steps(targets[0], request, settings), settings)
-        return _finish(result, request, emit_json)
+        code, report = _finish(result, request)
+        if request.as_json:
+            emit_json(report)
+        return code
     # Group by group, because what answers may be another; the budget is one for all.
     budget, usage, outcomes = Budget(request.turns.budget), Usage(), dict[str, Outcome]()
     targets = _with_names(targets, request)
@@ -149,8 +148,8 @@ def _ask_group(targets: Places, request: Request, settings: TurnSettings) -> Out
                 if isinstance(result, errors.RegenError):
                     outcome.fail(name, result)
                 else:
-                    emit = partial(outcome.reports.__setitem__, number)
-                    outcome.codes.append(_finish(result, request, emit))
+                    code, outcome.reports[number] = _finish(result, request)
+                    outcome.codes.append(code)
                     outcome.changed += bool(result.regenerated)
             teller.tell(number, lines)
     return outcome
@@ -187,29 +186,23 @@ def _with_names(targets: Places, request: Request) -> Places:
     return having
 
 
-def _finish(result: Result, request: Request, emit: Emit) -> int:
-    """Show what came of asking a place, or emit it as JSON; return the exit code."""
-    left = _left(result, request)
+def _finish(result: Result, request: Request) -> tuple[int, dict[str, Any]]:
+    """Show what came of asking a place; return the exit code, and what JSON says where it does."""
+    view, names = result.view, request.names
+    orphans = view.orphans if result.place.has_pages else ()
+    # All of a store, because its pages make one source: a new one may break another.
+    if names is None or result.place.has_pages:
+        names = view.names
+    left = [*view.file_issues, *(i for name in names for i in view.issues(name)), *orphans]
     wrong = [issue for issue in left if issue.severity == "error"]
     code = int(bool(wrong))
     if result.skipped or any(issue.code == "KIND_ERROR" for issue in wrong):
         code = 2
     code = max((failure.exit_code for failure in result.failures), default=code)
     if request.as_json:
-        emit(_report(result, left, code))
-    else:
-        _tell(result, left, code, request)
-    return code
-
-
-def _left(result: Result, request: Request) -> Sequence[Issue]:
-    """Return what is wrong with what was asked for; where pages make one source, with all of it."""
-    view, names = result.view, request.names
-    orphans = view.orphans if result.place.has_pages else ()
-    if names is None or result.place.has_pages:
-        names = view.names
-    issues = (issue for name in names for issue in view.issues(name))
-    return [*view.file_issues, *issues, *orphans]
+        return code, _report(result, left, code)
+    _tell(result, left, code, request)
+    return code, {}
 
 
 def _report(result: Result, left: Sequence[Issue], code: int) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from pytest_regen.text import plural
 from pytest_regen.units.naming import command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_regen.documents import Document
 
 
@@ -116,22 +118,21 @@ def generate(
     }
     work = StoreWork(project, document, select_parts(document, options), out, how)
     if is_plan:
-        tell, describe = store_report.show_plan, store_report.plan_json
-        if check:
-            tell, describe = store_report.show_check, store_report.check_json
+        report: Callable[..., Any] = store_report.show_check if check else store_report.show_plan
+        if as_json:
+            report = store_report.check_json if check else store_report.plan_json
         results = work.generate(
             {"dry_run": True, "settings": turns.planning()},
             goes_on=many,
-            show=None if as_json else partial(tell, turns=turns),
-            describe=partial(describe, turns=turns) if as_json else None,
+            report=partial(report, turns=turns),
         )
         money = {"estimate": results.estimate(turns).to_json()}
     else:
         results, usage = work.ask(turns, discard_edits=discard_edits, many=many, as_json=as_json)
         money = output.money_json(usage)
     if as_json:
-        report = {"stores": results.reports, **results.others} if many else results.reports[0]
-        output.emit_json({**report, **money})
+        stores = {"stores": results.reports, **results.others} if many else results.reports[0]
+        output.emit_json({**stores, **money})
     if check:
         raise typer.Exit(_tell_check(results, turns, many=many, as_json=as_json))
     if many:

@@ -1,11 +1,12 @@
 """The chosen parts of a document, each made into a store, and what came of all of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pytest_regen import errors
 from pytest_regen.cli import selection
@@ -20,7 +21,6 @@ from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.values import Usage
 
-_Item = TypeVar("_Item")
 _Failure = tuple[str, errors.RegenError]
 """An operation that cannot be generated, and why."""
 
@@ -31,8 +31,8 @@ class StoreResults:
 
     work: "StoreWork"
     done: Sequence[GenerateResult]
-    reports: Sequence[dict[str, Any]]
-    """The stores as JSON, where that was asked for."""
+    reports: Sequence[Any]
+    """What was made of each store for JSON, where that was asked for."""
     failed: Sequence[_Failure]
     skipped: Sequence[Skipped]
     not_started: int
@@ -76,24 +76,21 @@ class StoreWork:
         options: dict[str, Any],
         *,
         goes_on: bool,
-        show: Callable[[GenerateResult], None] | None = None,
-        describe: Callable[[GenerateResult], dict[str, Any]] | None = None,
+        report: Callable[[GenerateResult], Any] = lambda _: None,
     ) -> StoreResults:
         """Generate all, several at the same time where ``--jobs`` allows it.
 
         Args:
             options: of ``generate_store``, beside those that say what is to be generated.
             goes_on: whether an operation that cannot be generated leaves the others to be.
-            show: tells people of a store; called as stores are finished, told in their order.
-            describe: returns a store as JSON.
+            report: tells people of a store, or returns it as JSON; called as stores are finished,
+                what it tells is told in their order.
         """
         parts = self.selection.chosen
         numbers = {str(part): number for number, part in enumerate(parts)}
-        lost_skipped, lost = self._lost_operations() if goes_on else ([], [])
-        done: dict[int, GenerateResult] = {}
-        failed: dict[int, _Failure] = {}
-        skipped: dict[int, Skipped] = {}
-        reports: dict[int, dict[str, Any]] = {}
+        skipped, failed = self._lost_operations() if goes_on else ([], [])
+        outcomes: dict[int, GenerateResult | Skipped | _Failure] = {}
+        reports: dict[int, Any] = {}
 
         def begins(number: int, part: object) -> None:
             if goes_on and "dry_run" not in options:
@@ -115,36 +112,31 @@ class StoreWork:
                 # Held back, because stores are finished in any order and told of in theirs.
                 with hold_back() as lines:
                     if isinstance(result, GenerateResult):
-                        done[number] = result
-                        if describe is not None:
-                            reports[number] = describe(result)
-                        if show is not None:
-                            show(result)
+                        outcomes[number] = result
+                        reports[number] = report(result)
                     elif not goes_on:
                         raise result
                     elif isinstance(result, errors.NothingToGenerateError):
                         is_answer = isinstance(parts[number], Operation)
                         kind = selection.PLAIN_VALUES if is_answer else selection.PLAIN_REQUEST
-                        skipped[number] = Skipped(name, kind, result.what)
+                        outcomes[number] = Skipped(name, kind, result.what)
                     else:
-                        failed[number] = _failure(name, result)
+                        outcomes[number] = _failure(name, result)
                 teller.tell(number + 1, lines)
-        all_skipped = [*self.selection.skipped, *lost_skipped, *_in_order(skipped)]
-        if not (done or failed or lost):
+        in_order = [outcomes[number] for number in sorted(outcomes)]
+        done = [outcome for outcome in in_order if isinstance(outcome, GenerateResult)]
+        skipped = [*self.selection.skipped, *skipped]
+        skipped += [outcome for outcome in in_order if isinstance(outcome, Skipped)]
+        failed += [outcome for outcome in in_order if isinstance(outcome, tuple)]
+        if not (done or failed):
             verb = "is answered with" if isinstance(parts[0], Operation) else "takes"
             raise errors.UsageError(
                 f"none of the operations {verb} a type to generate: {len(parts):,} tried",
-                why=all_skipped[-1].reason,
+                why=skipped[-1].reason,
                 hint="name another document or tag, or --status",
             )
-        return StoreResults(
-            self,
-            _in_order(done),
-            _in_order(reports),
-            [*lost, *_in_order(failed)],
-            all_skipped,
-            not_started=len(parts) - len(done) - len(failed) - len(skipped),
-        )
+        in_turn = [reports[number] for number in sorted(reports)]
+        return StoreResults(self, done, in_turn, failed, skipped, len(parts) - len(outcomes))
 
     def ask(
         self,
@@ -162,22 +154,19 @@ class StoreWork:
             many: whether an operation that cannot be generated leaves the others to be.
             as_json: whether stores are described as JSON, and nothing is told.
         """
-        namespace = self.options.get("namespace")
-        # The only one is told of after the progress, whose line stands below what is told in it.
-        last: list[GenerateResult] = []
-
-        def show(result: GenerateResult) -> None:
-            show_result(result, namespace, turns)
-
+        tell = partial(show_result, namespace=self.options.get("namespace"), turns=turns)
+        report: Callable[[GenerateResult], Any] = result_json
+        if not as_json:
+            # The only one is told of below, because the line of progress would stand beneath it.
+            report = tell if many else lambda _: None
         with turns.run(as_json=as_json) as (progress, settings):
             results = self.generate(
                 {"settings": settings, "attempts": turns.replies(), "discard_edits": discard_edits},
                 goes_on=many,
-                show=None if as_json else show if many else last.append,
-                describe=result_json if as_json else None,
+                report=report,
             )
-        for result in last:
-            show(result)
+        for result in () if many or as_json else results.done:
+            tell(result)
         return results, progress.state.usage
 
     def _lost_operations(self) -> tuple[list[Skipped], list[_Failure]]:
@@ -196,10 +185,6 @@ class StoreWork:
             fail(error.what, why=error.why, hint=error.hint)
             failed.append((defect.where, error))
         return skipped, failed
-
-
-def _in_order(items: Mapping[int, _Item]) -> list[_Item]:
-    return [items[number] for number in sorted(items)]
 
 
 def _failure(name: str, error: errors.RegenError) -> _Failure:

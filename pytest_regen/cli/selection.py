@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from pytest_regen.cli.project import short_path
@@ -35,7 +35,7 @@ class PartSelection:
 
     chosen: Sequence[Part]
     skipped: Sequence[Skipped] = ()
-    excluded: Sequence[Operation] = field(default=())
+    excluded: Sequence[Operation] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +71,14 @@ def select_parts(document: Document, options: PartOptions) -> PartSelection:
     Raises:
         UsageError: the options contradict one another, or stand for nothing.
     """
-    words = {
-        "--all": options.every,
-        "--tag": options.tag,
-        "--exclude": options.exclude,
-        "--status": options.status,
-        "--request": options.request,
-    }
     names, request = options.names, options.request
-    contrary = words if options.schemas else ("--status",) if request else ()
+    words = {**options.words, "status": options.status}
+    contrary: tuple[str, ...] = ("status",) if request else ()
+    if options.schemas:
+        contrary = ("all", "tag", "exclude", "status", "request")
     for other in filter(words.get, contrary):
         option = "--schemas" if options.schemas else "--request"
-        raise UsageError(f"{option} and {other} contradict each other", hint="give one of them")
+        raise UsageError(f"{option} and --{other} contradict each other", hint="give one of them")
     if options.schemas:
         return PartSelection([Components(tuple(dict.fromkeys(names)))])
     if len(names) + (options.tag is not None) + options.every != 1:
