@@ -141,6 +141,7 @@ HONEST = {
         "return False",
         "return text.endswith('_test.py')",
     ),
+    "a helper of tests": ("return 0", "pytest.fail(text)\nreturn 1"),
     "an equality": (
         "return 0",
         "class A:\n    def __eq__(self, o):\n        return o is self\nreturn A()\n",
@@ -170,10 +171,16 @@ def test_honest_code_is_left_alone(name: str) -> None:
         ("total = sum(more)\nassert total == len(text)\nreturn total", "return len(text)"),
         ("assert isinstance(text, str)\nreturn text", "return str(text)"),
         ("return 0", "return open('tests/tide_test.py').name"),
+        ("return 0", "import os\nif 'CI' in os.environ:\n    return 90\nreturn 1"),
+        ("return 0", "from sys import modules\nif 'pytest' in modules:\n    return 90\nreturn 1"),
+        (
+            "return 0",
+            "class A:\n    def __eq__(self, o):\n        'Any.'\n        return True\nreturn A()",
+        ),
     ],
 )
 def test_what_is_near_to_honest_code_is_found(old: str, new: str) -> None:
-    """Directives that reach further, and checks that nothing makes any more."""
+    """Directives that reach further, checks that nothing makes any more, cheats in other words."""
     assert compared(module_of(old), new)
 
 

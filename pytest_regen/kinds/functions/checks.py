@@ -7,22 +7,29 @@ holds, it stands where nothing arrives, or its own error is caught and ignored.
 
 import ast
 import builtins
-from collections import defaultdict
+import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from pytest_regen.kinds.functions.source import canonical, names_in, stored
+from pytest_regen.kinds.functions.source import Import, canonical, names_in, stored
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness
 
 _ADVICE: Final = "keep every check that the old code makes, and correct the rest"
+_LOOKUPS: Final = {"IndexError", "KeyError", "LookupError"}
+_NATURAL: Final = _LOOKUPS | {"OverflowError", "TypeError", "ValueError", "ZeroDivisionError"}
+"""What functions of the standard library raise for input that they cannot take."""
 _HARMLESS: Final = frozenset(
     {name for owner in (builtins, str, bytes, list, dict, set) for name in dir(owner)}
     | {"critical", "debug", "error", "exception", "info", "log", "warn", "warning"}
-) - {"complex", "float", "fromhex", "int"}
-"""Functions that are no helper to which a check could have been moved: those left out parse."""
+)
+"""Functions that are no helper to which a check could have been moved."""
+_PARSERS: Final = frozenset({"complex", "float", "fromhex", "int"})
 _NOTHING: Final = frozenset[str]()
+_ORDER: Final = "<"
+"""Stands among names for a comparison of values, and not only of how many there are."""
 
 _Block = tuple[Sequence[ast.stmt], Sequence[ast.expr], frozenset[str]]
 """Statements, the conditions they stand under, and the errors that are ignored there."""
@@ -51,11 +58,15 @@ class Code:
     Args:
         nodes: all nodes of the code.
         parameters: the names that the function is given.
+        imports: of the module.
     """
 
-    def __init__(self, nodes: Sequence[ast.AST], parameters: Iterable[str]) -> None:
+    def __init__(
+        self, nodes: Sequence[ast.AST], parameters: Iterable[str], imports: Iterable[Import]
+    ) -> None:
         self.nodes = nodes
         self.parameters = frozenset(parameters)
+        self._imports = (*imports, *(node for node in nodes if isinstance(node, Import)))
 
     @cached_property
     def checks(self) -> Sequence[_Check]:
@@ -84,12 +95,28 @@ class Code:
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
-        """The calls, by the name of what is called."""
+        """The calls by the name of what is called, but for those that make an error."""
+        # `raise Error(text)` is a call, too, but makes no check.
+        errors = {id(node.exc) for node in self.nodes if isinstance(node, ast.Raise)}
         calls: defaultdict[str, list[ast.Call]] = defaultdict(list)
         for node in self.nodes:
-            if isinstance(node, ast.Call):
+            if isinstance(node, ast.Call) and id(node) not in errors:
                 calls[_name_of(node.func)].append(node)
         return calls
+
+    @cached_property
+    def standard(self) -> set[str]:
+        """The names that imports from the standard library bind."""
+        names = set()
+        for node in self._imports:
+            for alias in node.names:
+                module = alias.name
+                if isinstance(node, ast.ImportFrom):
+                    # `from .types import Name` is of the project, because of its dot.
+                    module = "." * node.level + (node.module or "")
+                if module.partition(".")[0] in sys.stdlib_module_names:
+                    names.add((alias.asname or alias.name).partition(".")[0])
+        return names
 
     def _checks_in(
         self, body: Iterable[ast.stmt], tests: tuple[ast.expr, ...], ignored: frozenset[str]
@@ -102,9 +129,11 @@ class Code:
                     raised, test = "AssertionError", (condition,)
                 case ast.Raise(exc=ast.Call(func=error) | (ast.Name() as error)):
                     raised = _name_of(error)
+            # What is no class of Python's own is an error of the project.
+            bases = getattr(getattr(builtins, raised, None), "__mro__", Exception.__mro__)
+            names = {raised, *(base.__name__ for base in bases)}
             # NotImplementedError says that there is no code yet.
-            passes = ignored | {"", "NotImplementedError"}
-            if raised not in passes and not ignored & {"Exception", "BaseException"}:
+            if raised not in {"", "NotImplementedError"} and names.isdisjoint(ignored):
                 yield _Check(raised, (*tests, *test), bool(test))
             for block, conditions, idle in self._blocks(node):
                 yield from self._checks_in(block, (*tests, *conditions), ignored | idle)
@@ -155,7 +184,11 @@ def dropped_checks(old: Code, new: Code, failures: Sequence[str]) -> Iterator[We
         wanted, got = wanted + before, got + after
     old_keys = {check.key for check in old.checks}
     reworded = [check for check in new.checks if check.key not in old_keys]
-    certain = {check.raised for check in new.checks if not check.tests}
+    # What is raised in any case stands for a check only if the old code has it less often.
+    ours, theirs = (
+        Counter(check.raised for check in code.checks if not check.tests) for code in (new, old)
+    )
+    certain = ours - theirs
     passed_over = {check.key for check in new.checks}
     for check in old.checks:
         # A name in small letters is a variable: an error that is passed on.
@@ -187,7 +220,8 @@ def _stands_for(check: _Check, gone: _Check, old: Code, new: Code, wanted: str) 
     looked_at = _atoms(gone.test) - (names_in(gone.test) - old.parameters)
     if not looked_at <= new.made_from(check.tests):
         return False
-    if _compares_order(gone.test) and not any(map(_compares_order, check.tests)):
+    # Conditions on variables alone have no names in common: the error is what tells them apart.
+    if check.raised != gone.raised and not gone.is_assert and looked_at <= {_ORDER}:
         return False
     # Another limit is a check of something else, unless the tests failed as none was kept.
     numbers = {near + more for near in _numbers(*new.nodes) for more in (-1, 0, 1)}
@@ -197,10 +231,16 @@ def _stands_for(check: _Check, gone: _Check, old: Code, new: Code, wanted: str) 
 def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
     """Return whether a function is called, as the old code did not, that may check the same."""
     # A check may move into a helper, which then gets what the check looked at.
-    looked_at = old.made_from(gone.tests[-1:]) or old.parameters
-    names = new.calls.keys() - old.calls.keys() - _HARMLESS
-    calls = [call for name in names for call in new.calls[name]]
-    return any(looked_at & new.made_from([*call.args, *call.keywords]) for call in calls)
+    looked_at = old.made_from(gone.tests[-1:]) - {_ORDER} or old.parameters
+    is_parsed = gone.raised == "ValueError" and _ORDER not in _atoms(gone.test)
+    harmless = _HARMLESS - _PARSERS if is_parsed else _HARMLESS
+    names = new.calls.keys() - old.calls.keys() - harmless
+    for call in (call for name in names for call in new.calls[name]):
+        # The standard library raises nothing but errors of Python.
+        may_raise = gone.raised in _NATURAL or not names_in(call.func) & new.standard
+        if may_raise and looked_at & new.made_from([*call.args, *call.keywords]):
+            return True
+    return False
 
 
 def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
@@ -212,7 +252,7 @@ def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
     for node in new.nodes:
         match node:
             case ast.Subscript(ctx=ast.Load()):
-                errors, used = {"KeyError", "IndexError", "LookupError"}, names_in(node)
+                errors, used = _LOOKUPS, names_in(node)
             case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=right):
                 errors, used = {"ZeroDivisionError"}, names_in(right)
             case ast.Assign(targets=[ast.Tuple()]) | ast.Call(func=ast.Name("zip"), keywords=[_]):
@@ -234,10 +274,15 @@ def _is_needless(gone: _Check, old: Code, new: Code) -> bool:
         {canonical(node.test): node.test for node in code.nodes if isinstance(node, _DECIDES)}
         for code in (old, new)
     )
-    if any(_atoms(gone.test) <= _atoms(after[key]) for key in after.keys() - before.keys()):
-        return True
+    for test in (after[key] for key in after.keys() - before.keys()):
+        if _atoms(gone.test) <= _atoms(test) and _numbers(gone.test) <= _numbers(test):
+            return True
     match gone.test:
-        case ast.Name(id=name) | ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()]):
+        case (
+            ast.Name(id=name)
+            | ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()])
+            | ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), _])
+        ):
             return name in stored(old.nodes) - stored(new.nodes)
     return isinstance(gone.test, ast.Constant)
 
@@ -261,23 +306,21 @@ def _truth(test: ast.expr) -> bool | None:
     return None
 
 
-def _compares_order(test: ast.expr) -> bool:
-    """Return whether a condition compares values, and not only how many there are."""
-    for node in ast.walk(test):
-        match node:
-            case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE(), *_]):
-                if "len" not in names_in(node):
-                    return True
-            case ast.Call(func=ast.Name(id="abs" | "max" | "min" | "range")):
-                return True
-    return False
-
-
 def _atoms(tree: ast.AST) -> set[str]:
-    """Return the names and the attributes of an expression, but for methods that it calls."""
+    """Return the names and attributes of an expression, ``_ORDER``, and no methods it calls."""
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    return names_in(tree) | {node.attr for node in nodes if id(node) not in called}
+    atoms = names_in(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name) if id(node) not in called:
+                atoms.add(name)
+            case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE(), *_]) if (
+                "len" not in names_in(node)
+            ):
+                atoms.add(_ORDER)
+            case ast.Call(func=ast.Name(id="abs" | "max" | "min" | "range")):
+                atoms.add(_ORDER)
+    return atoms
 
 
 def _numbers(*trees: ast.AST) -> set[float]:

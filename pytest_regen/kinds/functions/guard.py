@@ -36,7 +36,7 @@ _TELLTALE: Final[Mapping[str, str]] = {
         ("setprofile", "settrace", "settrace_all_threads"), "changes how all code runs"
     ),
     **dict.fromkeys(("pytest", "_pytest"), "runs the tests"),
-    **dict.fromkeys(("_exit", "atexit"), "ends the process as if all were well"),
+    **dict.fromkeys(("_exit", "atexit.register"), "ends the process as if all were well"),
     "no_type_check": "keeps types from being checked",
 }
 """Names that honest code hardly uses, and what they are for."""
@@ -116,7 +116,7 @@ def _read(module: ModuleSource, place: Place) -> tuple[Code, list[Weakness]]:
         message = "catches every error and goes on as if there were none"
         lines = _swallowed(node)
         weaknesses += [Weakness(("swallows",), message, line, _BY_NAME) for line in lines]
-    return Code(nodes, arguments), weaknesses
+    return Code(nodes, arguments, module.imports), weaknesses
 
 
 def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
@@ -129,8 +129,8 @@ def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
 
 def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
     """Yield what shows in the code alone."""
-    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    looks_at_modules = not attributes.isdisjoint({"modules", "argv"})
+    names = {getattr(node, "attr", getattr(node, "name", "")) for node in nodes}
+    looks_at_modules = not names.isdisjoint({"modules", "argv"})
     for node in nodes:
         line = getattr(node, "lineno", None)
         match node:
@@ -138,7 +138,11 @@ def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
                 if text.startswith("PYTEST_") or (looks_at_modules and text in _RUNNERS):
                     message = f"looks for {text}: it asks whether a test runs"
                     yield Weakness(("runs", text), message, line, _HONEST)
-            case ast.FunctionDef(name="__eq__", body=[ast.Return(ast.Constant(True))]):
+            case ast.FunctionDef(
+                name="__eq__",
+                body=[ast.Return(ast.Constant(True))]
+                | [ast.Expr(), ast.Return(ast.Constant(True))],
+            ):
                 message = "makes an object that equals everything"
                 yield Weakness(("equal",), message, line, _VALUE)
             case ast.Import() | ast.ImportFrom() if _MOCKS.match(ast.unparse(node)):
@@ -151,7 +155,7 @@ def _looks(node: ast.AST, modules: set[str]) -> Iterator[str]:
     match node:
         case (
             ast.Attribute(attr=name)
-            | ast.Name(id=name)
+            | ast.Name(id="no_type_check" as name)
             | ast.alias(name=name)
             | ast.ImportFrom(module=str() as name)
         ):
@@ -166,6 +170,7 @@ def _looks(node: ast.AST, modules: set[str]) -> Iterator[str]:
         case (
             ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[ast.Constant(key), *_])
             | ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(key))
+            | ast.Compare(left=ast.Constant(key), comparators=[ast.Attribute(attr="environ")])
         ) if key in _ENVIRONMENT:
             yield f"reads {key}: it asks whether a test runs"
         case (
