@@ -73,24 +73,22 @@ class _LateGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _command(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        function = getattr(import_module(f"pytest_regen.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        if isinstance(function, typer.Typer):
+            return typer.main.get_group(function)
+        alone = typer.Typer(**_SETTINGS)
+        alone.command(cmd_name)(function)
+        command = typer.main.get_command(alone)
+        for param in command.params:
+            metavars = (_METAVARS[option] for option in param.opts if option in _METAVARS)
+            param.metavar = param.metavar or next(metavars, None)
+        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-def _command(name: str) -> Any:
-    function = getattr(import_module(f"pytest_regen.cli.{COMMANDS[name][0]}"), name)
-    if isinstance(function, typer.Typer):
-        return typer.main.get_group(function)
-    alone = typer.Typer(**_SETTINGS)
-    alone.command(name)(function)
-    command = typer.main.get_command(alone)
-    for param in command.params:
-        metavars = (_METAVARS[option] for option in param.opts if option in _METAVARS)
-        param.metavar = param.metavar or next(metavars, None)
-    return command
 
 
 app = typer.Typer(

@@ -240,7 +240,8 @@ def _tell(result: Result, left: Sequence[Issue], code: int, request: Request) ->
         fact("rejected", f"{texts}, no better than what was there, kept in {place.history_path}")
     for name, why in result.skipped.items():
         fact("skipped", f"{name}: {why}", "yellow")
-    output.show_prompt_faults(result.prompt_faults)
+    for fault in result.prompt_faults:
+        fact("unfixable", str(fault), "yellow")
     # A fault of the prompts says it once for all the units that have it.
     explained = {name for fault in result.prompt_faults for name in fault.types}
     output.show_stopped(
@@ -255,8 +256,11 @@ def _tell(result: Result, left: Sequence[Issue], code: int, request: Request) ->
     elif not left:
         say(f"{place.source}: no errors, nothing to ask", "green")
     output.show_failures(result.failures)
-    output.show_pending(result.pending)
-    if not (result.failures or result.pending):
+    for name, id_ in result.pending.items():
+        fact("waits", f"{name} [{id_}]", "yellow")
+    if result.pending:
+        output.next_step("pytest-regen review")
+    elif not result.failures:
         places.advise(_following(result, left, code, request))
 
 

@@ -59,7 +59,7 @@ def check(
     if accepted and update:
         say(f"{accepted.path}: {plural(accepted.write(files), 'finding')}")
     errors = [finding for finding in findings if finding.severity == "error"]
-    following = _following(findings)
+    leaking = list(dict.fromkeys(f.path for f in findings if f.code in {"SECRET", "HEADER"}))
     warnings = plural(len(findings) - len(errors), "warning")
     counts = f"{plural(len(errors), 'error')}, {warnings}"
     if as_json:
@@ -77,8 +77,13 @@ def check(
         if skipped:
             say(f"skipped, because they hold no interactions: {_and_more(map(str, skipped))}")
         say(f"{len(files)} checked, {counts}")
-        if following:
-            next_step(*following)
+        # Few, because each is read whole to learn whether what remains can be found by vcrpy.
+        cleanable = next(filter(conversions.is_cleanable, leaking[:_MOST_TRIED]), None)
+        if cleanable:
+            command = f"pytest-regen cassettes convert {shlex.quote(str(cleanable))}"
+            next_step(command, "revoke what was in it")
+        elif leaking:
+            next_step(f"revoke what is in {leaking[0]}, and record it again without")
     annotate(
         project.annotations,
         (
@@ -105,17 +110,6 @@ def _baseline(project: Project, path: Path | None, *, update: bool) -> checking.
             hint='add --baseline FILE, or baseline = "FILE" to [tool.pytest-regen.cassettes]',
         )
     return checking.Baseline.read(path, takes_all=update) if path else None
-
-
-def _following(findings: tuple[checking.Finding, ...]) -> tuple[str, str] | None:
-    """Return what to run or do about findings, with a note; ``None`` where there is nothing."""
-    leaking = list(dict.fromkeys(f.path for f in findings if f.code in {"SECRET", "HEADER"}))
-    # Few, because each is read whole to learn whether what remains can still be found by vcrpy.
-    for path in leaking[:_MOST_TRIED]:
-        if conversions.is_cleanable(path):
-            command = f"pytest-regen cassettes convert {shlex.quote(str(path))}"
-            return command, "revoke what was in it"
-    return (f"revoke what is in {leaking[0]}, and record it again without", "") if leaking else None
 
 
 def _last_drifted() -> frozenset[str]:

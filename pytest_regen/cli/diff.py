@@ -119,10 +119,10 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
         spelled = {" ".join(name.split()).upper(): name for name in names}
         operations = {operation.upper(): operation for operation, _ in keys}
         if unknown := [name for key, name in spelled.items() if key not in operations]:
-            listed = ", ".join(map(in_quotes, list(operations.values())[:8]))
+            spellings = ", ".join(map(in_quotes, list(operations.values())[:8]))
             raise errors.UnknownOperationError(
                 f"neither version has an operation {unknown[0]!r}",
-                hint=f"there are {listed or 'none'}",
+                hint=f"there are {spellings or 'none'}",
             )
         keys = {key: None for name in spelled for key in keys if key[0].upper() == name}
     for key in keys:
@@ -141,9 +141,16 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
         except errors.RegenError as error:
             yield {**row, "state": "unread", "error": error.what}, error
             continue
-        if changes := _compare_types(old_types, new_types):
-            breaking = sum(change["breaking"] for change in changes)
-            row |= {"state": "changed", "breaking": breaking, "changes": changes}
+        types, changes = new_types or old_types, tuple[Change, ...]()
+        if old_types is not None and new_types is not None:
+            changes = compare_types(old_types, new_types)
+        elif types is not None:
+            message = "it has types now" if new_types else "it has no types any more"
+            changes = (Change("answer", types.types[0].name, None, message, "other"),)
+        if types and changes:
+            listed = changes_json(changes, direction_of(types))
+            breaking = sum(change["breaking"] for change in listed)
+            row |= {"state": "changed", "breaking": breaking, "changes": listed}
         yield row, None
 
 
@@ -162,19 +169,6 @@ def _types(part: Part | IR, document: Document | None, stored: IR | None) -> IR 
         return build_ir(document, part, language=language).ir
     except errors.NothingToGenerateError:
         return None
-
-
-def _compare_types(old: IR | None, new: IR | None) -> list[dict[str, Any]]:
-    """Return what changed as JSON, also where one version has no types."""
-    types = new or old
-    if types is None:
-        return []
-    if old is not None and new is not None:
-        changes = compare_types(old, new)
-    else:
-        message = "it has no types any more" if new is None else "it has types now"
-        changes = (Change("answer", types.types[0].name, None, message, "other"),)
-    return changes_json(changes, direction_of(types))
 
 
 # What is listed

@@ -13,12 +13,11 @@ from pytest_regen.cli.asking import ask, plan
 from pytest_regen.cli.operations import StoreResults, StoreWork, show_sum
 from pytest_regen.cli.output import fact, next_step, say
 from pytest_regen.cli.places import Request
-from pytest_regen.cli.project import Project, short_path
+from pytest_regen.cli.project import short_path
 from pytest_regen.cli.selection import PartOptions, select_parts
 from pytest_regen.cli.turns import TurnOptions, takes_turns
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE
-from pytest_regen.regeneration.places import Place
 from pytest_regen.text import plural
 from pytest_regen.units.naming import command
 
@@ -92,7 +91,13 @@ def generate(
     options = PartOptions(names or (), every, tag, exclude or (), status, schemas, request)
     is_plan = check or dry_run
     if spec.is_dir() or project.find_place(spec) is not None:
-        targets = _places(project, spec, options)
+        for option, value in options.words.items():
+            if value:
+                raise UsageError(
+                    f"--{option} is about an API description, and {spec} is none",
+                    hint="name units with --unit, or none for all",
+                )
+        targets = project.places([spec, *map(Path, options.names)])
         order = Request(
             turns,
             "generate",
@@ -143,21 +148,6 @@ def generate(
         again = output.command_again("--register", without=["--force", "--discard-edits"])
         next_step("pytest" if is_collected else again)
     raise typer.Exit(results.exit_code)
-
-
-def _places(project: Project, path: Path, options: PartOptions) -> list[Place[Any]]:
-    """Return the places at and below paths that are not API descriptions.
-
-    Raises:
-        UsageError: an option is about API descriptions, or there is none.
-    """
-    for name, value in options.words.items():
-        if value:
-            raise UsageError(
-                f"--{name} is about an API description, and {path} is none",
-                hint="name units with --unit, or none for all",
-            )
-    return project.places([path, *map(Path, options.names)])
 
 
 def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:

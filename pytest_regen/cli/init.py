@@ -67,7 +67,10 @@ def init(
 
     Shows every line before it is written. Run again it adds only what is missing.
     """
-    project = _project_here()
+    project, folder = Project.here(), Path.cwd()
+    # Not beyond the repository of git, because what lies around it is another project.
+    border = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), project.root)
+    project = Project(border) if project.root in border.parents else project
     _ = project.settings, project.pytest_settings  # What cannot be read is said first.
     chosen = [] if source else [_only_source(starts.sources(project), is_enough=yes)]
     source = source or chosen[0]
@@ -76,7 +79,20 @@ def init(
     project, edits = _plan(project, start, ci)
     is_done = start.is_made and not edits
     # Taken now, because it tells of the files as they are before anything is written.
-    report = _describe(start, edits)
+    report: dict[str, Any] = {
+        "begins_with": start.title,
+        "is_made": start.is_made,
+        "stores": [short_path(path).as_posix() for path in start.stores],
+        "files": [
+            {
+                "path": short_path(edit.path).as_posix(),
+                "is_new": edit.is_new,
+                "lines": [*edit.lines],
+            }
+            for edit in edits
+        ],
+        "notes": [],
+    }
     if not as_json:
         _show(start, edits)
         if ci is None and not is_done:
@@ -99,13 +115,6 @@ def init(
     elif following:
         output.next_step(following)
     raise typer.Exit(code)
-
-
-def _project_here() -> Project:
-    """Return the project to set up, which does not reach beyond the repository of git."""
-    project, folder = Project.here(), Path.cwd()
-    border = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), project.root)
-    return Project(border) if project.root in border.parents else project
 
 
 def _only_source(sources: Sequence[str], *, is_enough: bool) -> str:
@@ -170,21 +179,6 @@ def _carry_out(project: Project, start: Start, edits: Sequence[Edit]) -> int:
     for edit in edits if code < 2 else ():
         edit.write()
     return code
-
-
-def _describe(start: Start, edits: Sequence[Edit]) -> dict[str, Any]:
-    """Return the plan as JSON."""
-    paths = [short_path(edit.path).as_posix() for edit in edits]
-    return {
-        "begins_with": start.title,
-        "is_made": start.is_made,
-        "stores": [short_path(path).as_posix() for path in start.stores],
-        "files": [
-            {"path": path, "is_new": edit.is_new, "lines": [*edit.lines]}
-            for path, edit in zip(paths, edits, strict=True)
-        ],
-        "notes": [],
-    }
 
 
 def _show(start: Start, edits: Sequence[Edit]) -> None:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -18,6 +17,7 @@ from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.github import annotate, validated
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import verbs
+from pytest_regen.regeneration.answers import issue_lines
 from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.values import Advice, Changes
 from pytest_regen.stores.formats import HAND
@@ -129,7 +129,7 @@ class _Validation:
 
     def __call__(self, paths: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
         """Validate places in a process of a pool."""
-        project = _project_at(self.root)
+        project = Project(self.root)
         return self.run(project, list(map(project.place, paths)))
 
     def run(self, project: Project, part: Places) -> tuple[list[dict[str, Any]], int]:
@@ -214,12 +214,6 @@ def errors_in(issues: Iterable[Issue]) -> list[Issue]:
     return [issue for issue in issues if issue.severity == "error"]
 
 
-@lru_cache(maxsize=1)
-def _project_at(root: Path) -> Project:
-    """Return the project, whose settings and kinds a process of a pool reads once."""
-    return Project(root)
-
-
 def history(
     path: Folder,
     units: UnitNames = None,
@@ -233,14 +227,15 @@ def history(
         emit_json({"entries": [{"id": text.id, **text.entry.to_json()} for text in past]})
         return
     rows = []
-    for text in past:
-        errors = errors_in(text.issues)
+    errors_by_text = [errors_in(text.issues) for text in past]
+    for text, errors in zip(past, errors_by_text, strict=True):
         page = [f"page {text.page} of {text.page_count}"] if place.has_pages else []
         cells = [text.id, text.reason, text.name, *page, f"attempt {text.attempt}", text.model]
         rows.append([*cells, plural(len(errors), "error") if errors else ""])
-    for text, line in zip(past, output.aligned(rows), strict=True):
+    for errors, line in zip(errors_by_text, output.aligned(rows), strict=True):
         say(line)
-        output.show_errors(text.issues)
+        for error_line in issue_lines(errors):
+            say(f"    {error_line}")
     if not past:
         say(f"{place.here}: nothing was replaced or rejected yet")
         places.advise(places.advice_to_test(place, view))

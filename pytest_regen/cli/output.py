@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_regen.errors import RegenError
-    from pytest_regen.regeneration.prompt_faults import PromptFault
     from pytest_regen.regeneration.values import HealResult
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue
@@ -284,14 +283,6 @@ def show_diff(diff: str, lines: int | None = _DIFF_LINES) -> None:
         say(f"… {len(all_lines) - lines} more lines")
 
 
-def show_pending(candidates: "Mapping[str, str]") -> None:
-    """Tell which candidates wait, by piece and id, and what comes next."""
-    for name, id_ in candidates.items():
-        fact("waits", f"{name} [{id_}]", "yellow")
-    if candidates:
-        next_step("pytest-regen review")
-
-
 def show_edit(lines: Iterable[str]) -> None:
     """Show lines that come into a file, with ``+`` before them, and lines that go, with ``-``."""
     for line in lines:
@@ -307,14 +298,6 @@ def show_stopped(results: "Iterable[HealResult]") -> None:
             fact("stopped", f"{result.name} ({result.stop_reason})", "yellow")
             for line in why_lines(result):
                 say(f"    {line}")
-
-
-def show_errors(issues: "Iterable[Issue]") -> None:
-    """List the errors of an old text, below its line."""
-    from pytest_regen.regeneration.answers import issue_lines
-
-    for line in issue_lines([issue for issue in issues if issue.severity == "error"]):
-        say(f"    {line}")
 
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
@@ -338,12 +321,6 @@ def usage_line(calls: int, usage: "Usage") -> str:
 def money_json(usage: "Usage") -> dict[str, Any]:
     """Return what a run cost as JSON: US dollars as text; ``None`` where a price is not known."""
     return {"cost_usd": usage.cost and usage.cost.json}
-
-
-def show_prompt_faults(faults: "Iterable[PromptFault]") -> None:
-    """Print errors that the prompts ask for, each once with all types that have it."""
-    for fault in faults:
-        fact("unfixable", str(fault), "yellow")
 
 
 def describe_failure(failure: "RegenError") -> dict[str, Any]:

@@ -44,7 +44,14 @@ def map_in_order(
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), context, _prepare)
     try:
         for outcome in pool.map(partial(_work, function), tasks):
-            yield _take(outcome)
+            lines, out, err, result = outcome
+            sys.stdout.write(out)
+            sys.stderr.write(err)
+            for text, style in lines:
+                say(text, style)
+            if isinstance(result, RegenError):
+                raise result
+            yield result
         pool.shutdown()
     except BrokenProcessPool:
         raise WorkerError(
@@ -82,14 +89,3 @@ def _work(function: Callable[[T], R], task: T) -> _Outcome[R]:
         except RegenError as error:
             result = error
     return lines, out.getvalue(), err.getvalue(), result
-
-
-def _take(outcome: _Outcome[R]) -> R:
-    lines, out, err, result = outcome
-    sys.stdout.write(out)
-    sys.stderr.write(err)
-    for text, style in lines:
-        say(text, style)
-    if isinstance(result, RegenError):
-        raise result
-    return result

@@ -2,7 +2,7 @@
 
 import posixpath
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,7 +60,16 @@ def at_revision(text: str) -> Iterator[Path]:
         named = {path: blob for path, blob in beside.items() if path.endswith(_DESCRIPTIONS)}
         files = {**named, **files}
     with TemporaryDirectory(prefix="pytest-regen-") as copy:
-        _write(files, Path(copy))
+        ids = "".join(f"{blob}\n" for blob in files.values())
+        blobs = _git("cat-file", "--batch", stdin=ids.encode()) or b""
+        # One process for all files, because a repository may hold thousands.
+        for path in files:
+            head, _, blobs = blobs.partition(b"\n")
+            size = int(head.split()[-1])
+            file = Path(copy, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(blobs[:size])
+            blobs = blobs[size + 1 :]
         yield Path(copy, place)
 
 
@@ -75,19 +84,6 @@ def _files(commit: str, place: str) -> dict[str, str]:
         if head.startswith("100") and ".." not in path.split("/"):
             files[path] = head.split()[2]
     return files
-
-
-def _write(files: Mapping[str, str], folder: Path) -> None:
-    """Write the files of a revision below ``folder``."""
-    ids = "".join(f"{blob}\n" for blob in files.values())
-    blobs = _git("cat-file", "--batch", stdin=ids.encode()) or b""
-    for path in files:
-        head, _, blobs = blobs.partition(b"\n")
-        size = int(head.split()[-1])
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(blobs[:size])
-        blobs = blobs[size + 1 :]
 
 
 def _git(*words: str, stdin: bytes = b"") -> bytes | None:

@@ -124,7 +124,12 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
     how = {"language": language, "force": False, "allow_defects": False}
     work = StoreWork(project, document, PartSelection([]), out, how)
     if not stores:
-        parts = _parts_of(document, options.operation)
+        if options.operation is not None:
+            parts = [document.find(options.operation)]
+        elif document.named_schemas:
+            parts = [Components()]
+        else:
+            parts = select_operations(document, PartOptions()).chosen
         work = replace(work, selection=PartSelection(parts))
         settings = TurnOptions(project, provider=options.provider).planning()
         planning = {"dry_run": True, "settings": settings}
@@ -156,15 +161,6 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
         attributes=[f"{json.dumps(p) if ' ' in p else p} linguist-generated" for p in patterns],
         stores=stores,
     )
-
-
-def _parts_of(document: Document, operation: str | None) -> Sequence[Part]:
-    """Return an operation that is named, else the schemas, else all operations."""
-    if operation is not None:
-        return [document.find(operation)]
-    if document.named_schemas:
-        return [Components()]
-    return select_operations(document, PartOptions()).chosen
 
 
 def _stores_of(document: Document, out: Path) -> list[Path]:

@@ -9,7 +9,6 @@ from pytest_regen.cli.output import (
     next_step,
     say,
     show_failures,
-    show_prompt_faults,
     show_stopped,
 )
 from pytest_regen.cli.places import tell_issues
@@ -127,7 +126,8 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
         advice = f"change the namespace to {namespace} there"
         fact("header", f"it stays as it is, for it is yours: {advice}")
     tell_issues((i for verdict in result.validation.values() for i in verdict.issues), str(source))
-    show_prompt_faults(result.prompt_faults)
+    for fault in result.prompt_faults:
+        fact("unfixable", str(fault), "yellow")
     show_stopped(item for item in result.results if item.rejected)
     spent = turns.spent(result.calls, result.usage, by_template=bool(result.written))
     say(f"{source}: {spent}")
