@@ -188,10 +188,11 @@ def _with_names(targets: Places, request: Request) -> Places:
 
 def _finish(result: Result, request: Request) -> tuple[int, dict[str, Any]]:
     """Show what came of asking a place; return the exit code, and what JSON says where it does."""
-    view, names = result.view, request.names
-    orphans = view.orphans if result.place.has_pages else ()
+    place, view, new, names = result.place, result.view, result.regenerated, request.names
+    answered = [name for name, _ in new] or view.names
+    orphans = view.orphans if place.has_pages else ()
     # All of a store, because its pages make one source: a new one may break another.
-    if names is None or result.place.has_pages:
+    if names is None or place.has_pages:
         names = view.names
     left = [*view.file_issues, *(i for name in names for i in view.issues(name)), *orphans]
     wrong = [issue for issue in left if issue.severity == "error"]
@@ -200,34 +201,29 @@ def _finish(result: Result, request: Request) -> tuple[int, dict[str, Any]]:
         code = 2
     code = max((failure.exit_code for failure in result.failures), default=code)
     if request.as_json:
-        return code, _report(result, left, code)
+        return code, {
+            "path": place.here,
+            "source_path": place.source,
+            "regenerated": [
+                places.keys(place, *page) if place.has_pages else page[0] for page in new
+            ],
+            "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
+            "model_used": view.author(answered[-1]).model if answered else "",
+            "ok": code == 0,
+            "rejected": list(result.rejected),
+            "stop_reasons": dict(result.stop_reasons),
+            "skipped": dict(result.skipped),
+            "calls": result.calls,
+            "tokens": result.usage.total_tokens,
+            **output.money_json(result.usage),
+            "errors": [issue.to_json() for issue in wrong],
+            "warnings": [issue.to_json() for issue in left if issue.severity != "error"],
+            "failures": [describe_failure(failure) for failure in result.failures],
+            "diff": result.diff,
+            **({"pending": dict(result.pending)} if result.pending else {}),
+        }
     _tell(result, left, code, request)
     return code, {}
-
-
-def _report(result: Result, left: Sequence[Issue], code: int) -> dict[str, Any]:
-    place, view, new = result.place, result.view, result.regenerated
-    names = [name for name, _ in new] or view.names
-    pending = {"pending": dict(result.pending)} if result.pending else {}
-    return {
-        "path": place.here,
-        "source_path": place.source,
-        "regenerated": [places.keys(place, *page) if place.has_pages else page[0] for page in new],
-        "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
-        "model_used": view.author(names[-1]).model if names else "",
-        "ok": code == 0,
-        "rejected": list(result.rejected),
-        "stop_reasons": dict(result.stop_reasons),
-        "skipped": dict(result.skipped),
-        "calls": result.calls,
-        "tokens": result.usage.total_tokens,
-        **output.money_json(result.usage),
-        "errors": [issue.to_json() for issue in left if issue.severity == "error"],
-        "warnings": [issue.to_json() for issue in left if issue.severity != "error"],
-        "failures": [describe_failure(failure) for failure in result.failures],
-        "diff": result.diff,
-        **pending,
-    }
 
 
 def _tell(result: Result, left: Sequence[Issue], code: int, request: Request) -> None:

@@ -207,19 +207,18 @@ def convert(
                 if plan.target == path and not no_backup:
                     backup = _backup_path(path, backup_dir)
                 conversions.convert(plan, backup)
-            row: dict[str, Any] = {
+            summary = str(plan.changes) if plan.status == "convertible" else "nothing"
+            details: dict[str, Any] = {"changes": {**asdict(plan.changes), "summary": summary}}
+            if plan.status == "refused":
+                details = {"why": plan.why, "next": plan.hint}
+            row = {
                 "path": str(path),
                 "status": "converted" if is_written else plan.status,
                 "written": str(plan.target) if is_written else None,
                 "backup": str(backup) if backup else None,
                 "interactions": plan.interactions,
             }
-            summary = str(plan.changes) if plan.status == "convertible" else "nothing"
-            row["changes"] = {**asdict(plan.changes), "summary": summary}
-            if plan.status == "refused":
-                del row["changes"]
-                row |= {"why": plan.why, "next": plan.hint}
-            rows.append(row)
+            rows.append({**row, **details})
         except (CassetteError, UsageError) as error:
             # Of many files the others are converted all the same, because each stands alone.
             if len(files) == 1:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen import errors
-from pytest_regen.cli import selection
 from pytest_regen.cli.output import InOrder, describe_failure, fact, fail, hold_back, say
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.selection import PartSelection, Skipped
@@ -118,7 +117,8 @@ class StoreWork:
                         raise result
                     elif isinstance(result, errors.NothingToGenerateError):
                         is_answer = isinstance(parts[number], Operation)
-                        kind = selection.PLAIN_VALUES if is_answer else selection.PLAIN_REQUEST
+                        verb = "answered with" if is_answer else "that take"
+                        kind = f"{verb} plain values, which need no type"
                         outcomes[number] = Skipped(name, kind, result.what)
                     else:
                         outcomes[number] = _failure(name, result)
@@ -175,7 +175,7 @@ class StoreWork:
         failed: list[_Failure] = []
         for defect in self.document.lost_operations:
             if self.options["allow_defects"]:
-                skipped.append(Skipped(defect.where, selection.UNREADABLE, str(defect)))
+                skipped.append(Skipped(defect.where, "that cannot be read", str(defect)))
                 continue
             error = errors.DocumentDefectError(
                 f"the document is broken at {defect.where}, and operations may be missing",

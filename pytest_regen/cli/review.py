@@ -93,21 +93,17 @@ class Desk:
         """Return the content of its file, and the place as it is seen from here."""
         return {"path": self.path_of(candidate).as_posix(), **candidate.to_json()}
 
-    def look_at(self, candidate: Candidate) -> tuple[str, Sequence[Issue], RegenError | None]:
-        """Return what a candidate changes, what would be left, and why it cannot be accepted."""
-        try:
-            look = self.do("show", candidate)
-        except RegenError as error:
-            return "", candidate.issues_after, error
-        assert look is not None  # none only where it was accepted or rejected
-        return look.diff, look.issues, None
-
     def do(
         self, verb: str, candidate: Candidate, *, accept_any: bool = False
-    ) -> reviewing.Look[Any] | None:
-        """Show, accept or reject a candidate; raises RegenError."""
+    ) -> tuple[str, Sequence[Issue], RegenError | None]:
+        """Show, accept or reject a candidate.
+
+        Returns:
+            What a candidate that is shown changes; what would be left; why it cannot be done.
+        """
         # A candidate of CI may name any path: only a place of the project is believed.
-        place, look = self.project.find_place(self.path_of(candidate)), None
+        place = self.project.find_place(self.path_of(candidate))
+        diff, left = "", candidate.issues_after
         try:
             if verb == "reject":
                 reviewing.reject_candidate(place, candidate, self.folder)
@@ -120,6 +116,7 @@ class Desk:
                 )
             elif verb == "show":
                 look = reviewing.look_at(place, candidate)
+                diff, left = look.diff, look.issues
             else:
                 reviewing.accept_candidate(place, candidate, self.folder, accept_any=accept_any)
         except RegenError as error:
@@ -127,8 +124,8 @@ class Desk:
             words = shlex.split(error.hint) if self._other else []
             if words[:2] == ["pytest-regen", "review"]:
                 error.hint = self.command(*words[2:])
-            raise
-        return look
+            return diff, left, error
+        return diff, left, None
 
     def named(self, words: Sequence[str]) -> list[Candidate]:
         """Return the candidates with these ids, beginnings of ids, or names.
@@ -195,13 +192,12 @@ class Desk:
         self, verb: str, candidate: Candidate, *, accept_any: bool = False
     ) -> RegenError | None:
         """Accept or reject a candidate and tell it; return why that could not be."""
-        try:
-            self.do(verb, candidate, accept_any=accept_any)
-        except RegenError as error:
+        _, _, error = self.do(verb, candidate, accept_any=accept_any)
+        if error:
             output.fail(error.what, why=error.why, hint=error.hint)
-            return error
-        fact(f"{verb}ed", self.name_of(candidate), "green")
-        return None
+        else:
+            fact(f"{verb}ed", self.name_of(candidate), "green")
+        return error
 
 
 @review.command("candidates", hidden=True)
@@ -288,7 +284,7 @@ def show(ids: Ids = None, every: All = False, folder: From = None, as_json: AsJs
     if as_json:
         reports = []
         for candidate in chosen:
-            diff, left, obstacle = desk.look_at(candidate)
+            diff, left, obstacle = desk.do("show", candidate)
             report = {
                 "diff": diff,
                 "issues_left": [issue.to_json() for issue in left],
@@ -307,7 +303,7 @@ def show(ids: Ids = None, every: All = False, folder: From = None, as_json: AsJs
 
 def _show(desk: Desk, candidate: Candidate) -> None:
     """Tell who made a candidate, what was wrong, what it changes, and what would be wrong then."""
-    diff, left, obstacle = desk.look_at(candidate)
+    diff, left, obstacle = desk.do("show", candidate)
     usage = candidate.usage
     tokens = f"{usage.input_tokens or 0:,} tokens in, {usage.output_tokens or 0:,} out"
     fact("asked by", candidate.asked_by)

@@ -4,18 +4,11 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from pytest_regen.cli.project import short_path
 from pytest_regen.documents import Components, Document, Operation, Part, Request
 from pytest_regen.errors import UsageError
 from pytest_regen.text import plural
-
-NO_ANSWER: Final = "without a successful JSON response"
-NO_REQUEST: Final = "without a JSON request"
-PLAIN_VALUES: Final = "answered with plain values, which need no type"
-PLAIN_REQUEST: Final = "that take plain values, which need no type"
-UNREADABLE: Final = "that cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +119,10 @@ def select_operations(document: Document, options: PartOptions) -> PartSelection
         elif not request and _is_answered(operation, status):
             chosen.append(operation)
         else:
-            kind, reason = NO_REQUEST, ""
+            kind, reason = "without a JSON request", ""
             if not request:
-                kind = NO_ANSWER if status is None else f"without a JSON response {status}"
+                kind = "without a successful JSON response"
+                kind = kind if status is None else f"without a JSON response {status}"
                 reason = f"; its responses are: {', '.join(operation.statuses) or 'none'}"
             skipped.append(Skipped(str(operation), kind, f"it is {kind}{reason}"))
     if not chosen and not document.lost_operations:

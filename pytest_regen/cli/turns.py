@@ -48,54 +48,44 @@ class EngineChoice(StrEnum):
     BATCH = "batch"
 
 
-KeepPending = Annotated[
-    bool, typer.Option("--pending", help="Store nothing; keep candidates for review.")
-]
-ModelOption = Annotated[
-    str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
-]
-Attempts = Annotated[
-    int | None, typer.Option("--attempts", min=1, help="Replies per page at most; by default 2.")
-]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at a time.")]
-BudgetTokens = Annotated[
-    int | None, typer.Option("--budget", min=1, help="Tokens to spend at most, in and out.")
-]
-CassetteOption = Annotated[
-    Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
-]
-EngineOption = Annotated[
-    EngineChoice,
-    typer.Option(
-        "--engine", show_default=False, help="batch takes up to a day, at half the price."
-    ),
-]
-RecordOption = Annotated[
-    RecordChoice,
-    typer.Option(
-        "--record", metavar="MODE", show_default=False, help=f"{', '.join(RecordChoice)}."
-    ),
-]
-ProviderName = Annotated[
-    str | None,
-    typer.Option("--provider", help="SERVICE:MODEL, MODULE:ATTR, or template (no model)."),
-]
-
-
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
     """What the command line says about turns with a model."""
 
     project: Project
-    model: ModelOption = None
-    attempts: Attempts = None
-    jobs: Jobs = 1
-    budget: BudgetTokens = None
-    cassette: CassetteOption = None
-    record: RecordOption = RecordChoice.NONE
-    provider: ProviderName = None
-    engine: EngineOption = EngineChoice.LIVE
-    pending: KeepPending = False
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
+    ] = None
+    attempts: Annotated[
+        int | None,
+        typer.Option("--attempts", min=1, help="Replies per page at most; by default 2."),
+    ] = None
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at a time.")] = 1
+    budget: Annotated[
+        int | None, typer.Option("--budget", min=1, help="Tokens to spend at most, in and out.")
+    ] = None
+    cassette: Annotated[
+        Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
+    ] = None
+    record: Annotated[
+        RecordChoice,
+        typer.Option(
+            "--record", metavar="MODE", show_default=False, help=f"{', '.join(RecordChoice)}."
+        ),
+    ] = RecordChoice.NONE
+    provider: Annotated[
+        str | None,
+        typer.Option("--provider", help="SERVICE:MODEL, MODULE:ATTR, or template (no model)."),
+    ] = None
+    engine: Annotated[
+        EngineChoice,
+        typer.Option(
+            "--engine", show_default=False, help="batch takes up to a day, at half the price."
+        ),
+    ] = EngineChoice.LIVE
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Store nothing; keep candidates for review.")
+    ] = False
     command: str = ""
     """As it was typed: what waits for review says so."""
     corrects: bool = False
