@@ -150,6 +150,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         with output.stdout_for_json() if "--json" in words else nullcontext():
             output.begin(words)
             code = app(words, prog_name="pytest-regen", standalone_mode=False)
+        # Here, because a reader of stdout that has left is noticed only when it is flushed.
         sys.stdout.flush()
         if not code and "--json" not in words and not output.said_next():
             following = "pytest-regen review" if "--pending" in words else "pytest"

@@ -93,7 +93,7 @@ def ask(targets: Places, request: Request) -> int:
     targets = _with_names(targets, request)
     for group in dict.fromkeys(place.group for place in targets):
         if any(outcome.not_started for outcome in outcomes.values()):
-            continue
+            continue  # Because what stopped the last group, as a budget, stops this one as well.
         members = [place for place in targets if place.group == group]
         with _run(members, request) as (progress, settings):
             outcome = _ask_group(members, request, replace(settings, budget=budget))
@@ -138,6 +138,7 @@ def _ask_group(targets: Places, request: Request, settings: TurnSettings) -> Out
             say(f"{numbers[place.here]}/{len(targets)} {place.here}")
             yield place.here, places.asking_steps(place, request, settings)
 
+    # These end the command, because every other place would fail with the same.
     of_all = errors.UsageError | errors.MissingKeyError | errors.MissingExtraError
     with output.InOrder() as teller:
         for name, result in drive_flows(flows(), settings, total=len(targets)):

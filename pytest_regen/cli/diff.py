@@ -42,10 +42,26 @@ def diff(
         before, after = (_read(text, stack.enter_context(at_revision(text))) for text in (old, new))
         compared = list(_compare(before, after, operations))
     breaking = sum(row["breaking"] for row, _ in compared)
+    # The same ones are only counted, because a description may have hundreds of operations.
+    changed = [(row, error) for row, error in compared if row["state"] != "same"]
+    words = {"removed": ": was removed (breaking)", "added": ": was added"}
+    operations_text = plural(len(compared), "operation")
     if as_json:
         emit_json({"ok": not breaking, "operations": [row for row, _ in compared]})
+    elif not changed:
+        say(f"{operations_text}, nothing changed", "green")
     else:
-        _show(compared)
+        for row, error in changed:
+            style = "red" if row["breaking"] else ""
+            say(f"{row['operation']}{words.get(row['state'], '')}", style)
+            if error is not None:
+                say(f"  unread    {error.what}; {error.hint}", "yellow")
+            show_changes(row["changes"])
+        # What was added or removed counts once, because it lists no changes of its own.
+        total = sum(len(row["changes"]) or row["state"] in words for row, _ in changed)
+        summary = f"{plural(breaking, 'breaking change')}, {total - breaking:,} safe"
+        style = "red" if breaking else ""
+        say(f"{len(changed):,} of {operations_text} changed: {summary}", style)
     unread = [error.exit_code for _, error in compared if error is not None]
     raise typer.Exit(max([*unread, int(bool(breaking))]))
 
@@ -204,23 +220,3 @@ def show_changes(changes: Sequence[Mapping[str, Any]]) -> None:
         say(f"  {word:<8}  {where}: {change['message']}", style)
     if described := len(changes) - len(listed):
         say(f"  {'safe':<8}  {plural(described, 'description')} changed")
-
-
-def _show(compared: Sequence[_Compared]) -> None:
-    # The same ones are only counted, because a description may have hundreds of operations.
-    changed = [(row, error) for row, error in compared if row["state"] != "same"]
-    words = {"removed": ": was removed (breaking)", "added": ": was added"}
-    for row, error in changed:
-        say(f"{row['operation']}{words.get(row['state'], '')}", "red" if row["breaking"] else "")
-        if error is not None:
-            say(f"  unread    {error.what}; {error.hint}", "yellow")
-        show_changes(row["changes"])
-    operations = plural(len(compared), "operation")
-    if not changed:
-        say(f"{operations}, nothing changed", "green")
-        return
-    breaking = sum(row["breaking"] for row, _ in changed)
-    # What was added or removed counts once, because it lists no changes of its own.
-    total = sum(len(row["changes"]) or row["state"] in words for row, _ in changed)
-    summary = f"{plural(breaking, 'breaking change')}, {total - breaking:,} safe"
-    say(f"{len(changed):,} of {operations} changed: {summary}", "red" if breaking else "")

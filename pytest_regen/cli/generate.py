@@ -153,7 +153,7 @@ def generate(
 def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
     """Say how pytest comes to collect the stores made, or see to it; return whether it does."""
     project = results.work.project
-    globs = project.lacking(results.stored)
+    globs = project.lacking(made.plan.path for made in results.done if made.is_stored)
     if not globs:
         return True
     edit = project.edit_table({"stores": globs})

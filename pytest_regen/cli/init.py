@@ -152,6 +152,7 @@ def _plan(project: Project, start: Start, ci: CiChoice | None) -> tuple[Project,
     stores = project.lacking(start.stores)
     table = project.edit_table({**({"stores": stores} if stores else {}), **start.settings})
     planned = project.after(table)
+    # Read now, because a kind that cannot be loaded stops this before anything is written.
     _ = planned.kinds.files
     edits = [
         table,

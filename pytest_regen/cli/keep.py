@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -64,7 +64,15 @@ def validate(
     reports: dict[str, list[dict[str, Any]]] = {"stores": []}
     every: list[tuple[str, dict[str, Any]]] = []
     code = 0
-    with closing(_run(project, validation, parts, jobs)) as verdicts:
+    if jobs == 1 or len(parts) == 1:
+        verdicts = (validation.run(project, part) for part in parts)
+    else:
+        from pytest_regen.cli.pool import map_in_order
+
+        paths = [[place.path for place in part] for part in parts]
+        verdicts = map_in_order(validation, paths, jobs, title="validating")
+    # Closed, because processes still run where an error ends the command early.
+    with closing(verdicts):
         for part, (listed, part_code) in zip(parts, verdicts, strict=True):
             reports.setdefault(part[0].group, []).extend(listed)
             every += ((f"{part[0].noun}s", report) for report in listed)
@@ -101,20 +109,6 @@ def _parts(every: Places, jobs: int) -> list[Places]:
         size = max(_LEAST, -(-len(members) // jobs))
         parts += [members[n : n + size] for n in range(0, len(members), size)]
     return parts
-
-
-def _run(
-    project: Project, validation: "_Validation", parts: Sequence[Places], jobs: int
-) -> Generator[tuple[list[dict[str, Any]], int], None, None]:
-    """Yield the reports of each part and its exit code, found here or in other processes."""
-    if jobs == 1 or len(parts) == 1:
-        for part in parts:
-            yield validation.run(project, part)
-        return
-    from pytest_regen.cli.pool import map_in_order
-
-    paths = [[place.path for place in part] for part in parts]
-    yield from map_in_order(validation, paths, jobs, title="validating")
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +357,7 @@ def _finish(
         report = {**asdict(changes), "errors": [issue.to_json() for issue in issues]}
         emit_json({verb: listed, **{key: report[key] for key in _KEYS[verb]}})
         raise typer.Exit(code)
+    # Opened afresh, because a view does not change with its files.
     view = place.open()
     output.show_diff(changes.diff)
     _tell_changes(verb, place, changes, pages)

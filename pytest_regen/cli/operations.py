@@ -42,11 +42,6 @@ class StoreResults:
         codes = map(exit_code_of, self.done)
         return max([*codes, *(error.exit_code for _, error in self.failed)], default=0)
 
-    @property
-    def stored(self) -> list[Path]:
-        """The stores that are there now."""
-        return [result.plan.path for result in self.done if result.is_stored]
-
     def estimate(self, turns: TurnOptions) -> Estimate:
         """Return what the pages of all stores take that are to be asked."""
         return turns.estimate_all(size for result in self.done for size in result.sizes)

@@ -121,6 +121,7 @@ def refuse_old_prompts(place: Place[Any], request: Request) -> None:
 
 def asking_steps(place: Place[Any], request: Request, settings: TurnSettings) -> Flow[Result]:
     """Ask for units of a place."""
+    # Of one place this was asked before, because a question would break the line of progress.
     if request.of_several:
         refuse_old_prompts(place, request)
     view = place.open()

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
@@ -24,7 +24,7 @@ _Outcome = tuple[list[tuple[str, str]], str, str, R | RegenError]
 
 def map_in_order(
     function: Callable[[T], R], tasks: Sequence[T], jobs: int, *, title: str
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """Yield what a function makes of each task, in their order; so is told what it tells.
 
     Args:

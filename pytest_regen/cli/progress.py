@@ -58,6 +58,7 @@ class RunProgress:
 
     def watch(self, state: RunState) -> None:
         """Take in a new state of the run."""
+        # Locked, because the line is drawn by one thread and pages end in others.
         with self._lock:
             if state.elapsed < self._latest.elapsed:  # Another run of the same command began.
                 self._before = self.state

@@ -229,6 +229,7 @@ def walk(
         verb = {"a": "accept", "r": "reject"}.get(answer or "", answer or "")
         if verb in settled and desk.settle(verb, candidate) is None:
             settled[verb].append(candidate)
+    # Read afresh, because what was settled is gone, and another run may have added some.
     left = desk.folder.read()
     counts = (f"{len(items):,} {verb}ed" for verb, items in settled.items())
     say(", ".join([*counts, f"{len(left.candidates):,} left"]))

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -249,23 +248,23 @@ def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start
     title = f"marker lines around the code of {join_names(names, 'and')}, recorded"
     if is_made:
         title = f"{shorten(names)}: recorded already"
-    return Start(f"{name}: {title}", settings, is_made, partial(_make_functions, path, names))
 
+    def make(project: Project) -> int:
+        enclose(project, path, names)
+        place = project.place(path)
+        view = place.open()
+        new = [n for n in names if not (view.author(n).model or view.ledger.fault(n))]
+        recorded = verbs.adopt(place, new).names
+        # Opened again, because the first view knows nothing of what was recorded since.
+        view = place.open()
+        if recorded:
+            fact("recorded", f"{plural(len(recorded), 'unit')}: {shorten(recorded)}")
+        issues = [issue for name in recorded for issue in view.issues(name)]
+        places.tell_issues((i for i in issues if i.severity == "error"), place.source)
+        places.tell_only_read(place, view, recorded)
+        return 0  # Because an error in the user's code is what pytest is to fail with.
 
-def _make_functions(path: Path, names: Sequence[str], project: Project) -> int:
-    """Put the markers around functions, and record them."""
-    enclose(project, path, names)
-    place = project.place(path)
-    view = place.open()
-    new = [name for name in names if not (view.author(name).model or view.ledger.fault(name))]
-    recorded = verbs.adopt(place, new).names
-    view = place.open()
-    if recorded:
-        fact("recorded", f"{plural(len(recorded), 'unit')}: {shorten(recorded)}")
-    issues = [issue for name in recorded for issue in view.issues(name)]
-    places.tell_issues((i for i in issues if i.severity == "error"), place.source)
-    places.tell_only_read(place, view, recorded)
-    return 0  # Because an error in the user's code is what pytest is to fail with.
+    return Start(f"{name}: {title}", settings, is_made, make)
 
 
 def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
