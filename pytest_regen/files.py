@@ -314,7 +314,7 @@ def project_root(path: Path) -> Path:
     for folder in parents:
         # As text: this is asked several times for each write, and paths take longer than the
         # system.
-        if any(os.path.exists(f"{folder}{os.sep}{mark}") for mark in _MARKS):  # noqa: PTH110
+        if any(os.path.exists(f"{folder}{os.sep}{mark}") for mark in _MARKS):
             return folder
     return parents[0]
 

@@ -34,11 +34,11 @@ def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
     """Return the stores that ``globs`` match, seen from ``root``; ``**`` goes into folders."""
     folders: set[str] = set()
     unmatched: list[str] = []
-    base = os.path.abspath(root)  # noqa: PTH100 - a link stays the name the user gave
+    base = os.path.abspath(root)  # a link stays the name the user gave
     for pattern in globs:
         matches = {
-            os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - as above
-            for name in glob.glob(pattern, root_dir=base, recursive=True)  # noqa: PTH207 - also absolute
+            os.path.normpath(os.path.join(base, name))
+            for name in glob.glob(pattern, root_dir=base, recursive=True)  # also absolute
         }
         stores = {name for name in matches if is_store(Path(name))}
         if not stores:

@@ -174,7 +174,7 @@ class PolicyEngine:
         """
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]
-        start = "/" if path.startswith("/") else os.getcwd()  # noqa: PTH109 - text
+        start = "/" if path.startswith("/") else os.getcwd()
         # POSIX lets normpath keep two leading slashes; one of our own in front takes them away.
         absolute = "/" + os.path.normpath(f"{start}/{path}").lstrip("/")
         try:

@@ -52,7 +52,7 @@ def say(text: str = "", style: str = "") -> None:
     if lines is not None:
         lines.append((text, style))
         return
-    folder = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - as text
+    folder = f"{os.getcwd()}{os.sep}"
     # Paths below the working directory begin there, because they are shorter and can be pasted.
     text = visible(text if len(folder) == 1 else text.replace(folder, ""))
     _last_line[0] = text

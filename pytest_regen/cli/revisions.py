@@ -94,7 +94,7 @@ def _git(*words: str, stdin: bytes = b"") -> bytes | None:
     """
     command: Sequence[str] = ("git", *words)
     try:
-        process = subprocess.run(command, input=stdin, capture_output=True, check=False)  # noqa: S603 - git
+        process = subprocess.run(command, input=stdin, capture_output=True, check=False)
     except FileNotFoundError:
         raise UsageError(
             "a revision is read by git, which is not installed",

@@ -84,7 +84,7 @@ def _report_path(config: pytest.Config) -> Path:
             written there.
     """
     option = config.option.regen_report
-    typed = os.path.expanduser(option)  # noqa: PTH111 - the name of a user that is not there stays
+    typed = os.path.expanduser(option)  # the name of a user that is not there stays
     path = Path(os.path.normpath(config.invocation_params.dir / typed))
     if path.suffix.lower() not in {".html", ".json"}:
         raise usage_error(

@@ -130,7 +130,7 @@ def _works(level: Level) -> bool:
 def _run_quietly(argv: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[bytes] | None":
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "cwd": folder, "env": {}}
     try:
-        return subprocess.run(  # noqa: S603 - a command line made here
+        return subprocess.run(  # a command line made here
             argv, capture_output=True, timeout=_SECONDS, check=False, **options
         )
     except (OSError, subprocess.SubprocessError):

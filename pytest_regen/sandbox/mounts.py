@@ -65,7 +65,7 @@ def plain_path(program: str) -> str:
     Its own link stays, because a virtual environment is found beside it.
     """
     folder, name = os.path.split(program)
-    return os.path.join(os.path.realpath(folder), name) if folder else program  # noqa: PTH118
+    return os.path.join(os.path.realpath(folder), name) if folder else program
 
 
 def bwrap_options(program: str, mounts: Mounts) -> list[str]:
@@ -86,7 +86,7 @@ def bwrap_options(program: str, mounts: Mounts) -> list[str]:
 @cache
 def _features(program: str) -> str:
     """Return the help text of ``bwrap``: releases differ in what they offer."""
-    done = subprocess.run([program, "--help"], capture_output=True, check=False)  # noqa: S603
+    done = subprocess.run([program, "--help"], capture_output=True, check=False)
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
@@ -175,7 +175,7 @@ def _is_system(real: Path) -> bool:
 def _followed(path: Path) -> tuple[Path, dict[Path, str]]:
     """Return the real path of a name and each link on the way there, with what it points to."""
     links: dict[Path, str] = {}
-    rest = list(reversed(Path(os.path.abspath(path)).parts))  # noqa: PTH100 - keeps links
+    rest = list(reversed(Path(os.path.abspath(path)).parts))  # keeps links
     real = Path(rest.pop())
     while rest and len(links) < _HOPS:
         name = rest.pop()
@@ -210,7 +210,7 @@ def _installation(python: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
     The latter are the folders of editable installations: path files and finders name them.
     """
-    done = subprocess.run(  # noqa: S603 - the interpreter of the project
+    done = subprocess.run(  # the interpreter of the project
         [python, "-I", "-c", _QUESTION], capture_output=True, env={}, check=False
     )
     found = json_or_none(done.stdout)

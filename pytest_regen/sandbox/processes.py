@@ -251,7 +251,7 @@ class _Child:
         self._stopped: str | None = None
         reading, writing = os.pipe()
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - this is what the sandbox is for
+            self._process = subprocess.Popen(  # this is what the sandbox is for
                 line,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

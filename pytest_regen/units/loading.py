@@ -111,7 +111,7 @@ def load_kinds(
     Raises:
         UsageError: one cannot be loaded, or is no kind.
     """
-    root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays the name the user gave
+    root = Path(os.path.abspath(root))  # a link stays the name the user gave
     lists = lists or read_pytest_lists(root)
     claims: list[KindOfFile] = []
     with _importable(root):
@@ -271,7 +271,7 @@ class ProjectKinds:
             return [PurePosixPath(os.path.normpath(pattern)).as_posix()]
         names = [
             Path(name).as_posix()
-            for name in glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - root_dir
+            for name in glob.glob(pattern, root_dir=self.root, recursive=True)
             if (self.root / name).is_file()
         ]
         if not names and not claim.is_installed:

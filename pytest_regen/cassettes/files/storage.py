@@ -260,7 +260,7 @@ def unused_reason(path: Path) -> str:
     ``cassettes/<module>/<test>.yaml``. A name that occurs anywhere in the module counts as used, so
     that only names computed at run time are reported wrongly.
     """
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link is where it stands
+    absolute = Path(os.path.abspath(path))  # a link is where it stands
     folder = next((p for p in absolute.parents if p.parent.name == "cassettes"), None)
     if folder is None or not any(fnmatch(folder.name, pattern) for pattern in _MODULES):
         return ""

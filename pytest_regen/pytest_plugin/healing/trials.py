@@ -204,7 +204,7 @@ def _run(
     environ["PYTHONDONTWRITEBYTECODE"] = "1"
     environ[VARIABLE] = json.dumps({**about, "pipe": target})
     with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 - pytest itself
+        process = subprocess.Popen(
             command,
             cwd=folder,
             env=environ,
