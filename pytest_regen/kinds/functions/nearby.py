@@ -94,13 +94,15 @@ def find_answers(
         }
         for module in (old, new)
     )
-    yield from _judge(outcomes, place, constants, keeps_all=before <= after)
+    stood = {value for value, _ in _lifted(old, old.places[unit.name].marks)[1]}
+    yield from _judge(outcomes, place, constants, stood, keeps_all=before <= after)
 
 
 def _judge(
     outcomes: Sequence[_Outcome],
     place: Place,
     constants: Sequence[tuple[_Constant, int]],
+    stood: set[_Constant],
     *,
     keeps_all: bool,
 ) -> Iterator[Weakness]:
@@ -110,6 +112,7 @@ def _judge(
         outcomes: of all inputs.
         place: of the function.
         constants: of its code, with their lines.
+        stood: the constants of the old code.
         keeps_all: whether all that the old code is made of stands in it as well.
     """
     values = [value for value, _ in constants]
@@ -120,6 +123,8 @@ def _judge(
     # Honest code lists what there is: there, other constants decide other inputs.
     lists_results = any(_results(outcome, values, usual) for outcome in near)
     lists_keys = any(_keys(o, values, usual) - _results(o, values, usual) for o in near)
+    # What the old code has was not taken from an example.
+    plain |= {at for at, value in enumerate(values) if value in stood}
     # What decides another input is shared, but for parts of a text that this has as well.
     shared = plain.union(
         at

@@ -116,7 +116,10 @@ def cases(test: Any) -> "Iterator[dict[str, Any]]":
             names, rows, *_ = mark.args
             names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
             # `pytest.param` holds its values in a tuple; of one name, a plain row is the value.
-            rows = [getattr(row, "values", row if len(names) > 1 else [row]) for row in rows]
+            rows = [
+                row.values if hasattr(row, "marks") else row if len(names) > 1 else [row]
+                for row in rows
+            ]
             tables.append([dict(zip(names, row, strict=False)) for row in rows])
     for parts in islice(product(*tables), 50):
         case = dict.fromkeys(inspect.signature(test).parameters)
