@@ -6,6 +6,7 @@ marks, and pytest-recording reads them as late.
 """
 
 from collections.abc import Generator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def regen_store(request: pytest.FixtureRequest) -> "Callable[..., StoreHandle]":
     """Open a store: `regen_store(path=None)[type]` has `.source`, `.pages` and `.issues()`."""
-    from pytest_regen.pytest_plugin.stores import store_opener
+    from pytest_regen.pytest_plugin.stores import StoreHandle
 
-    return store_opener(request.node)
+    return partial(StoreHandle, request.node)
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, obj
         config.stash[_SET_UP] = item
         try:
             if any(mark.name in OUR_MARKS for mark in item.iter_markers()):
-                from pytest_regen.pytest_plugin.mark_checks import check_marks
+                from pytest_regen.pytest_plugin.places import check_marks
 
                 check_marks(item)
             recheck_marks(config)

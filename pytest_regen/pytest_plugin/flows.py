@@ -62,9 +62,8 @@ class Flows:
         else:
             hint = "pass an agent, or what makes one of a provider"
             raise UsageError(f"{agent!r} is no agent", hint=hint)
-        command = self._command
         self.flow = ClarificationFlow(
-            make, provider, recorded=self._recorded, record_command=command
+            make, provider, recorded=self._recorded, record_command=self._command
         )
         return self.flow
 

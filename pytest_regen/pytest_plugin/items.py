@@ -1,6 +1,6 @@
 """Units as test items: an item for each type of a store, and for each unit of a file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import pytest
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.pytest_plugin import options, project
 from pytest_regen.pytest_plugin.looks import Look
-from pytest_regen.pytest_plugin.places import Selection, look_at, marked_units
+from pytest_regen.pytest_plugin.places import look_at, marked_units
 from pytest_regen.pytest_plugin.project import from_rootdir, text_from_here
 from pytest_regen.pytest_plugin.stash import raise_known_failure
 from pytest_regen.pytest_plugin.summary import record_of
@@ -58,13 +58,6 @@ class UnitError(AssertionError):
         lines += [f"    {line}" for line in (issue.detail or "").splitlines()]
         return "\n".join((*lines, *look.excerpt_of(issue)))
 
-    @property
-    def summary(self) -> str:
-        """The first issue in one line, for pytest's short summary."""
-        first = self.issues[0]
-        more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
-        return f"{first.code}: {first.message}{more}"
-
 
 def findings_json(
     findings: Iterable[Issue | str], look: Look | None = None
@@ -81,24 +74,13 @@ def findings_json(
     return entries
 
 
-def place_nodes(session: pytest.Session, selection: Selection) -> list["PlaceNode"]:
-    """Return a node for each place of the run."""
-    nodes = []
-    for path in selection:
-        node: PlaceNode = PlaceNode.from_parent(session, path=path)
-        node.selected = selection[path]
-        nodes.append(node)
-    return nodes
-
-
 class PlaceNode(pytest.Directory):
     """One place. A directory, so that the conftest files around it are loaded."""
 
-    selected: set[str] | None
-    """The units to run; ``None`` for all."""
-
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, selected: set[str] | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.selected = selected
+        """The units to run; ``None`` for all."""
         # pytest leaves a directory right below the session out of -k.
         self.extra_keyword_matches.add(from_rootdir(self.path, self.config.rootpath))
         self.add_marker("regen")
@@ -138,35 +120,29 @@ class UnitItem(pytest.Item):
         raise_known_failure(self)
         look, name = self.look, self.unit
         _prepare(self.session)
+        record = record_of(self)
         try:
             failing, warned = look.gate(name)
         except RegenError as error:
             if command := look.rescue(error):
-                record = record_of(self)
                 record.next, record.outdated = command, look.place
             raise
-
-        self._note(look, warned, failing)
-        if failing:
-            raise UnitError(look, name, failing)
-        if look.is_only_read(name) and (self.path, name) not in _marked_in(self.session):
-            record_of(self).only_read = look.id_of(name)
-
-    def _note(self, look: Look, warned: Sequence[Issue], failing: Sequence[Issue]) -> None:
-        """Remember warnings for the end of the run, in place of earlier ones."""
-        name, issues = self.unit, (*warned, *failing)
-        record = record_of(self)
         # Of a unit that has no item this one tells the warning.
         others = [issue.type_name if issue.type_name != name else None for issue in warned]
         ids = [look.id_of(other) if other else "" for other in others]
         texts = [f"{issue.code}: {issue.message}" for issue in warned]
+        # In place of what an earlier call has noted.
         record.warnings = list(map(list, zip(ids, texts, strict=True)))
         # Said once per run, because what is read of all stores of a document is the same.
         record.notes = [f"note: {look.format_note}"] if look.format_note else []
         record.not_run = [look.place, look.not_run] if look.not_run else []
-        record.next = look.ending(name, issues)
-        is_stale = any(issue.code == "STALE" for issue in issues)
+        record.next = look.ending(name, (*warned, *failing))
+        is_stale = any(issue.code == "STALE" for issue in (*warned, *failing))
         record.outdated = look.place if is_stale else ""
+        if failing:
+            raise UnitError(look, name, failing)
+        if look.is_only_read(name) and (self.path, name) not in _marked_in(self.session):
+            record.only_read = look.id_of(name)
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
@@ -186,8 +162,10 @@ class UnitItem(pytest.Item):
         crash = text.reprcrash
         if crash is not None:
             if isinstance(error, UnitError):
-                path = self.config.rootpath / error.look.location_of(error.issues[0])[0]
-                line, message = error.issues[0].line or 1, error.summary
+                first, more = error.issues[0], len(error.issues) - 1
+                path = self.config.rootpath / error.look.location_of(first)[0]
+                line, message = first.line or 1, f"{first.code}: {first.message}"
+                message += f" (and {more} more)" if more else ""
             else:
                 path, line, message = self.path, 1, error.what
             crash.path, crash.lineno = str(path), line
@@ -222,15 +200,3 @@ def _prepare(session: pytest.Session) -> None:
     if options.has_kinds(config):
         paths = [item.path for item in session.items if isinstance(item, UnitItem)]
         loading.prepare_kinds(project.kinds_of(config), paths)
-
-
-def description_of(item: UnitItem, error: BaseException | None) -> tuple[list[dict[str, Any]], str]:
-    """Return what is wrong with a unit, as reports have it, and the command to run about it."""
-    look = item.look
-    try:
-        issues = look.issues(item.unit)
-        failing = error.issues if isinstance(error, UnitError) else issues
-        return findings_json(issues, look), look.command(item.unit, failing)
-    except RegenError:
-        # The failure itself says what cannot be read.
-        return [], ""

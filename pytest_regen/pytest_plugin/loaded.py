@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from pytest_regen.canonical import file_hash
-from pytest_regen.pytest_plugin.summary import note_old_module
+from pytest_regen.pytest_plugin.summary import record_of
 
 _LOADED: "pytest.StashKey[LoadedModules]" = pytest.StashKey()
 """From before the first import, so that what a test has imported can be compared with it."""
@@ -38,15 +38,6 @@ class LoadedModules:
             if os.path.realpath(path) in places and _hash(path) != before
         ]
 
-    # Only what the module names, not all that was imported: one old module among many does not
-    # concern a test that has nothing of it.
-    def _used_by(self, item: pytest.Item) -> list[Path]:
-        """Return the changed files whose module, or something of it, the test's module names."""
-        values = list(vars(getattr(item, "module", None) or object).values())
-        names = [getattr(value, "__module__", None) for value in values]
-        names += [getattr(value, "__name__", None) for value in values]
-        return self.changed(name for name in names if isinstance(name, str))
-
     def note(self, item: pytest.Item, *, passed_apart: bool = False) -> bool:
         """Note it if a test ran on an old module; return whether it did.
 
@@ -54,10 +45,21 @@ class LoadedModules:
             item: the test.
             passed_apart: whether it failed on that, and passed in a process of its own.
         """
-        paths = self._used_by(item) if self._hashes else []
-        for path in paths or (self.changed() if passed_apart else ()):
-            place = path.relative_to(self._root).as_posix()
-            note_old_module(item, place, passed_apart=passed_apart)
+        if not self._hashes:
+            return False
+        # Only what the module names, because one old module among many that were imported does
+        # not concern a test that has nothing of it.
+        values = list(vars(getattr(item, "module", None) or object).values())
+        names = [getattr(value, "__module__", None) for value in values]
+        names += [getattr(value, "__name__", None) for value in values]
+        paths = self.changed(name for name in names if isinstance(name, str))
+        old = paths or (self.changed() if passed_apart else [])
+        record = record_of(item)
+        is_told = record.passed_apart or any(heal.outcome == "regenerated" for heal in record.heals)
+        if old and (passed_apart or not is_told):
+            places = (path.relative_to(self._root).as_posix() for path in old)
+            record.old_modules = list(dict.fromkeys((*record.old_modules, *places)))
+            record.passed_apart = record.passed_apart or passed_apart
         return bool(paths)
 
 
@@ -68,17 +70,11 @@ def _hash(path: Path) -> str:
         return ""
 
 
-def watch_modules(config: pytest.Config, files: Mapping[Path, object]) -> None:
-    """Remember how files stand now, before a test imports one.
+def loaded_modules(config: pytest.Config, paths: Iterable[Path] = ()) -> LoadedModules:
+    """Return what is known of the modules of this process.
 
     Args:
         config: of the run.
-        files: those that kinds claim, with their kinds.
+        paths: the files that are watched, in the first call: before a test imports one.
     """
-    paths = [path for path, kind in files.items() if getattr(kind, "is_imported", False)]
-    config.stash[_LOADED] = LoadedModules(config.rootpath, paths)
-
-
-def loaded_modules(config: pytest.Config) -> LoadedModules:
-    """Return what is known of the modules of this process."""
-    return config.stash.setdefault(_LOADED, LoadedModules(config.rootpath, ()))
+    return config.stash.setdefault(_LOADED, LoadedModules(config.rootpath, paths))

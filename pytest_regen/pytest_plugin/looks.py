@@ -25,11 +25,9 @@ from pytest_regen.regeneration import registry
 from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.text import excerpt
+from pytest_regen.text import excerpt, shorten
 from pytest_regen.units.naming import command, decode_name, encode_name, node_id
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
-
-_SHOWN_NAMES = 12
 
 LOOKS: "pytest.StashKey[dict[Path, Look]]" = pytest.StashKey()
 """Those of the run, by place."""
@@ -69,6 +67,12 @@ class Target:
             return False
         wrote = look.view.is_by_template(self.name)
         return wrote and config.hook.pytest_regen_provider(config=config) is None
+
+    @property
+    def heal_command(self) -> str:
+        """The command that heals it."""
+        config, by_template = self.look.config, self.is_by_template
+        return words.heal_command(config, self.nodeid, self.cassette, by_template=by_template)
 
     def obstacle(self) -> tuple[str, str]:
         """Return why the unit must not be asked for, and what to run; empty if it may."""
@@ -168,10 +172,9 @@ class Look:
             return text
         if name in names or names == (self.DAMAGED,):  # whose one item says what is wrong
             return name
-        listed = ", ".join(names[:_SHOWN_NAMES]) + ("" if len(names) <= _SHOWN_NAMES else ", …")
         raise usage_error(
             f"not found: {self.here}::{text}",
-            why=f"the {self.DAMAGED} has no {self.home.noun} {name!r}; it has {listed}",
+            why=f"the {self.DAMAGED} has no {self.home.noun} {name!r}; it has {shorten(names)}",
             hint=f"pytest --collect-only {shlex.quote(self.here)}",
         )
 
@@ -294,11 +297,7 @@ class Look:
         return repairs[-1 if is_drop else 0][1]
 
     def _healing(self, name: str) -> str:
-        target = Target(self, name, (), self.id_of(name), self.cassette_of(name))
-        by_template = target.is_by_template
-        return words.heal_command(
-            self.config, target.nodeid, target.cassette, by_template=by_template
-        )
+        return Target(self, name, (), self.id_of(name), self.cassette_of(name)).heal_command
 
     def regenerating(self, name: str, issues: Sequence[Issue], *options: str) -> str:
         """Return the command that asks for the page that issues are about, or for the unit."""

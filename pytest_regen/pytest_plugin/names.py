@@ -128,12 +128,7 @@ def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = 
 
 
 def heal_again(
-    config: pytest.Config,
-    nodeid: str,
-    mode: str,
-    *options: str,
-    provider: str | None,
-    budget: int | None = None,
+    config: pytest.Config, nodeid: str, mode: str, *options: str, provider: str | None
 ) -> str:
     """Return the command that heals one node with what was typed for this run.
 
@@ -143,7 +138,6 @@ def heal_again(
         mode: in which turns are recorded.
         options: what is to be different.
         provider: who answers.
-        budget: tokens, where those of this run were too few.
     """
     choices = choices_of(config)
     # Whoever pastes the command would have files replaced that were to be reviewed.
@@ -153,7 +147,7 @@ def heal_again(
     if choices.ignore_stale:
         words.append("--regen-ignore-stale")
     values = {
-        "--regen-budget": budget or choices.budget,
+        "--regen-budget": choices.budget,
         "--regen-attempts": choices.attempts_option,
         "--regen-model": config.option.regen_model,
         "--regen-provider": provider,
@@ -181,9 +175,7 @@ def heal_command(
     return heal_again(config, nodeid, mode, provider=_asked_provider(config))
 
 
-def rerun_command(
-    config: pytest.Config, nodeid: str, cassette: Path, *options: str, budget: int | None = None
-) -> str:
+def rerun_command(config: pytest.Config, nodeid: str, cassette: Path, *options: str) -> str:
     """Return the command that tries once more to heal a node, as this run did.
 
     Args:
@@ -191,15 +183,13 @@ def rerun_command(
         nodeid: the item.
         cassette: where its turns are recorded.
         options: what is to be different.
-        budget: tokens, where those of this run were too few.
     """
     choices = choices_of(config)
     mode: str = choices.record_mode()
     if mode == "once":
         # What this run recorded is there now, and `once` adds nothing to a file.
         mode = mode_to_record(cassette)
-    provider = choices.provider_option
-    return heal_again(config, nodeid, mode, *options, provider=provider, budget=budget)
+    return heal_again(config, nodeid, mode, *options, provider=choices.provider_option)
 
 
 def recording_command(config: pytest.Config, nodeid: str, cassette: Path, *options: str) -> str:

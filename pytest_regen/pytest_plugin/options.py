@@ -110,12 +110,6 @@ def add_options(parser: pytest.Parser) -> None:
         parser.addini(name, text, "string", "auto" if name == "regen_fail_on" else "")
 
 
-def add_markers(config: pytest.Config) -> None:
-    """Make the markers known to ``--strict-markers`` and ``--markers``."""
-    for line in MARKERS:
-        config.addinivalue_line("markers", line)
-
-
 def is_used(config: pytest.Config) -> bool:
     """Return whether this run uses the plugin: a store, units, or one of its options."""
     option, files = config.option, ("pages.json", "prompts.json")

@@ -18,21 +18,13 @@ import pytest
 
 from pytest_regen import store_folders
 from pytest_regen.errors import RegenError
-from pytest_regen.pytest_plugin import options
-from pytest_regen.pytest_plugin.choices import regen_mark
-from pytest_regen.pytest_plugin.project import (
-    RunProject,
-    id_from_here,
-    is_store,
-    kinds_of,
-    stores_in_config,
-)
+from pytest_regen.pytest_plugin import options, project
+from pytest_regen.pytest_plugin.choices import cassette_mark, regen_mark
+from pytest_regen.pytest_plugin.names import own_cassette
+from pytest_regen.text import shorten
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.looks import Look
-
-_SHOWN = 30
-"""Names that a message lists before it counts the rest."""
 
 
 def look_at(config: pytest.Config, path: Path) -> "Look":
@@ -66,12 +58,13 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
             the name asked for, or stores cannot be read, since an extra is not installed.
     """
     selection: Selection = {}
-    args, stores, project = list(config.args), stores_in_config(config), RunProject(config)
+    args, stores = list(config.args), project.stores_in_config(config)
+    run_project = project.RunProject(config)
     is_typed = config.args_source is pytest.Config.ArgsSource.ARGS
 
     def store_at(path: Path) -> Path | None:
         same = (s for s in stores if s == path or (path.is_dir() and path.samefile(s)))
-        return next(same, path if is_store(path) else None)
+        return next(same, path if project.is_store(path) else None)
 
     def stores_below(folder: Path) -> Iterable[Path]:
         real = folder.resolve()
@@ -88,7 +81,7 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     modules = ["pytest_regen.units.opening"] if options.has_kinds(config) else []
     for module in (*modules, *options.other_places()):
         kind = import_module(module)
-        at, below = partial(kind.at, project), partial(kind.below, project)
+        at, below = partial(kind.at, run_project), partial(kind.below, run_project)
         try:
             if is_typed:
                 args = _left_of(args, config, at, below, selection)
@@ -155,18 +148,16 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     """
     if not only:
         return
-    looks = [
-        look_at(config, path) for path in dict.fromkeys((*selection, *stores_in_config(config)))
-    ]
+    paths = dict.fromkeys((*selection, *project.stores_in_config(config)))
+    looks = [look_at(config, path) for path in paths]
     units = [look.id_of(name) for look in looks for name in look.names]
     # A unit is named as in a report, or as the terminal prints it below the rootdir.
-    ids = [*units, *(id_from_here(unit, config) for unit in units)]
+    ids = [*units, *(project.id_from_here(unit, config) for unit in units)]
     for pattern in only:
         if pattern not in ids and not fnmatch.filter(ids, pattern):
             raise options.usage_error(
                 f"--regen-only {pattern!r} matches nothing",
-                why=f"there is {', '.join(units[:_SHOWN]) or 'no store'}"
-                + (f" and {len(units) - _SHOWN:,} more" if len(units) > _SHOWN else ""),
+                why=f"there is {shorten(units) or 'no store'}",
                 hint="name one of these, as STORE::Type; * and ? stand for anything",
             )
 
@@ -177,7 +168,7 @@ def marked_units(item: pytest.Item) -> "list[tuple[Look, str]]":
     Raises:
         pytest.UsageError: one of them is not there.
     """
-    config, kinds = item.config, kinds_of(item.config)
+    config, kinds = item.config, project.kinds_of(item.config)
     marked: list[tuple[Look, str]] = []
     for unit in regen_mark(item).units:
         place, separator, text = unit.partition("::")
@@ -196,3 +187,31 @@ def marked_units(item: pytest.Item) -> "list[tuple[Look, str]]":
         look = look_at(config, path)
         marked.append((look, look.known_name(text)))
     return marked
+
+
+def check_marks(item: pytest.Item) -> None:
+    """Check the marks of a test, those too that hooks have added.
+
+    When the test is set up: a misspelt store would be found only when it first fails under
+    ``--regen``.
+
+    Raises:
+        pytest.UsageError: one of them cannot work.
+    """
+    mark = regen_mark(item)
+    cassette_mark(item)
+    own_cassette(item)
+    if mark.units:
+        marked_units(item)
+    if mark.store is None and not mark.types:
+        return
+    store, root = project.store_path(item), item.config.rootpath
+    if not project.is_store(store):
+        stores = [
+            project.from_rootdir(path, root) for path in project.stores_in_config(item.config)
+        ]
+        raise options.usage_error(
+            f"{item.nodeid}: regen(store={mark.store!r}): there is no store",
+            why=f"stores are named from {root}; there is {shorten(stores) or 'none'}",
+            hint="name the folder of a store, or make it with pytest-regen generate",
+        )

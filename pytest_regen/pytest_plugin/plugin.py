@@ -75,7 +75,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register markers."""
-    options.add_markers(config)
+    for line in options.MARKERS:
+        config.addinivalue_line("markers", line)
     _serve_recording(config.pluginmanager, decides=True)
 
 
@@ -120,7 +121,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if has_kinds and config.option.regen_heal:
         from pytest_regen.pytest_plugin import loaded, project
 
-        loaded.watch_modules(config, project.kinds_of(config).files)
+        files = project.kinds_of(config).files.items()
+        loaded.loaded_modules(config, [path for path, kind in files if kind.is_imported])
         config.stash[_WATCHED] = True
     config.stash[_REPORTED] = choices.is_reported(config)
     if is_worker:
@@ -129,9 +131,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     log = RunLog(config, chosen)
     if has_kinds:
-        from pytest_regen.pytest_plugin.project import notes_on_kinds
+        from pytest_regen.pytest_plugin.project import kinds_of
+        from pytest_regen.units.opening import unmarked_kinds
 
-        log.notes += notes_on_kinds(config)
+        # Their tests are not there either, which would tell.
+        unmarked = unmarked_kinds(kinds_of(config))
+        log.notes += [f"note: {what}; next: pytest-regen init" for what in unmarked]
     manager.register(log, "regen-log")
     if config.stash[_REPORTED]:
         from pytest_regen.pytest_plugin.report_log import ReportLog
@@ -168,9 +173,11 @@ def pytest_make_collect_report(
     report = yield
     selection = collector.config.stash.get(_SELECTION, None)
     if selection and isinstance(collector, pytest.Session):
-        from pytest_regen.pytest_plugin.items import place_nodes
+        from pytest_regen.pytest_plugin.items import PlaceNode
 
-        report.result = [*(report.result or ()), *place_nodes(collector, selection)]
+        report.result = list(report.result or ())
+        for path, names in selection.items():
+            report.result.append(PlaceNode.from_parent(collector, path=path, selected=names))
     return report
 
 

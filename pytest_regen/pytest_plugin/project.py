@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,14 +125,6 @@ def kinds_of(config: pytest.Config) -> "ProjectKinds":
         except RegenError as error:
             raise plain_usage_error(str(error)) from None
     return config.stash[_KINDS]
-
-
-def notes_on_kinds(config: pytest.Config) -> Iterator[str]:
-    """Yield what is to be said of kinds without a unit, as their tests are not there either."""
-    from pytest_regen.units.opening import unmarked_kinds
-
-    for what in unmarked_kinds(kinds_of(config)):
-        yield f"note: {what}; next: pytest-regen init"
 
 
 class RunProject:

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,18 +17,14 @@ from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.looks import Target
 from pytest_regen.pytest_plugin.names import recording_command
 from pytest_regen.pytest_plugin.options import usage_error
-from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
+from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of
 from pytest_regen.regeneration.values import Pending, TurnSettings
 from pytest_regen.settings import Price
 from pytest_regen.turns.anthropic import AnthropicProvider
 from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.exchange import CallRecord, TurnExchange, asks_cassettes
 from pytest_regen.turns.models import Prices
-from pytest_regen.turns.providers import (
-    TemplateProvider,
-    load_provider,
-    no_template,
-)
+from pytest_regen.turns.providers import TemplateProvider, load_provider, no_template
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 if TYPE_CHECKING:
@@ -73,7 +69,9 @@ _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
 def budget_of(config: pytest.Config) -> Budget:
     """Return the budget of the run, one for all items of this process and all workers."""
     if _BUDGET not in config.stash:
-        config.stash[_BUDGET] = Budget(choices_of(config).budget, worker_ledger(config))
+        # The controller handed it to this worker; without workers there is none.
+        ledger: str | None = getattr(config, "workerinput", {}).get("regen_ledger")
+        config.stash[_BUDGET] = Budget(choices_of(config).budget, Path(ledger) if ledger else None)
     return config.stash[_BUDGET]
 
 
@@ -157,8 +155,12 @@ def hooks_of(
 
 
 @contextmanager
-def turn_settings(item: pytest.Item, target: Target, jobs: int) -> Iterator["RegenerationTurns"]:
-    """Yield with what the pages of a unit are asked; turns go through its cassette.
+def turn_settings(
+    item: pytest.Item, target: Target, jobs: int
+) -> Iterator[tuple[TurnSettings, CassetteRun | None]]:
+    """Yield with what the pages of a unit are asked, and the cassette that turns go through.
+
+    Without turns, by the template, there is no cassette.
 
     Args:
         item: the item that asks.
@@ -168,16 +170,15 @@ def turn_settings(item: pytest.Item, target: Target, jobs: int) -> Iterator["Reg
     Raises:
         UsageError: see ``--regen-provider``.
     """
-    config, pending, cassette = item.config, pending_of(item), target.cassette
+    config, cassette = item.config, target.cassette
     of_types, by_template = target.look.home.has_pages, target.is_by_template
     provider = provider_of(item, of_types=of_types, by_template=by_template)
     if isinstance(provider, TemplateProvider):
         # No turn is taken, so that there is nothing to record.
-        yield RegenerationTurns(TurnSettings(provider, pending=pending), None)
+        yield TurnSettings(provider, pending=pending_of(item)), None
         return
     if CASSETTE in item.stash:  # The cassette of the test's own fixture takes these turns, too.
-        settings = settings_of_run(config, provider, jobs)
-        yield RegenerationTurns(replace(settings, pending=pending), item.stash[CASSETTE])
+        yield settings_of_run(item, provider, jobs), item.stash[CASSETTE]
         return
     run = CassetteRun(
         cassette,
@@ -190,8 +191,7 @@ def turn_settings(item: pytest.Item, target: Target, jobs: int) -> Iterator["Reg
         resumes=True,
     )
     with record_turns(provider, run, partial(price_in, config)) as exchange:
-        settings = settings_of_run(config, exchange, jobs)
-        yield RegenerationTurns(replace(settings, pending=pending), run)
+        yield settings_of_run(item, exchange, jobs), run
     if run.changed:
         from pytest_regen.pytest_plugin.recording.log import note_changed
 
@@ -210,8 +210,9 @@ def pending_of(item: pytest.Item) -> Pending | None:
     return item.stash[_PENDING]
 
 
-def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) -> TurnSettings:
-    """Return with what, and within which limits, pages are asked of a provider in this run."""
+def settings_of_run(item: pytest.Item, provider: Provider, jobs: int) -> TurnSettings:
+    """Return with what, and within which limits, pages are asked of a provider for an item."""
+    config = item.config
     before, after = hooks_of(config)
     return TurnSettings(
         provider,
@@ -222,6 +223,7 @@ def settings_of_run(config: pytest.Config, provider: Provider, jobs: int = 1) ->
         after_turn=after,
         journal=None if asks_cassettes(provider) else journal_of(config),
         prices=partial(price_in, config),
+        pending=pending_of(item),
     )
 
 
@@ -239,30 +241,6 @@ def journal_of(config: pytest.Config) -> "ReplyJournal":
         config.stash[_JOURNAL] = journal = ReplyJournal.open(config.rootpath)
         config.add_cleanup(journal.close)
     return config.stash[_JOURNAL]
-
-
-@dataclass(frozen=True, slots=True)
-class RegenerationTurns:
-    """Provider, budget and hooks for one regeneration."""
-
-    settings: TurnSettings
-    run: CassetteRun | None
-    """The cassette that the turns go through; ``None`` where no turn is taken."""
-
-    @property
-    def is_emulated(self) -> bool:
-        """Whether an answer came from the emulator, live or recorded."""
-        run = self.run
-        return run is not None and run.emulated and run.played + run.recorded > 0
-
-    @property
-    def is_live(self) -> bool:
-        """Whether an answer was given just now, and so may have cost something."""
-        # A provider that uses no HTTP is asked although nothing is recorded of it.
-        run = self.run
-        if run is None or run.is_replay_only:
-            return False
-        return run.recorded > 0 or run.played == 0
 
 
 def price_in(config: pytest.Config, model: str) -> Price | None:

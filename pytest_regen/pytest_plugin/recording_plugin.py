@@ -154,27 +154,15 @@ def block_network(
 
 
 @pytest.fixture
-def vcr(
-    request: pytest.FixtureRequest,
-    vcr_markers: list[pytest.Mark],
-    disable_recording: bool,  # noqa: FBT001 - a fixture
-) -> Iterator[Any]:
+def vcr(request: pytest.FixtureRequest, vcr_markers: list[pytest.Mark]) -> Iterator[Any]:
     """The cassette of a test marked vcr: `.requests`, `.responses`, `.play_count`, ….
 
     None in tests without the mark, and with `--disable-recording`.
     """
-    if disable_recording or not vcr_markers:
+    if request.getfixturevalue("disable_recording") or not vcr_markers:
         yield None
         return
     from pytest_regen.pytest_plugin.recording.fixture import vcr_cassette_in_use
 
-    get = request.getfixturevalue
-    with vcr_cassette_in_use(
-        request.node,
-        name=get("default_cassette_name"),
-        folder=get("vcr_cassette_dir"),
-        mode=get("record_mode"),
-        config=get("vcr_config"),
-        marks=vcr_markers,
-    ) as cassette:
+    with vcr_cassette_in_use(request, vcr_markers) as cassette:
         yield cassette

@@ -3,6 +3,8 @@
 import json
 import os
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,10 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import MissingExtraError, RegenError
 from pytest_regen.extras import needs
 from pytest_regen.files import replace_file
+from pytest_regen.links import code_link
 from pytest_regen.pytest_plugin import report as reports
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.items import UnitItem, description_of, findings_json
+from pytest_regen.pytest_plugin.items import UnitError, UnitItem, findings_json
 from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.places import look_at
@@ -48,7 +51,11 @@ def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException 
     if isinstance(item, UnitItem):
         kind, group = item.look.kind_of(item.unit)
         if report.when == "call":
-            issues, command = description_of(item, error)
+            issues, failing = [], error.issues if isinstance(error, UnitError) else None
+            with suppress(RegenError):  # The failure itself says what cannot be read.
+                wrong = item.look.issues(item.unit)
+                command = item.look.command(item.unit, wrong if failing is None else failing)
+                issues = findings_json(wrong, item.look)
     elif isinstance(error, FeedbackError):
         notes = [note for note in error.feedback if isinstance(note, Issue)]
         try:
@@ -57,23 +64,19 @@ def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException 
             issues = findings_json(notes)  # No store is known that would tell their file.
     if SESSION_MAKERS in item.stash:
         group = "sessions"
+    path, line, _ = report.location
+    place = (path, None if line is None else line + 1)
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and Path(crash.path).is_relative_to(item.config.rootpath):
+        place = (from_rootdir(Path(crash.path), item.config.rootpath), crash.lineno)
     # pytest-xdist carries what stands here as it is.
     report.__dict__[_KEY] = {
         "kind": kind,
         "group": group,
-        "place": _place_of(item, report),
+        "place": place,
         "issues": issues,
         "next": command,
     }
-
-
-def _place_of(item: pytest.Item, report: pytest.TestReport) -> tuple[str, int | None]:
-    """Return the file, from the rootdir, and the line in which a test failed, or stands."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None and Path(crash.path).is_relative_to(item.config.rootpath):
-        return from_rootdir(Path(crash.path), item.config.rootpath), crash.lineno
-    path, line, _ = report.location
-    return path, None if line is None else line + 1
 
 
 def _report_path(config: pytest.Config) -> Path:
@@ -96,7 +99,7 @@ def _report_path(config: pytest.Config) -> Path:
         if path.suffix.lower() == ".html":
             with needs("report", "reports as HTML"):
                 # Imported before hours of tests, not after them.
-                from pytest_regen.pytest_plugin import report_page  # noqa: F401
+                import_module("pytest_regen.pytest_plugin.report_page")
         path.parent.mkdir(parents=True, exist_ok=True)
         # Only writing shows whether one may write; after hours of tests it would be too late.
         is_new = not path.exists()
@@ -186,11 +189,10 @@ class ReportLog:
         """Write the report, after all other plugins have decided how the run ends."""
         yield
         report = reports.clean_report(self._report(session), self._clean)
-        if self._path is not None:
-            self._write(session, self._path, report)
         self._tell_github(report)
-
-    def _write(self, session: pytest.Session, path: Path, report: Json) -> None:
+        path = self._path
+        if path is None:
+            return
         place = os.path.relpath(path, self._config.invocation_params.dir)
         if path.suffix.lower() == ".json":
             text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
@@ -247,35 +249,12 @@ class ReportLog:
             terminalreporter.write_line(visible(line))
 
     def _report(self, session: pytest.Session) -> Json:
-        log = cassette_log(self._config)
-        cassettes = {
-            "drifted": sorted(log.drifted),
-            "causes": [
-                {"kind": kind, "cause": cause, "tests": tests}
-                for (kind, cause), tests in by_cause(log.notes).items()
-            ],
-            "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
-        }
-        errors = [{"id": id_, "text": text} for id_, text in self._collection_errors.items()]
-        report = reports.report_of(self._run(session), self._entries.values(), errors, cassettes)
-        return {**report, "links": self._links(report)}
-
-    def _links(self, report: Json) -> dict[str, str]:
-        """Return where the issue codes of a report are explained, of those that are."""
-        from pytest_regen.links import code_link
-
-        codes = set(map(str, _values_of("code", report["items"])))
-        docs_url = self._choices.settings.docs_url
-        links = {code: code_link(code, docs_url=docs_url) for code in sorted(codes - {""})}
-        return {code: link for code, link in links.items() if link}
-
-    def _run(self, session: pytest.Session) -> Json:
         choices = self._choices
         mode = "heal" if choices.heal else "gate"
         mode = "dry_run" if choices.dry_run else mode
         mode = "collect" if self._config.option.collectonly else mode
         stopped = session.shouldfail or session.shouldstop or self._stopped
-        return {
+        run = {
             "mode": mode,
             "record": choices.record_mode(),
             "model": choices.model,
@@ -291,6 +270,21 @@ class ReportLog:
             "notes": sorted(self._summary.all_notes),
             "next": self._summary.next_command,
         }
+        log = cassette_log(self._config)
+        cassettes = {
+            "drifted": sorted(log.drifted),
+            "causes": [
+                {"kind": kind, "cause": cause, "tests": tests}
+                for (kind, cause), tests in by_cause(log.notes).items()
+            ],
+            "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
+        }
+        errors = [{"id": id_, "text": text} for id_, text in self._collection_errors.items()]
+        report = reports.report_of(run, self._entries.values(), errors, cassettes)
+        codes = set(map(str, _values_of("code", report["items"])))
+        docs_url = self._choices.settings.docs_url
+        links = {code: code_link(code, docs_url=docs_url) for code in sorted(codes - {""})}
+        return {**report, "links": {code: link for code, link in links.items() if link}}
 
     def _clean(self, text: str) -> str:
         """Return a text without credentials, places of this machine and halves of letters."""

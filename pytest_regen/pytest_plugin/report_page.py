@@ -27,12 +27,6 @@ _REASONS: Final = {
     "transport": "the model could not be reached",
     "cassette_miss": "the recording has no answer",
 }
-_MODES: Final = {
-    "gate": "Gate",
-    "heal": "Healing",
-    "dry_run": "Dry run",
-    "collect": "Collecting only",
-}
 _CACHE: Final = {
     "read": "read from the cache",
     "written": "written to the cache",
@@ -69,7 +63,6 @@ def page_of(report: Json) -> str:
         by_outcome={name: [item for item in items if item["outcome"] == name] for name in OUTCOMES},
         counts=list(_counts(totals)),
         waiting=[(id_, heal["unit"]) for heal in heals for id_ in heal["pending"]],
-        weakened=list(_weakened(items)),
         asked=sorted(
             (heal for heal in heals if heal["calls"]),
             key=lambda heal: (-sum(_tokens(heal).values()), heal["unit"]),
@@ -80,7 +73,6 @@ def page_of(report: Json) -> str:
         ),
         cache_words=_CACHE,
         codes=_codes,
-        modes=_MODES,
         reason=_reason,
         heal_words=_heal_words,
         plural=plural,
@@ -123,20 +115,6 @@ def _tokens(of: Json) -> dict[str, int]:
         "input": of["tokens_in"] - of["cache_write"],
         "output": of["tokens_out"],
     }
-
-
-def _weakened(items: Sequence[Json]) -> Iterator[tuple[str, Json, str]]:
-    """Yield what weakens a text: the unit, the issue, and what became of the text."""
-    for item in items:
-        for issue in item["issues"]:
-            if issue["code"] == "WEAKENED":
-                yield item["id"], issue, "it is in the file"
-        for heal in item["heals"]:
-            for entry in heal["transcript"]:
-                for issue in entry.get("issues", ()):
-                    if issue["code"] == "WEAKENED":
-                        fate = "a candidate was kept" if entry["kept"] else "a candidate, kept out"
-                        yield heal["unit"], issue, fate
 
 
 def _error_codes(item: Json) -> list[str]:

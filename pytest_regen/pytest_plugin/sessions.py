@@ -177,22 +177,18 @@ class ReplayableScenarioSession(sessions.ScenarioGeneratorSession):
         feedback, corrected = self._take_feedback()
         if corrected is None:
             return self._keep(self.generate())
-        if feedback.asks_for_replacements:
-            return self._merge(corrected, feedback, self.regenerate(feedback))
-        return self._copies()
+        answers = self.regenerate(feedback) if feedback.asks_for_replacements else ()
+        return self._merge(corrected, feedback, answers)
 
     async def ascenarios(self) -> list[TestScenario]:
         """Return the set without blocking the event loop; as ``scenarios``."""
         feedback, corrected = self._take_feedback()
         if corrected is None:
             return self._keep(await self.agenerate())
-        if feedback.asks_for_replacements:
-            return self._merge(corrected, feedback, await self.aregenerate(feedback))
-        return self._copies()
+        answers = await self.aregenerate(feedback) if feedback.asks_for_replacements else ()
+        return self._merge(corrected, feedback, answers)
 
-    def _take_feedback(
-        self,
-    ) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
+    def _take_feedback(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
         """Return the feedback, and the set with its corrections; ``None`` if there is no set yet.
 
         Before the turn: what cannot be put in place must not be paid for.

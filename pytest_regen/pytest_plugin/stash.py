@@ -110,12 +110,6 @@ _LEDGER: pytest.StashKey[Path] = pytest.StashKey()
 """Made for the first worker, and the same for all."""
 
 
-def worker_ledger(config: pytest.Config) -> Path | None:
-    """Return the ledger that the controller handed to this worker; none without workers."""
-    ledger: str | None = getattr(config, "workerinput", {}).get("regen_ledger")
-    return Path(ledger) if ledger else None
-
-
 _SCRUBBER: "pytest.StashKey[Scrub | None]" = pytest.StashKey()
 """Kept, for the hook may be dear: each cassette and each report asks for it."""
 

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -218,30 +218,23 @@ class StoreLook(Look):
         return check
 
 
-def store_opener(item: pytest.Item) -> "Callable[..., StoreHandle]":
-    """Return what opens stores for one test, the fixture ``regen_store``."""
-
-    def regen_store(path: str | os.PathLike[str] | None = None) -> StoreHandle:
-        """Return a store: the one at ``path`` (from the rootdir), the marker's, or the only one.
-
-        Raises:
-            pytest.UsageError: none is named, and there is not just one.
-        """
-        return StoreHandle(item.config, store_path(item, path))
-
-    return regen_store
-
-
 class StoreHandle:
     """A store as it stands whenever it is looked at.
 
     Nothing is remembered between two looks: when a test is called again after a regeneration, its
     fixtures are those of the first call, and must show what is there now.
+
+    Args:
+        item: the test that looks.
+        path: the store, from the rootdir; by default the marker's, or the only one.
+
+    Raises:
+        pytest.UsageError: none is named, and there is not just one.
     """
 
-    def __init__(self, config: pytest.Config, path: Path) -> None:
-        self._config = config
-        self.path = path
+    def __init__(self, item: pytest.Item, path: str | os.PathLike[str] | None = None) -> None:
+        self._config = item.config
+        self.path = store_path(item, path)
 
     def __repr__(self) -> str:
         return f"regen_store({self.path.name!r})"

@@ -13,7 +13,7 @@ import pytest
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.project import from_here, id_from_here, text_from_here
 from pytest_regen.pytest_plugin.stash import RECORD_KEY, notes_on_models, used_sandbox
-from pytest_regen.text import plural, visible
+from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration.prompt_faults import PromptFault
@@ -119,22 +119,6 @@ def record_of(item: pytest.Item) -> Record:
     return item.stash.setdefault(_RECORD, Record())
 
 
-def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
-    """Remember that a test ran on a module as it was before it was healed.
-
-    Args:
-        item: the test.
-        place: the file, from the rootdir.
-        passed_apart: whether it passed in a process of its own afterwards.
-    """
-    record = record_of(item)
-    is_told = record.passed_apart or any(heal.outcome == "regenerated" for heal in record.heals)
-    if is_told and not passed_apart:
-        return
-    record.old_modules = list(dict.fromkeys((*record.old_modules, place)))
-    record.passed_apart = record.passed_apart or passed_apart
-
-
 def add_heal(item: pytest.Item, heal: HealReport) -> None:
     """Remember the work on one type, for the summary and for report readers."""
     record = record_of(item)
@@ -216,9 +200,6 @@ Line = tuple[str, tuple[str, ...]]
 """A line of the summary, and how it is marked up."""
 
 _COLOURS = {"planned": (), "regenerated": ("yellow",), "pending": ("yellow",)}
-
-_ALIKE = 5
-"""Names that stand in a line before the rest is counted."""
 
 _MOST_PATHS = 3
 """Paths that stand in a command before it is about all."""
@@ -305,8 +286,9 @@ class RunLog:
         ids = sorted({record.only_read for _, _, record in self._records if record.only_read})
         if ids:
             notes.append(
-                f"only read, not run: {_some(ids)}, for want of an example in the docstring (>>>) "
-                f'or a test of this run that is marked for it: @pytest.mark.regen(unit="{ids[0]}")'
+                f"only read, not run: {shorten(ids)}, for want of an example in the docstring "
+                "(>>>) or a test of this run that is marked for it: "
+                f'@pytest.mark.regen(unit="{ids[0]}")'
             )
         return notes
 
@@ -366,7 +348,7 @@ class RunLog:
             for other, text in record.warnings:
                 alike.setdefault(text, []).append(id_from_here(other or nodeid, self._config))
         for text, ids in alike.items():
-            yield f"warning: {_some(ids)}: {text}", ("yellow",)
+            yield f"warning: {shorten(ids)}: {text}", ("yellow",)
 
     def _heal_lines(self) -> Iterable[Line]:
         alike: dict[tuple[object, ...], list[HealReport]] = {}
@@ -381,7 +363,7 @@ class RunLog:
         for heals in alike.values():
             heal, (head, tail) = heals[0], heal_words(heals[0])
             units = dict.fromkeys(id_from_here(work.unit, self._config) for work in heals)
-            yield f"{head} {_some(list(units))}{tail}", _COLOURS.get(heal.outcome, ("red",))
+            yield f"{head} {shorten(list(units))}{tail}", _COLOURS.get(heal.outcome, ("red",))
             if heal.outcome == "planned":
                 continue
             for line in text_from_here(heal.why, self._config).splitlines():
@@ -405,9 +387,9 @@ class RunLog:
                 tests.append(id_from_here(nodeid, self._config))
         for (path, passed_apart), tests in sorted(old.items()):
             place = self._here(path)
-            line = f"ran on {place} as it was before, run again: {_some(tests)}"
+            line = f"ran on {place} as it was before, run again: {shorten(tests)}"
             if passed_apart:
-                line = f"passed in a process of its own, with the new {place}: {_some(tests)}"
+                line = f"passed in a process of its own, with the new {place}: {shorten(tests)}"
             yield line, ("yellow",)
 
     def _last_lines(self) -> Iterable[Line]:
@@ -496,9 +478,3 @@ class RunLog:
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""
         return from_here(self._config.rootpath / path, self._config)
-
-
-def _some(names: list[str]) -> str:
-    """Return names in a line; of many the first, and a count."""
-    more = f" and {len(names) - _ALIKE:,} more" if len(names) > _ALIKE else ""
-    return f"{', '.join(names[:_ALIKE])}{more}"

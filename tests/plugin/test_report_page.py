@@ -244,10 +244,8 @@ def test_a_conversation_and_what_it_took(healed: Node, snapshot: SnapshotAsserti
     folded = "".join(message.text for message in talk.all("details"))
     assert "adds '#pragma" not in folded.replace("[WEAKENED] adds '#pragma", "")
     assert "adds '#pragma warning disable CS8618'" in talk.text
-    (weaker,) = healed.one("details", id="weakened").all("li")
-    assert weaker.text.endswith("a candidate, kept out")
-    (link,) = {one.attributes["href"] for one in weaker.all("a")}
-    assert link == "https://docs.example/codes/WEAKENED/"
+    links = {one.attributes["href"] for one in talk.all("a")}
+    assert "https://docs.example/codes/WEAKENED/" in links
     whole = healed.one("svg", class_="tokens whole")
     assert whole.attributes["aria-label"] == (
         "700 read from the cache, 200 written to the cache, 160 other input, 80 output"

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import pytest
 
+from pytest_regen.cassettes.run import CassetteRun
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.healing.feedback import failure_of
 from pytest_regen.pytest_plugin.looks import Look
@@ -37,26 +38,31 @@ class Asked:
     result: HealResult
     feedback: tuple[Feedback, ...]
     """What the item had to say before, beyond the issues."""
-    is_live: bool
-    """Whether an answer was given just now, and so may have cost something."""
+    run: CassetteRun | None
+    """The cassette that its turns went through; ``None`` where no turn was taken."""
 
     @classmethod
     def of(
-        cls,
-        look: Look,
-        work: Work[Any],
-        feedback: tuple[Feedback, ...],
-        *,
-        is_live: bool,
-        emulated: bool,
+        cls, look: Look, work: Work[Any], feedback: tuple[Feedback, ...], run: CassetteRun | None
     ) -> Self:
         """Return what came of work on one unit."""
         (result,) = work.results
         # Of this work alone, because others may have written in the same file meanwhile.
         after = work.before.with_answers(work.kept) if work.kept else work.before
         diff = source_diff(work.before.text, after.text, look.home.file_name)
+        # Whoever plays a recording of the emulator asks the emulator.
+        emulated = run is not None and run.emulated and run.played + run.recorded > 0
         result = replace(result, diff=diff, emulated=result.emulated or emulated)
-        return cls(look, work, result, feedback, is_live)
+        return cls(look, work, result, feedback, run)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether an answer was given just now, and so may have cost something."""
+        run = self.run
+        if run is None or run.is_replay_only:
+            return False
+        # A provider that uses no HTTP is asked although nothing is recorded of it.
+        return run.recorded > 0 or run.played == 0
 
     @property
     def is_something(self) -> bool:
@@ -112,11 +118,7 @@ class Ahead:
                 pass
             for nodeid, was in refused.items():
                 was.look.forget()
-                emulated = was.result.emulated
-                asked = Asked.of(
-                    was.look, was.work, was.feedback, is_live=was.is_live, emulated=emulated
-                )
-                yield nodeid, asked
+                yield nodeid, Asked.of(was.look, was.work, was.feedback, was.run)
 
     def _flows(self, items: Iterable[pytest.Item]) -> Iterator[tuple[str, Flow[Asked]]]:
         """Yield the work on those of several items that fail, in their order.
@@ -181,12 +183,3 @@ class Ahead:
             return False
         self._asked[name] = outcome
         return True
-
-
-def upcoming_items(item: pytest.Item) -> Sequence[pytest.Item]:
-    """Return an item and those that this process runs after it, as far as it knows them.
-
-    A worker of pytest-xdist cannot tell which it will be given: the workers are how many are asked.
-    """
-    items = item.session.items
-    return [item] if hasattr(item.config, "workerinput") else items[items.index(item) :]

@@ -7,15 +7,15 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
+from pytest_regen.pytest_plugin.choices import regen_mark
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
-from pytest_regen.pytest_plugin.looks import Look, Target
+from pytest_regen.pytest_plugin.looks import Target
 from pytest_regen.pytest_plugin.names import cassette_of_test
 from pytest_regen.pytest_plugin.places import look_at, marked_units
 from pytest_regen.pytest_plugin.project import store_path
@@ -61,30 +61,24 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
         # A failure that names units of the mark is about those.
         names = _named_in(feedback)
         units = [unit for unit in units if unit[1] in names] or units
+    elif is_feedback(failure) and (feedback := feedback_of(item, failure)):
+        look = look_at(item.config, store_path(item))
+        is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
+        marked = list(map(look.view.resolve, mark.types))
+        names = [*map(look.view.resolve, _named_in(feedback)), *(marked if is_loose else [])]
+        if not names:
+            raise NoTargetError(
+                "the failure names no type of the store; give the marker types=[…], or the issue a "
+                "type_name"
+            )
+        units = [(look, name) for name in dict.fromkeys(names) if not marked or name in marked]
     else:
-        feedback = feedback_of(item, failure) if is_feedback(failure) else ()
-        units = _types_of(item, mark, feedback) if feedback else []
+        return []
     cassette = cassette_of_test(item)
     return [
         Target(look, name, feedback_about(feedback, name), item.nodeid, cassette)
         for look, name in units
     ]
-
-
-def _types_of(
-    item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]
-) -> list[tuple[Look, str]]:
-    look = look_at(item.config, store_path(item))
-    is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
-    resolve = look.view.resolve
-    marked = [resolve(name) for name in mark.types]
-    names = dict.fromkeys([*map(resolve, _named_in(feedback)), *(marked if is_loose else [])])
-    if not names:
-        raise NoTargetError(
-            "the failure names no type of the store; give the marker types=[…], or the issue a "
-            "type_name"
-        )
-    return [(look, name) for name in names if not marked or name in marked]
 
 
 def _named_in(feedback: Iterable[Feedback]) -> list[str]:

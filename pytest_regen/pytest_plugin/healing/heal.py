@@ -15,25 +15,18 @@ from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.pytest_plugin import providers
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing import outcomes
-from pytest_regen.pytest_plugin.healing.ahead import Ahead, Asked, upcoming_items
+from pytest_regen.pytest_plugin.healing.ahead import Ahead, Asked
 from pytest_regen.pytest_plugin.healing.feedback import NoTargetError, feedback_about, targets_of
 from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
 from pytest_regen.pytest_plugin.loaded import loaded_modules
 from pytest_regen.pytest_plugin.looks import Look, Target
-from pytest_regen.pytest_plugin.names import heal_command
 from pytest_regen.pytest_plugin.places import look_at
 from pytest_regen.pytest_plugin.project import id_from_here
 from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal, record_of
+from pytest_regen.regeneration import policies
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
-from pytest_regen.regeneration.policies import (
-    Heal,
-    Policy,
-    Regenerate,
-    fixable_issues,
-    without_marks,
-)
 from pytest_regen.regeneration.queue import Flow, drive_flow
 
 
@@ -62,16 +55,18 @@ def _begin_ahead(item: UnitItem) -> None:
         if ahead.knows(item):
             return
         ahead.finish()  # A worker of pytest-xdist was given more.
+    # A worker of pytest-xdist cannot tell which it will be given: it asks for this one alone.
+    upcoming = item.session.items[item.session.items.index(item) :]
     items = [
         other
-        for other in upcoming_items(item)
+        for other in ([item] if hasattr(config, "workerinput") else upcoming)
         if isinstance(other, UnitItem)
         and (jobs > 1 or other.path == item.path)
         and not any(map(other.get_closest_marker, ("skip", "skipif", "xfail")))
     ]
     with suppress(UsageError):  # The item's own turn tells who is not there.
         provider = providers.provider_of(item, of_types=item.look.home.has_pages)
-        settings = providers.settings_of_run(config, provider, jobs)
+        settings = providers.settings_of_run(item, provider, jobs)
         config.stash[AHEAD] = Ahead(_waves_of(items), _flow_of, settings)
 
 
@@ -194,7 +189,7 @@ class _Healing:
         """Ask for a unit in the item's turn: the queue has this work alone."""
         of_types, by_template = target.look.home.has_pages, target.is_by_template
         provider = providers.provider_of(self._item, of_types=of_types, by_template=by_template)
-        settings = providers.settings_of_run(self._config, provider, self._jobs)
+        settings = providers.settings_of_run(self._item, provider, self._jobs)
         self._conclude(target, calls, drive_flow(self.steps(target, calls), settings))
 
     def steps(
@@ -206,19 +201,17 @@ class _Healing:
         if isinstance(item, UnitItem):
             # Validation alone decides, and validators of the user's where there are some.
             check = look.checker(name)
-        with providers.turn_settings(item, target, self._jobs) as turns:
+        with providers.turn_settings(item, target, self._jobs) as (settings, run):
             job = Job(
                 self._policy(target),
                 [name],
                 self._rounds,
                 target.feedback,
                 check,
-                provider=turns.settings.provider,
+                provider=settings.provider,
             )
-            work = yield from work_steps(look.home, job, turns.settings)
-            asked = Asked.of(
-                look, work, target.feedback, is_live=turns.is_live, emulated=turns.is_emulated
-            )
+            work = yield from work_steps(look.home, job, settings)
+            asked = Asked.of(look, work, target.feedback, run)
         if asked.result.regenerated:
             # What is looked at next may not be at fault any more.
             look.forget()
@@ -247,13 +240,14 @@ class _Healing:
         passed = self._failure is None
         self._record(outcomes.heal_report(target, result, passed=passed, is_live=outcome.is_live))
 
-    def _policy(self, target: Target) -> Policy:
+    def _policy(self, target: Target) -> policies.Policy:
         name, view = target.name, target.look.view
         issues = self._failure.issues if isinstance(self._failure, UnitError) else ()
         if view.has_old_prompt(name) or all(issue.code != "STALE" for issue in issues):
-            return Heal()
+            return policies.Heal()
         # Any text that is no worse replaces one that was made for something else.
-        return Regenerate({name: {1: (*fixable_issues(view.issues(name)), *target.feedback)}})
+        findings = (*policies.fixable_issues(view.issues(name)), *target.feedback)
+        return policies.Regenerate({name: {1: findings}})
 
     def _skip(self, target: Target, why: str, command: str | None = None) -> None:
         look, name = target.look, target.name
@@ -267,13 +261,12 @@ class _Healing:
         from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 
         look, name, view = target.look, target.name, target.look.view
-        errors = fixable_issues(view.issues(name))
-        findings = (*without_marks(errors, view.ordered(name)), *target.feedback)
+        errors = policies.fixable_issues(view.issues(name))
+        findings = (*policies.without_marks(errors, view.ordered(name)), *target.feedback)
         pages = self._policy(target).pages_to_ask(view, name, findings)
         by_template = target.is_by_template
         if pages:
-            config, nodeid, cassette = self._config, target.nodeid, target.cassette
-            following = heal_command(config, nodeid, cassette, by_template=by_template)
+            following = target.heal_command
         else:
             following = look.command(name, look.issues(name)) or outcomes.unfixable_advice(look)
             following = SPELLING_ADVICE if errors else following

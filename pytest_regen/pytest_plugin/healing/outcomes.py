@@ -5,17 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from pytest_regen.errors import BudgetError, CassetteError, CassetteMissError, MissingKeyError
+from pytest_regen.pytest_plugin import names
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
 from pytest_regen.pytest_plugin.items import UnitError, findings_json
 from pytest_regen.pytest_plugin.looks import Look, Target
-from pytest_regen.pytest_plugin.names import (
-    heal_again,
-    node_command,
-    other_model_command,
-    recording_command,
-    rerun_command,
-)
 from pytest_regen.pytest_plugin.project import from_rootdir
 from pytest_regen.pytest_plugin.summary import REVIEW, HealReport, Outcome, tokens_of
 from pytest_regen.regeneration.values import HealResult
@@ -157,27 +151,28 @@ def _next_after(target: Target, result: HealResult) -> str:
         return advice
     is_failed_template = result.by_template and result.stop_reason not in {None, "clean"}
     if is_failed_template or result.stop_reason == "refused":
-        return other_model_command(config, item, cassette)
+        return names.other_model_command(config, item, cassette)
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
-            return recording_command(config, item, cassette, "--regen-attempts", more)
+            return names.recording_command(config, item, cassette, "--regen-attempts", more)
         case "no_progress":
             words = "--correction", "what is wrong"
             return look.regenerating(target.name, result.issues_after, *words)
         case None | "clean" | "unfixable":
             mend = look.command(target.name, result.issues_after)
-            return mend or node_command(config, item)
+            return mend or names.node_command(config, item)
     failure = result.failure
     if isinstance(failure, CassetteMissError) and failure.recorded_with:
-        return heal_again(config, item, "none", provider=failure.recorded_with)
+        return names.heal_again(config, item, "none", provider=failure.recorded_with)
     if isinstance(failure, CassetteError):
         return failure.hint
-    budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
-    again = rerun_command(config, item, cassette, budget=budget)
+    needed = failure.needed if isinstance(failure, BudgetError) else 0
+    more_tokens = ("--regen-budget", str(needed * 2)) if needed else ()
+    again = names.rerun_command(config, item, cassette, *more_tokens)
     if isinstance(failure, MissingKeyError):
         return f"set {failure.variable}, then {again}"
     if choices_of(config).record_mode() == "none" and cassette.exists():
         # What was recorded is this very failure.
-        return recording_command(config, item, cassette)
+        return names.recording_command(config, item, cassette)
     return again

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,18 +51,18 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
         )
     cassette_hooks(item.config)
     log = cassette_log(item.config)
-    sharing = _sharing_of(item, path, is_named=mark.name is not None)
+    is_shared, record_command = _sharing_of(item, path, is_named=mark.name is not None)
     settings = choices.choices_of(item.config).settings.cassettes
     mode = choices.choices_of(item.config).record_mode(mark.record)
     if mode in {"rewrite", "once"} and path in log.begun:
         # Tests that share a cassette add to what the first of them began.
         mode = "new_episodes"
-    elif sharing.is_shared and (mode == "rewrite" or (mode == "once" and not path.exists())):
+    elif is_shared and (mode == "rewrite" or (mode == "once" and not path.exists())):
         log.begun.add(path)
     cassette = use_cassette(
         path,
         mode=mode,
-        record_command=sharing.record_command(),
+        record_command=record_command,
         drift=_policy(item.config, "drift", mark.drift),
         ignore=(*settings.ignore, *(mark.ignore or ())),
         normalize=mark.normalize,
@@ -73,7 +72,7 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
         scrub=stash.scrubber_of(item.config),
         diff_folder=_diff_folder(item.config),
         # What one test does not ask for, another one may.
-        drop_unplayed=item.config.option.regen_drop_unplayed and not sharing.is_shared,
+        drop_unplayed=item.config.option.regen_drop_unplayed and not is_shared,
     )
     with suppress(_FailedError), _plain_errors(item), cassette as run:
         # Clients insist on a key; where nothing will be sent, any will do.
@@ -94,48 +93,27 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
                 advice = "correct the test and record again, or add --regen-keep-failed"
                 log.add([CassetteNote("hint", what, next=advice)])
             raise _FailedError
-    _report_run(item, run, sharing.record_command(), "warn")
+    _report_run(item, run, record_command, "warn")
     unplayed = _policy(item.config, "unplayed", mark.unplayed)
     # What is left of a shared one belongs to the other tests, which may not all have run.
-    if run.is_replay_only and not sharing.is_shared:
+    if run.is_replay_only and not is_shared:
         command = names.node_command(
             item.config, item.nodeid, options=("--regen-record", "rewrite")
         )
         log.note_unplayed(item, run, run.unplayed + run.played, command, unplayed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sharing:
-    """Who uses a cassette."""
-
-    config: pytest.Config
-    path: Path
-    tests: tuple[str, ...]
-    """Node ids of the tests collected in this run that use it."""
-    is_shared: bool
-    """Whether more than one test uses it, or may in another run."""
-
-    def record_command(self) -> str:
-        """Return the command that records what the cassette lacks, and loses nothing of others."""
-        mode, tests = names.mode_to_record(self.path), self.tests
-        options = ["--regen-record", mode]
-        if not self.is_shared and mode == "new_episodes":
-            # What was recorded for requests that are no longer made would fail the next run.
-            options.append("--regen-drop-unplayed")
-        elif len(tests) > 1 and self.path.exists():
-            options = ["--regen-record", "rewrite"]
-        if len(tests) > _MANY:
-            tests = tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
-        return names.node_command(self.config, *tests, options=options)
-
-
-def _sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> _Sharing:
-    """Return who uses the cassette of a test.
+def _sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> tuple[bool, str]:
+    """Return whether tests share a cassette, and what records it so that no other test loses any.
 
     Args:
         item: the test.
         path: the cassette.
         is_named: whether a marker or the fixture gave it its name.
+
+    Returns:
+        Whether more than one test uses it, or may in another run; and the command that records
+        what it lacks.
     """
     is_for_many = is_named
     for node, mark in item.iter_markers_with_node("cassette"):
@@ -144,7 +122,16 @@ def _sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> _Sharing:
             is_for_many = is_named and (node is not item or hasattr(item, "callspec"))
         break
     others = [test for test in cassette_log(item.config).users.get(path, ()) if test != item.nodeid]
-    return _Sharing(item.config, path, (item.nodeid, *others), bool(others) or is_for_many)
+    is_shared, tests = bool(others) or is_for_many, [item.nodeid, *others]
+    options = ["--regen-record", names.mode_to_record(path)]
+    if path.exists() and not is_shared:
+        # What was recorded for requests that are no longer made would fail the next run.
+        options.append("--regen-drop-unplayed")
+    elif path.exists() and others:
+        options = ["--regen-record", "rewrite"]
+    if len(tests) > _MANY:
+        tests = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    return is_shared, names.node_command(item.config, *tests, options=options)
 
 
 @contextmanager
@@ -217,19 +204,21 @@ def merge_config(config: Mapping[str, Any], marks: Sequence[pytest.Mark]) -> dic
 
 @contextmanager
 def vcr_cassette_in_use(
-    item: pytest.Item,
-    *,
-    name: str,
-    folder: str,
-    mode: str,
-    config: Mapping[str, Any],
-    marks: Sequence[pytest.Mark],
+    request: pytest.FixtureRequest, marks: Sequence[pytest.Mark]
 ) -> Iterator[Any]:
-    """Use a cassette as pytest-recording does, and report what it would not."""
+    """Use a cassette as pytest-recording does, and report what it would not.
+
+    Args:
+        request: of the fixture ``vcr``; the other fixtures of that plugin say what is used.
+        marks: those of the test, the closest first.
+    """
     from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 
-    arguments = merge_config(config, marks)
-    value = arguments.pop("record_mode", mode)
+    item, fixture = request.node, request.getfixturevalue
+    name, folder = fixture("default_cassette_name"), Path(fixture("vcr_cassette_dir"))
+    record_mode = fixture("record_mode")
+    arguments = merge_config(fixture("vcr_config"), marks)
+    value = arguments.pop("record_mode", record_mode)
     # A word, or a member of vcrpy's enum.
     mode = getattr(value, "value", value)
     if mode not in RECORD_MODES:
@@ -244,7 +233,7 @@ def vcr_cassette_in_use(
     cassette_hooks(item.config)
     options = VcrOptions(
         path=names.vcr_file_name(name, arguments.get("serializer", ".yaml")),
-        folder=Path(folder),
+        folder=folder,
         mode=mode,
         config=arguments,
         extra=tuple(str(arg) for mark in marks for arg in mark.args),

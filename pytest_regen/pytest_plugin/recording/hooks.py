@@ -1,6 +1,6 @@
 """Hooks that only runs with cassettes need: misses shown as such, notes for the summary."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, cast
@@ -64,7 +64,19 @@ class _CassetteHooks:
         # hypothesis calls the function inside.
         if not is_marked or not iscoroutinefunction(test) or hasattr(test, "hypothesis"):
             return (yield)
-        pyfuncitem.obj = _raising_errors(test)
+
+        @wraps(test)
+        async def raising_errors(*args: object, **options: object) -> object:
+            try:
+                return await test(*args, **options)
+            except BaseException as caught:
+                miss = _carried_error(caught)
+                if miss is None:
+                    raise
+                error = miss.with_traceback(caught.__traceback__)
+            raise error
+
+        pyfuncitem.obj = raising_errors
         try:
             return (yield)
         finally:
@@ -149,23 +161,6 @@ def _show(item: pytest.Item, call: pytest.CallInfo[None], miss: CassetteError) -
     lines = traceback if item.config.option.fulltrace else project_frames(item, traceback)
     call.excinfo = pytest.ExceptionInfo.from_exception(miss.with_traceback(lines or traceback))
     return lines is not None
-
-
-def _raising_errors(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
-    """Return a test that raises the error which a miss carries."""
-
-    @wraps(test)
-    async def wrapper(*args: object, **options: object) -> object:
-        try:
-            return await test(*args, **options)
-        except BaseException as caught:
-            miss = _carried_error(caught)
-            if miss is None:
-                raise
-            error = miss.with_traceback(caught.__traceback__)
-        raise error
-
-    return wrapper
 
 
 def _carried_error(error: BaseException) -> CassetteError | None:
