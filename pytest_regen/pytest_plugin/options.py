@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pytest
 
 from pytest_regen.modes import RECORD_MODES
+from pytest_regen.pytest_plugin.stash import TRIAL_PLUGIN
 
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
@@ -112,6 +113,9 @@ def add_options(parser: pytest.Parser) -> None:
 
 def is_used(config: pytest.Config) -> bool:
     """Return whether this run uses the plugin: a store, units, or one of its options."""
+    if config.pluginmanager.has_plugin(TRIAL_PLUGIN):
+        # One test is called; nothing else is collected that would have to be loaded for it.
+        return False
     option, files = config.option, ("pages.json", "prompts.json")
     return bool(
         option.regen_heal

@@ -43,6 +43,13 @@ def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
     return next((name for name, module in loaded if module and manager.is_registered(module)), None)
 
 
+TRIAL_PLUGIN = "pytest_regen.pytest_plugin.healing.trial_plugin"
+"""Module that a process loads which calls one test about a candidate."""
+
+TRIAL_VARIABLE = "PYTEST_REGEN_TRIAL"
+"""Environment variable that tells such a process what it is about, as JSON."""
+
+
 RECORD_KEY = "regen_record"
 """Attribute of a report that carries the record of its item."""
 

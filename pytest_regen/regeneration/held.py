@@ -21,14 +21,13 @@ from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder
 from pytest_regen.regeneration.places import Place, PlaceUpdate, Trial, V
 from pytest_regen.regeneration.values import (
     Answer,
-    FailedTest,
     Known,
     Pending,
     Rejected,
     TurnSettings,
 )
 from pytest_regen.turns.providers import TemplateProvider
-from pytest_regen.validation.issues import Feedback, Issue
+from pytest_regen.validation.issues import FailedTest, Feedback, Issue
 
 _NOBODY: Final = TurnSettings(TemplateProvider())
 """Nothing is asked: requests are made for what they know of their pages."""

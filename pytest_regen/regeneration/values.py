@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
@@ -15,25 +15,6 @@ from pytest_regen.validation.issues import Feedback, Issue
 if TYPE_CHECKING:
     from pytest_regen.turns.models import Prices
     from pytest_regen.turns.replies import ReplyJournal
-
-
-class FailedTest(str):
-    """What a test failed with, in words; ``source`` is the test itself, which a correction shows.
-
-    Args:
-        words: what it failed with.
-        source: its code; empty where that is not known.
-    """
-
-    __slots__ = ("source",)
-
-    source: str
-
-    def __new__(cls, words: str, source: str = "") -> Self:
-        """Return the words, with the source."""
-        test = super().__new__(cls, words)
-        test.source = source
-        return test
 
 
 StopReason = Literal[

@@ -19,7 +19,6 @@ from pytest_regen.regeneration.values import (
     Answer,
     Ask,
     Changes,
-    FailedTest,
     Past,
     TurnSettings,
 )
@@ -33,7 +32,7 @@ from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
 from pytest_regen.units.view import Asked, FileUnits
 from pytest_regen.units.writing import UnitUpdate
-from pytest_regen.validation.issues import WEAKENED, Feedback
+from pytest_regen.validation.issues import WEAKENED, FailedTest, Feedback
 
 _LOCK: Final = ".regen/locks/units.lock"
 _LEAST_TOKENS: Final = 64

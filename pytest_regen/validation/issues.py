@@ -237,6 +237,25 @@ def _scope_of(weaknesses: Iterable[Weakness]) -> frozenset[str]:
     return frozenset(each for weakness in weaknesses for each in weakness.scope)
 
 
+class FailedTest(str):
+    """What a test failed with, in words; ``source`` is the test itself, which a correction shows.
+
+    Args:
+        words: what it failed with.
+        source: its code; empty where that is not known.
+    """
+
+    __slots__ = ("source",)
+
+    source: str
+
+    def __new__(cls, words: str, source: str = "") -> Self:
+        """Return the words, with the source."""
+        test = super().__new__(cls, words)
+        test.source = source
+        return test
+
+
 Feedback = Issue | str
 """What goes into a correction: an issue, or words, such as those of a failing test."""
 

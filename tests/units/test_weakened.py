@@ -10,9 +10,9 @@ from unit_work import GERMAN, German, codes, entry_of, kinds_with, project, writ
 from pytest_regen import CallableProvider, Unit
 from pytest_regen.kinds.functions import Function, function_kinds
 from pytest_regen.regeneration import TurnSettings, verbs
-from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.validation import Issue
+from pytest_regen.validation.issues import FailedTest
 
 SILENT = "Liegeplatz {number} <!-- vale off -->"
 WRONG = {**GERMAN, "berth": "Liegeplatz"}

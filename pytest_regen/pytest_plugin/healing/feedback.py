@@ -1,4 +1,7 @@
-"""What a failing test says to the model, and about which types it says it."""
+"""What a failing test says to the model.
+
+The process of a trial needs this, and nothing of what it would import.
+"""
 
 import inspect
 import linecache
@@ -14,14 +17,8 @@ from typing import Any
 import pytest
 
 from pytest_regen.pytest_plugin.choices import regen_mark
-from pytest_regen.pytest_plugin.items import UnitError, UnitItem
-from pytest_regen.pytest_plugin.looks import Target
-from pytest_regen.pytest_plugin.names import cassette_of_test
-from pytest_regen.pytest_plugin.places import look_at, marked_units
-from pytest_regen.pytest_plugin.project import store_path
-from pytest_regen.regeneration.values import FailedTest
 from pytest_regen.testing.failures import FeedbackError
-from pytest_regen.validation.issues import Feedback, Issue
+from pytest_regen.validation.issues import FailedTest, Feedback, Issue
 
 _LONGEST = 2_000
 """Characters of an assertion that go into a correction; the rest is rarely what matters."""
@@ -33,56 +30,6 @@ _NOISE = (
 )
 """What differs from run to run: colours, addresses of objects, pytest's temporary folders. A
 correction with any of it could not be replayed."""
-
-
-class NoTargetError(Exception):
-    """A failure does not say what is to be regenerated."""
-
-
-def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
-    """Return the units that a failure is about, those that it names itself first.
-
-    Raises:
-        NoTargetError: the failure does not say which.
-        UnknownTypeError: the marker or an issue names a type that the store does not have.
-    """
-    if isinstance(item, UnitItem):
-        look, name = item.look, item.unit
-        # What a kind raised has to be corrected by a person, and so has a file without names.
-        if not isinstance(failure, UnitError) or name not in look.names:
-            return []
-        return [Target(look, name, look.user_errors(name), item.nodeid, look.cassette_of(name))]
-    mark = regen_mark(item)
-    if mark.units:
-        units = marked_units(item)
-        if not (is_feedback(failure) or any(look.home.is_imported for look, _ in units)):
-            return []
-        feedback = feedback_of(item, failure)
-        # A failure that names units of the mark is about those.
-        names = _named_in(feedback)
-        units = [unit for unit in units if unit[1] in names] or units
-    elif is_feedback(failure) and (feedback := feedback_of(item, failure)):
-        look = look_at(item.config, store_path(item))
-        is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
-        marked = list(map(look.view.resolve, mark.types))
-        names = [*map(look.view.resolve, _named_in(feedback)), *(marked if is_loose else [])]
-        if not names:
-            raise NoTargetError(
-                "the failure names no type of the store; give the marker types=[…], or the issue a "
-                "type_name"
-            )
-        units = [(look, name) for name in dict.fromkeys(names) if not marked or name in marked]
-    else:
-        return []
-    cassette = cassette_of_test(item)
-    return [
-        Target(look, name, feedback_about(feedback, name), item.nodeid, cassette)
-        for look, name in units
-    ]
-
-
-def _named_in(feedback: Iterable[Feedback]) -> list[str]:
-    return [note.type_name for note in feedback if isinstance(note, Issue) and note.type_name]
 
 
 def feedback_about(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ...]:
@@ -123,8 +70,6 @@ def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ..
 
     With ``on=[codes]`` on the marker, only issues of those codes count.
     """
-    if isinstance(failure, UnitError):
-        return failure.issues
     on = regen_mark(item).on
     if isinstance(failure, FeedbackError):
         feedback: tuple[Feedback, ...] = failure.feedback

@@ -4,7 +4,7 @@ The loop sits inside the call phase: fixtures are set up once, there is one repo
 parametrized and non-function items heal alike, because pytest's own way of calling them is used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -16,18 +16,20 @@ from pytest_regen.pytest_plugin import providers
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing import outcomes
 from pytest_regen.pytest_plugin.healing.ahead import Ahead, Asked
-from pytest_regen.pytest_plugin.healing.feedback import NoTargetError, feedback_about, targets_of
+from pytest_regen.pytest_plugin.healing.feedback import feedback_about, feedback_of, is_feedback
 from pytest_regen.pytest_plugin.healing.trials import FreshCalls, missing_trials
 from pytest_regen.pytest_plugin.items import UnitError, UnitItem
 from pytest_regen.pytest_plugin.loaded import loaded_modules
 from pytest_regen.pytest_plugin.looks import Look, Target
-from pytest_regen.pytest_plugin.places import look_at
-from pytest_regen.pytest_plugin.project import id_from_here
+from pytest_regen.pytest_plugin.names import cassette_of_test
+from pytest_regen.pytest_plugin.places import look_at, marked_units
+from pytest_regen.pytest_plugin.project import id_from_here, store_path
 from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal, record_of
 from pytest_regen.regeneration import policies
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
 from pytest_regen.regeneration.queue import Flow, drive_flow
+from pytest_regen.validation.issues import Feedback, Issue
 
 
 def heal_units(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -126,8 +128,8 @@ class _Healing:
         """Return the next unit to ask for; ``None`` where nothing is left to try."""
         while self._rounds and self._failure is not None:
             try:
-                targets = targets_of(self._item, self._failure)
-            except (NoTargetError, RegenError, pytest.UsageError) as error:
+                targets = _targets_of(self._item, self._failure)
+            except (_NoTargetError, RegenError, pytest.UsageError) as error:
                 self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
                 return None
             target = next((target for target in targets if target.id not in self._tried), None)
@@ -284,3 +286,53 @@ class _Healing:
     def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)
         outcomes.tell_failure(self._stored_failure or self._failure, heal)
+
+
+class _NoTargetError(Exception):
+    """A failure does not say what is to be regenerated."""
+
+
+def _targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
+    """Return the units that a failure is about, those that it names itself first.
+
+    Raises:
+        _NoTargetError: the failure does not say which.
+        UnknownTypeError: the marker or an issue names a type that the store does not have.
+    """
+    if isinstance(item, UnitItem):
+        look, name = item.look, item.unit
+        # What a kind raised has to be corrected by a person, and so has a file without names.
+        if not isinstance(failure, UnitError) or name not in look.names:
+            return []
+        return [Target(look, name, look.user_errors(name), item.nodeid, look.cassette_of(name))]
+    mark = regen_mark(item)
+    if mark.units:
+        units = marked_units(item)
+        if not (is_feedback(failure) or any(look.home.is_imported for look, _ in units)):
+            return []
+        feedback = feedback_of(item, failure)
+        # A failure that names units of the mark is about those.
+        names = _named_in(feedback)
+        units = [unit for unit in units if unit[1] in names] or units
+    elif is_feedback(failure) and (feedback := feedback_of(item, failure)):
+        look = look_at(item.config, store_path(item))
+        is_loose = any(isinstance(note, str) or not note.type_name for note in feedback)
+        marked = list(map(look.view.resolve, mark.types))
+        names = [*map(look.view.resolve, _named_in(feedback)), *(marked if is_loose else [])]
+        if not names:
+            raise _NoTargetError(
+                "the failure names no type of the store; give the marker types=[…], or the issue a "
+                "type_name"
+            )
+        units = [(look, name) for name in dict.fromkeys(names) if not marked or name in marked]
+    else:
+        return []
+    cassette = cassette_of_test(item)
+    return [
+        Target(look, name, feedback_about(feedback, name), item.nodeid, cassette)
+        for look, name in units
+    ]
+
+
+def _named_in(feedback: Iterable[Feedback]) -> list[str]:
+    return [note.type_name for note in feedback if isinstance(note, Issue) and note.type_name]

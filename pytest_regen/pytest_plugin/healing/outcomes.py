@@ -36,6 +36,8 @@ class ItemCalls:
         self.failure = failure_of(self._item)
         if self.failure is None:
             return ()
+        if isinstance(self.failure, UnitError):
+            return feedback_about(self.failure.issues, self._target.name)
         return feedback_about(feedback_of(self._item, self.failure), self._target.name)
 
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 import pytest
 
 from pytest_regen.pytest_plugin.healing.feedback import feedback_of_test
-from pytest_regen.pytest_plugin.healing.trials import VARIABLE
+from pytest_regen.pytest_plugin.stash import TRIAL_VARIABLE
 from pytest_regen.validation.issues import Issue
 
-_ABOUT: dict[str, Any] = json.loads(os.environ.pop(VARIABLE, "{}"))
+_ABOUT: dict[str, Any] = json.loads(os.environ.pop(TRIAL_VARIABLE, "{}"))
 _PIPE: int = _ABOUT.get("pipe", -1)
 _TEMPORARY: Final = os.path.realpath(tempfile.gettempdir())
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC

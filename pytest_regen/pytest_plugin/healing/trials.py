@@ -24,13 +24,9 @@ import pytest
 
 from pytest_regen.pytest_plugin.healing.feedback import feedback_about
 from pytest_regen.pytest_plugin.looks import Target
-from pytest_regen.regeneration.values import FailedTest
-from pytest_regen.validation.issues import Feedback, Issue
+from pytest_regen.pytest_plugin.stash import TRIAL_PLUGIN, TRIAL_VARIABLE
+from pytest_regen.validation.issues import FailedTest, Feedback, Issue
 
-VARIABLE: Final = "PYTEST_REGEN_TRIAL"
-"""Environment variable that tells the process of a trial what it is about, as JSON."""
-
-_CHILD: Final = "pytest_regen.pytest_plugin.healing.trial_plugin"
 _MOST: Final = 1 << 20
 """Bytes of reports that are read; one test needs a few hundred."""
 _LONGEST: Final = 600
@@ -140,7 +136,7 @@ class FreshCalls:
                 command += ["-c", str(config.inipath)]
             # Last, so that it wins: one process, reported by our plugin, with a cache of its own.
             command += ["-o", "addopts=", "-o", f"cache_dir={folder}/cache"]
-            command += ["-p", "no:xdist", "-p", "no:cov", "-p", _CHILD, "--tb=no", "-q"]
+            command += ["-p", "no:xdist", "-p", "no:cov", "-p", TRIAL_PLUGIN, "--tb=no", "-q"]
             command.append(f"{config.rootpath}{os.sep}{item.nodeid}")
             log = Path(folder) / "output.txt"
             reports, code = _run(command, start_folder, log, self._seconds, about)
@@ -202,7 +198,7 @@ def _run(
         name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)
     }
     environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    environ[VARIABLE] = json.dumps({**about, "pipe": target})
+    environ[TRIAL_VARIABLE] = json.dumps({**about, "pipe": target})
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
