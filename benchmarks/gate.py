@@ -22,7 +22,6 @@ from table import print_table
 
 SHAPES = ((1, 1000), (20, 50), (250, 4))
 """Stores, and types in each."""
-COUNTS = (2, 10, 50, 250)
 ROUNDS = 5
 FLAGS = ("-q", "-p", "no:cacheprovider", "-p", "pytest_regen.pytest_plugin.plugin")
 WORKERS = ("-p", "xdist", "-n", "2")
@@ -50,22 +49,6 @@ def main(language: str) -> None:
         head = ("stores", "`pytest`, cold", "`-n 2`, cold", "ratio", "warm", "`-n 2`", "ratio")
         print(f"{language}; bar: a ratio of 1")
         print_table(head, rows)
-        print()
-        validate(project)
-
-
-def validate(project: Path) -> None:
-    """Print how long commands take without a cache: one process and two."""
-    stores = sorted((project / "generated").iterdir())
-    rows = []
-    for count in COUNTS:
-        words = ["-m", "pytest_regen", "validate", "--no-write", *map(str, stores[:count])]
-        one, two = (
-            min(run(project, [*words, "--jobs", jobs])[0] for _ in range(ROUNDS))
-            for jobs in ("1", "2")
-        )
-        rows.append((f"{count}", f"{one:.2f} s", f"{two:.2f} s", f"{two / one:.2f}"))
-    print_table(("stores of 4 types", "`validate`", "`validate --jobs 2`", "ratio"), rows)
 
 
 def write_project(root: Path, stores: int, types: int, language: str) -> Path:

@@ -46,7 +46,6 @@ RegenError
 ├── BudgetError                   the token budget or the number of turns is spent
 ├── NoProgressError               the next turn could only repeat the last
 ├── SandboxError                  code that a model wrote cannot be run here
-├── WorkerError                   a process that took part in the work has died
 └── CassetteError                 a recording cannot serve
     ├── CassetteMissError         the cassette has no answer to this request
     └── CassetteUnreadableError   the file is no cassette
@@ -348,10 +347,6 @@ class NoProgressError(RegenError):
     """The next turn could only repeat the last; it was not made."""
 
     exit_code = 1
-
-
-class WorkerError(RegenError):
-    """A process that took part in the work has died."""
 
 
 class SandboxError(RegenError):

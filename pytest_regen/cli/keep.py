@@ -1,10 +1,9 @@
 """Commands that ask no model: ``validate``, ``history``, and what keeps or drops texts."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -25,13 +24,9 @@ from pytest_regen.text import plural, shorten
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.validation.issues import Issue
 
-_LEAST: Final = 4
-"""Places of a part: handing it to a process takes less than a hundredth of validating them."""
-
 Folder = Annotated[
     Path, typer.Argument(metavar="PATH", help="Folder of a store, or a file with units.")
 ]
-Places = Sequence[Place[Any]]
 
 
 def validate(
@@ -46,137 +41,48 @@ def validate(
     no_write: Annotated[
         bool, typer.Option("--no-write", help="Leave the summary in ir.json as it is.")
     ] = False,
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=0, help="Processes at the same time; 0: one per core.")
-    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Validate stores and units; update the summary in ir.json of stores. Calls no model."""
     output.answer_on_stdout(is_wanted=not as_json)
     project = Project.here()
-    validation = _Validation(project.root, project.stale, by_type, no_write, as_json)
     members = project.places(dirs)
     if not (members or as_json):
         tell_unmarked(project)
-    has_affinity = hasattr(os, "sched_getaffinity")
-    jobs = jobs or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
-    parts = _parts(members, jobs)
+    # All at once, because a kind may ask for what it needs in one go.
+    prepare_kinds(project.kinds, [place.path for place in members])
+    stale = project.stale
     reports: dict[str, list[dict[str, Any]]] = {"stores": []}
     every: list[tuple[str, dict[str, Any]]] = []
     code = 0
-    if jobs == 1 or len(parts) == 1:
-        verdicts = (validation.run(project, part) for part in parts)
-    else:
-        from pytest_regen.cli.pool import map_in_order
-
-        paths = [[place.path for place in part] for part in parts]
-        verdicts = map_in_order(validation, paths, jobs, title="validating")
-    # Closed, because processes still run where an error ends the command early.
-    with closing(verdicts):
-        for part, (listed, part_code) in zip(parts, verdicts, strict=True):
-            reports.setdefault(part[0].group, []).extend(listed)
-            every += ((f"{part[0].noun}s", report) for report in listed)
-            code = max(code, part_code)
-    if as_json:
-        emit_json(reports)
-    else:
-        # Once for all stores of a document, because a release makes all of them old at once.
-        for note in dict.fromkeys(report["note"] for _, report in every if report["note"]):
-            say(f"note: {note}")
-    annotate(project.annotations, validated(project.stale, every))
-    raise typer.Exit(code)
-
-
-def tell_unmarked(project: Project) -> None:
-    """Say which kinds have no unit yet."""
-    from pytest_regen.units.opening import unmarked_kinds
-
-    for what in unmarked_kinds(project.kinds):
-        say(what, "yellow")
-    next_step("pytest-regen init")
-
-
-def _parts(every: Places, jobs: int) -> list[Places]:
-    """Return the places in parts that one process validates, as few as there are jobs.
-
-    Because kinds prepare all of a part at once.
-    """
-    groups: dict[str, list[Place[Any]]] = {}
-    for place in every:
-        groups.setdefault(place.group, []).append(place)
-    parts: list[Places] = []
-    for members in groups.values():
-        size = max(_LEAST, -(-len(members) // jobs))
-        parts += [members[n : n + size] for n in range(0, len(members), size)]
-    return parts
-
-
-@dataclass(frozen=True, slots=True)
-class _Validation:
-    """What ``validate`` was asked to do; may be handed to another process."""
-
-    root: Path
-    stale: StalePolicy
-    by_type: bool
-    no_write: bool
-    as_json: bool
-
-    def __call__(self, paths: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
-        """Validate places in a process of a pool."""
-        project = Project(self.root)
-        return self.run(project, list(map(project.place, paths)))
-
-    def run(self, project: Project, part: Places) -> tuple[list[dict[str, Any]], int]:
-        """Validate places; tell what was found, and return the reports and the exit code."""
-        prepare_kinds(project.kinds, [place.path for place in part])
-        verdicts = [self._validate(place) for place in part]
-        return [report for report, _ in verdicts], max(code for _, code in verdicts)
-
-    def _validate(self, place: Place[Any]) -> tuple[dict[str, Any], int]:
-        """Tell what is wrong with a place; return the report and the exit code."""
+    for place in members:
         view = place.open()
         try:
-            if not self.no_write:
+            if not no_write:
                 place.record_issues(view)
         except StoreWriteError as error:
             # What was found does not depend on it.
             say(f"note: the summary in {Path(place.here, 'ir.json')} was not updated: {error.why}")
         units = {
-            name: [
-                issue
-                for issue in view.issues(name)
-                if issue.code != "STALE" or self.stale != "ignore"
-            ]
+            name: [i for i in view.issues(name) if i.code != "STALE" or stale != "ignore"]
             for name in view.names
         }
-        of_place = [*view.file_issues, *view.orphans]
-        issues = [*of_place, *(issue for listed in units.values() for issue in listed)]
+        issues = [*view.file_issues, *view.orphans, *chain.from_iterable(units.values())]
         # What a person wrote and is stale is only told of: no model wrote it from something else.
         old = {i.type_name for i in issues if i.code == "STALE" and not i.is_by_hand}
-        fails_old = bool(old) and stale_outcome(self.stale) == "fail"
+        fails_old = bool(old) and stale_outcome(stale) == "fail"
         is_ok = not (errors_in(issues) or fails_old)
         advice = view.advice(
             # Then what is stale is updated first.
             [replace(i, severity="error") if i.code == "STALE" and fails_old else i for i in issues]
         )
-        if not self.as_json:
-            if self.by_type:
-                places.tell_issues(of_place, place.source)
+        if not as_json:
+            if by_type:
+                places.tell_issues([*view.file_issues, *view.orphans], place.source)
                 output.show_issues_by_unit(place.noun, units)
             else:
                 places.tell_issues(issues, place.source)
-            failing = sum(bool(errors_in(listed)) for listed in units.values())
-            total, verb = plural(len(units), place.noun), "has" if failing == 1 else "have"
-            older = f"{len(old)} {'is' if len(old) == 1 else 'are'} stale"
-            if failing:
-                say(f"{place.here}: {failing} of {total} {verb} errors")
-            elif fails_old:
-                say(f"{place.here}: {total}, no errors, but {older}")
-            elif is_ok:
-                in_ci = ", which fails in CI" if self.stale == "auto" else ""
-                say(
-                    f"{place.here}: {total}, no errors{f'; {older}{in_ci}' if old else ''}", "green"
-                )
+            _tell_sum(place, units, issues, len(old), stale)
             for note in view.notes:
                 say(note)
             places.advise(advice)
@@ -199,8 +105,46 @@ class _Validation:
             "orphans": [issue.to_json() for issue in view.orphans],
             "next": advice.command if advice else "",
         }
+        reports.setdefault(place.group, []).append(report)
+        every.append((f"{place.noun}s", report))
         is_broken = any(issue.code == "KIND_ERROR" for issue in issues)
-        return report, 2 if is_broken else int(not is_ok)
+        code = max(code, 2 if is_broken else int(not is_ok))
+    if as_json:
+        emit_json(reports)
+    else:
+        # Once for all stores of a document, because a release makes all of them old at once.
+        for note in dict.fromkeys(report["note"] for _, report in every if report["note"]):
+            say(f"note: {note}")
+    annotate(project.annotations, validated(stale, every))
+    raise typer.Exit(code)
+
+
+def _tell_sum(
+    place: Place[Any],
+    units: Mapping[str, Sequence[Issue]],
+    issues: Sequence[Issue],
+    old: int,
+    stale: StalePolicy,
+) -> None:
+    """Tell how many units of a place have errors, and how many are stale."""
+    failing = sum(bool(errors_in(listed)) for listed in units.values())
+    total = plural(len(units), place.noun)
+    if failing:
+        say(f"{place.here}: {failing} of {total} {'has' if failing == 1 else 'have'} errors")
+    elif not errors_in(issues):
+        in_ci = ", which fails in CI" if stale == "auto" else ""
+        older = f"; {old} {'is' if old == 1 else 'are'} stale{in_ci}" if old else ""
+        style = "" if old and stale_outcome(stale) == "fail" else "green"
+        say(f"{place.here}: {total}, no errors{older}", style)
+
+
+def tell_unmarked(project: Project) -> None:
+    """Say which kinds have no unit yet."""
+    from pytest_regen.units.opening import unmarked_kinds
+
+    for what in unmarked_kinds(project.kinds):
+        say(what, "yellow")
+    next_step("pytest-regen init")
 
 
 def errors_in(issues: Iterable[Issue]) -> list[Issue]:

@@ -565,7 +565,7 @@ def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
     checked = command("generate", document, KITES, "--check")
     validated = command("validate", STORE, "--no-write")
     beside = shutil.copytree(STORE, STORE.with_name("GET_beside"))
-    both = command("validate", STORE.parent, "--no-write", "--jobs", "2")
+    both = command("validate", STORE.parent, "--no-write")
     shutil.rmtree(beside)
     command("generate", document, KITES)
 

@@ -115,6 +115,19 @@ def test_what_the_project_ignores_is_not_told(
     assert command("validate", Path(broken.name).resolve()).code == 0
 
 
+def test_an_error_ends_the_work_where_it_is_met(here: Path) -> None:
+    """What stands before a damaged store is told, and nothing after it."""
+    for number in range(3):
+        make_store(here / "generated" / f"GET_{number}")
+    (here / "generated/GET_1/ir.json").write_text("{", "utf-8")
+
+    ran = command("validate", *sorted(here.glob("generated/*")))
+
+    assert ran.code == 2
+    assert "GET_0: 3 types" in ran.told
+    assert "GET_2" not in ran.told
+
+
 def test_a_damaged_store_is_told_with_its_file(good: Path) -> None:
     """What cannot be read is named with its place, and nothing is written."""
     good.joinpath("pages.json").write_text("{", "utf-8")
@@ -262,7 +275,7 @@ def test_a_store_that_is_older_than_its_document_fails_in_ci(
     assert f"warning: {told}span is changed\n" in warned.told
     assert warned.told.endswith(f"2 types, no errors; 1 is stale, which fails in CI\n{update}")
     assert failed.code == as_json.code == 1
-    assert failed.told.endswith(f"2 types, no errors, but 1 is stale\n{update}")
+    assert failed.told.endswith(f"2 types, no errors; 1 is stale, which fails in CI\n{update}")
     (told,) = as_json.json["stores"]
     assert (told["ok"], told["types"][0]["errors"]) == (False, [])
     assert [issue["severity"] for issue in told["types"][0]["warnings"]] == ["warning"]
