@@ -85,7 +85,7 @@ def check(
         elif leaking:
             next_step(f"revoke what is in {leaking[0]}, and record it again without")
     annotate(
-        project.annotations,
+        project.settings.annotations or "auto",
         (
             Finding(f.severity, f.path.as_posix(), f.code, f.message, f.path, f.line)
             for f in findings

@@ -51,7 +51,7 @@ def validate(
         tell_unmarked(project)
     # All at once, because a kind may ask for what it needs in one go.
     prepare_kinds(project.kinds, [place.path for place in members])
-    stale = project.stale
+    stale = project.settings.stale or "auto"
     reports: dict[str, list[dict[str, Any]]] = {"stores": []}
     every: list[tuple[str, dict[str, Any]]] = []
     code = 0
@@ -115,7 +115,7 @@ def validate(
         # Once for all stores of a document, because a release makes all of them old at once.
         for note in dict.fromkeys(report["note"] for _, report in every if report["note"]):
             say(f"note: {note}")
-    annotate(project.annotations, validated(stale, every))
+    annotate(project.settings.annotations or "auto", validated(stale, every))
     raise typer.Exit(code)
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pytest_regen import modes, settings_files
 from pytest_regen.cli.config_files import Edit, add_to_table
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.places import Place
     from pytest_regen.units.loading import ProjectKinds
 
-T = TypeVar("T", bound=str)
+_INI_WORDS: Final[Mapping[str, Sequence[str]]] = {
+    "stale": modes.STALE_POLICIES,
+    "behaviour": modes.BEHAVIOUR_POLICIES,
+    "annotations": modes.ANNOTATION_POLICIES,
+}
+"""Keys of the table that are ini values of pytest as well, and what they may say."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,21 @@ class Project:
 
     @cached_property
     def settings(self) -> Settings:
-        """The table ``[tool.pytest-regen]``.
+        """The table ``[tool.pytest-regen]``; where an ini value is given, that counts.
 
         Raises:
-            UsageError: it cannot be read, or a key is wrong.
+            UsageError: it cannot be read, a key is wrong, or an ini value is not one of its words.
         """
-        return self.planned or read_settings(self.root)
+        table = self.planned or read_settings(self.root)
+        values = {key: self._ini(f"regen_{key}") for key in ("model", *_INI_WORDS)}
+        for key, words in _INI_WORDS.items():
+            if values[key] and values[key] not in words:
+                raise UsageError(
+                    f"regen_{key} = {values[key]}: must be one of {', '.join(words)}",
+                    hint="correct the ini value in the configuration of pytest",
+                )
+        changes: dict[str, Any] = {key: value for key, value in values.items() if value}
+        return replace(table, **changes)
 
     def after(self, edit: Edit) -> "Project":
         """Return the project as it is once the table is written.
@@ -75,11 +89,6 @@ class Project:
         data = settings_files.parse_toml(edit.change(edit.text()), edit.path.name)
         table = settings_files.table_in(edit.path, data)
         return Project(self.root, settings_of(edit.path, table or {}))
-
-    @property
-    def model(self) -> str | None:
-        """The model of all commands: the ini value ``regen_model``, else the table's."""
-        return self._ini("regen_model") or self.settings.model
 
     @property
     def store_globs(self) -> Mapping[str, str]:
@@ -228,46 +237,15 @@ class Project:
         if near := get_close_matches(name, names, n=3, cutoff=0.8):
             raise UsageError(f"{name} is not there", hint=f"name {join_names(near, 'or')}")
 
-    @property
-    def stale(self) -> modes.StalePolicy:
-        """What becomes of a stale type: the ini value ``regen_stale``, else the table's."""
-        return self._word("stale", modes.STALE_POLICIES) or "auto"
-
-    @property
-    def behaviour(self) -> modes.BehaviourPolicy:
-        """Whether generated types are run: the ini value ``regen_behaviour``, else the table's."""
-        return self._word("behaviour", modes.BEHAVIOUR_POLICIES) or "auto"
-
-    @property
-    def annotations(self) -> modes.AnnotationPolicy:
-        """Whether GitHub is told of issues: by ini value ``regen_annotations``, else the table."""
-        return self._word("annotations", modes.ANNOTATION_POLICIES) or "auto"
-
-    def _word(self, key: str, words: Sequence[T]) -> T | None:
-        """Return the ini value of a key, else the table's; ``None`` where it is not given.
-
-        Raises:
-            UsageError: the ini value is not one of the words.
-        """
-        value = self._ini(f"regen_{key}") or getattr(self.settings, key)
-        chosen = next((word for word in words if word == value), None)
-        if value and chosen is None:
-            raise UsageError(
-                f"regen_{key} = {value}: must be one of {', '.join(words)}",
-                hint="correct the ini value in the configuration of pytest",
-            )
-        return chosen
-
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""
         place = Path(os.path.relpath(store, self.root)).as_posix()
-        settings = replace(self.settings, behaviour=self.behaviour)
-        return lambda name: settings.ignored_codes(f"{place}::{name}")
+        return lambda name: self.ignored_codes(f"{place}::{name}")
 
     @property
     def ignored_codes(self) -> Callable[[str], frozenset[str]]:
         """Returns the codes that are not reported, by id of a unit."""
-        return replace(self.settings, behaviour=self.behaviour).ignored_codes
+        return self.settings.ignored_codes
 
     def _ini(self, key: str) -> str | None:
         """Return one of pytest's ini values, from the file that pytest would read it from."""

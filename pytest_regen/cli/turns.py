@@ -293,7 +293,7 @@ class TurnOptions:
     @property
     def model_asked(self) -> str | None:
         """The model that is asked whoever wrote a unit before; ``None``: the one that wrote it."""
-        return modes.named_model(self._who) or self.model or self.project.model
+        return modes.named_model(self._who) or self.model or self.project.settings.model
 
     def _cassette(self) -> AbstractContextManager[object]:
         if self.cassette is None:
