@@ -26,9 +26,9 @@ from pytest_regen.validation.issues import Issue
 Places = Sequence[Place[Any]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What came of several places of a sort."""
+    """What came of several places of a sort, or of several operations."""
 
     noun: str
     total: int
@@ -55,14 +55,15 @@ class Outcome:
         """The reports, in the order of the places."""
         return [self.reports[number] for number in sorted(self.reports)]
 
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        """Places that could not be worked on, as JSON."""
-        return [{"path": name, **describe_failure(error)} for name, error in self.failed]
+    def failures(self, key: str = "path") -> list[dict[str, Any]]:
+        """Return the places that could not be worked on, as JSON; ``key`` holds their name."""
+        return [{key: name, **describe_failure(error)} for name, error in self.failed]
 
     def fail(self, name: str, error: errors.RegenError) -> None:
         """Tell that a place cannot be worked on, and count it."""
-        output.fail(error.what, why=error.why, hint=error.hint)
+        where = "" if name in error.what else f"{name}: "
+        # Told at once, because what is asked after it may take an hour.
+        output.fail(f"{where}{error.what}", why=error.why, hint=error.hint)
         self.failed.append((name, error))
 
     def show(self, state: RunState) -> None:
@@ -103,7 +104,7 @@ def ask(targets: Places, request: Request) -> int:
             outcome.show(progress.state)
     if request.as_json:
         groups = {group: outcome.in_order for group, outcome in outcomes.items()}
-        failures = [item for outcome in outcomes.values() for item in outcome.failures]
+        failures = [item for outcome in outcomes.values() for item in outcome.failures()]
         sums = {"failures": failures, **output.money_json(usage)}
         emit_json({**_by_group(request), **groups, **sums})
     return max(outcome.exit_code for outcome in outcomes.values())
@@ -130,29 +131,28 @@ def _ask_group(targets: Places, request: Request, settings: TurnSettings) -> Out
     Raises:
         UsageError, MissingKeyError, MissingExtraError: what concerns all of them.
     """
-    outcome = Outcome(_noun(targets[0]), len(targets))
-    numbers = {place.here: number for number, place in enumerate(targets, 1)}
+    outcome = Outcome(noun=_noun(targets[0]), total=len(targets))
 
     def flows() -> Iterator[tuple[str, Flow[Any]]]:
-        for place in targets:
-            say(f"{numbers[place.here]}/{len(targets)} {place.here}")
+        for number, place in enumerate(targets, 1):
+            say(f"{number}/{len(targets)} {place.here}")
             yield place.here, places.asking_steps(place, request, settings)
 
     # These end the command, because every other place would fail with the same.
     of_all = errors.UsageError | errors.MissingKeyError | errors.MissingExtraError
-    with output.InOrder() as teller:
-        for name, result in drive_flows(flows(), settings, total=len(targets)):
-            number = numbers[name]
-            with output.hold_back() as lines:
-                if isinstance(result, of_all):
-                    raise result
-                if isinstance(result, errors.RegenError):
-                    outcome.fail(name, result)
-                else:
-                    code, outcome.reports[number] = _finish(result, request)
-                    outcome.codes.append(code)
-                    outcome.changed += bool(result.regenerated)
-            teller.tell(number, lines)
+
+    def take(number: int, name: str, result: Result | errors.RegenError) -> None:
+        if isinstance(result, of_all):
+            raise result
+        if isinstance(result, errors.RegenError):
+            outcome.fail(name, result)
+        else:
+            code, outcome.reports[number] = _finish(result, request)
+            outcome.codes.append(code)
+            outcome.changed += bool(result.regenerated)
+
+    names = [place.here for place in targets]
+    output.tell_in_order(names, drive_flows(flows(), settings, total=len(targets)), take)
     return outcome
 
 
@@ -283,7 +283,7 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
 
 def plan(targets: Places, request: Request) -> int:
     """Say what would be asked; return the exit code. An unreadable place leaves the others."""
-    turns, failed = request.turns, Outcome("place", len(targets))
+    turns, failed = request.turns, Outcome(noun="place", total=len(targets))
     total = Estimate(turns.price_of)
     reports = _by_group(request)
     codes = [0]
@@ -301,7 +301,7 @@ def plan(targets: Places, request: Request) -> int:
     if request.as_json and not request.of_several:
         emit_json(report)
     elif request.as_json:
-        failures = {"failures": failed.failures} if failed.failed else {}
+        failures = {"failures": failed.failures()} if failed.failed else {}
         emit_json({**reports, **failures, "estimate": total.to_json()})
     elif request.of_several and total.pages:
         say(total.sum_words(is_batch=turns.is_batch))

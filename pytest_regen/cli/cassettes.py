@@ -3,7 +3,6 @@
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -21,7 +20,7 @@ from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, UsageError
 from pytest_regen.github import Finding, annotate
 from pytest_regen.strict_json import json_or_none
-from pytest_regen.text import plural
+from pytest_regen.text import plural, shorten
 
 cassettes = typer.Typer(
     name="cassettes",
@@ -75,7 +74,7 @@ def check(
         for finding in findings:
             say(str(finding))
         if skipped:
-            say(f"skipped, because they hold no interactions: {_and_more(map(str, skipped))}")
+            say(f"skipped, because they hold no interactions: {shorten(list(map(str, skipped)))}")
         say(f"{len(files)} checked, {counts}")
         # Few, because each is read whole to learn whether what remains can be found by vcrpy.
         cleanable = next(filter(conversions.is_cleanable, leaking[:_MOST_TRIED]), None)
@@ -122,11 +121,6 @@ def _last_drifted() -> frozenset[str]:
     data = json_or_none(path.read_bytes()) if path.is_file() else None
     names = data if isinstance(data, list) else []
     return frozenset(os.path.relpath(root / str(name)) for name in names)
-
-
-def _and_more(paths: Iterable[str]) -> str:
-    first, *more = paths
-    return f"{first} and {len(more)} more" if more else first
 
 
 @cassettes.command()
@@ -258,4 +252,4 @@ def _show_rows(rows: list[dict[str, Any]]) -> None:
         recordings = f"{what}, {plural(row['interactions'], 'recording')}"
         say(f"{row['written'] or row['path']}: {recordings}: {row['changes']['summary']}")
     if backups := [row["backup"] for row in rows if row.get("backup")]:
-        say(f"the old files still hold what was removed: do not commit {_and_more(backups)}")
+        say(f"the old files still hold what was removed: do not commit {shorten(backups)}")

@@ -136,7 +136,7 @@ def generate(
         results, usage = work.ask(turns, discard_edits=discard_edits, many=many, as_json=as_json)
         money = output.money_json(usage)
     if as_json:
-        stores = {"stores": results.reports, **results.others} if many else results.reports[0]
+        stores = {"stores": results.in_order, **results.others} if many else results.in_order[0]
         output.emit_json({**stores, **money})
     if check:
         raise typer.Exit(_tell_check(results, turns, many=many, as_json=as_json))

@@ -1,15 +1,16 @@
 """The chosen parts of a document, each made into a store, and what came of all of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pytest_regen import errors
-from pytest_regen.cli.output import InOrder, describe_failure, fact, fail, hold_back, say
+from pytest_regen.cli.asking import Outcome
+from pytest_regen.cli.output import fact, say, tell_in_order
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.selection import PartSelection, Skipped
 from pytest_regen.cli.store_report import exit_code_of, result_json, show_result
@@ -20,27 +21,14 @@ from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.values import Usage
 
-_Failure = tuple[str, errors.RegenError]
-"""An operation that cannot be generated, and why."""
 
-
-@dataclass(frozen=True, slots=True)
-class StoreResults:
+@dataclass(slots=True, kw_only=True)
+class StoreResults(Outcome):
     """What came of each operation."""
 
     work: "StoreWork"
-    done: Sequence[GenerateResult]
-    reports: Sequence[Any]
-    """What was made of each store for JSON, where that was asked for."""
-    failed: Sequence[_Failure]
-    skipped: Sequence[Skipped]
-    not_started: int
-
-    @property
-    def exit_code(self) -> int:
-        """The worst of all."""
-        codes = map(exit_code_of, self.done)
-        return max([*codes, *(error.exit_code for _, error in self.failed)], default=0)
+    done: list[GenerateResult] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
     def estimate(self, turns: TurnOptions) -> Estimate:
         """Return what the pages of all stores take that are to be asked."""
@@ -49,10 +37,13 @@ class StoreResults:
     @property
     def others(self) -> dict[str, Any]:
         """The operations without a store, as JSON."""
-        failures = [{"operation": name, **describe_failure(error)} for name, error in self.failed]
         skipped = [{"operation": skip.operation, "reason": skip.reason} for skip in self.skipped]
         excluded = [str(operation) for operation in self.work.selection.excluded]
-        return {"failures": failures, "skipped": skipped, "excluded": excluded}
+        return {
+            "failures": self.failures("operation"),
+            "skipped": skipped,
+            "excluded": excluded,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +72,38 @@ class StoreWork:
                 what it tells is told in their order.
         """
         parts = self.selection.chosen
-        numbers = {str(part): number for number, part in enumerate(parts)}
-        skipped, failed = self._lost_operations() if goes_on else ([], [])
-        outcomes: dict[int, GenerateResult | Skipped | _Failure] = {}
-        reports: dict[int, Any] = {}
+        results = StoreResults(noun="store", total=len(parts), work=self)
+        results.skipped += self.selection.skipped
+        for defect in self.document.lost_operations if goes_on else ():
+            if self.options["allow_defects"]:
+                results.skipped.append(Skipped(defect.where, "that cannot be read", str(defect)))
+                continue
+            error = errors.DocumentDefectError(
+                f"the document is broken at {defect.where}, and operations may be missing",
+                why=defect.message,
+                hint="correct the document, or take what can be read with --allow-defects",
+            )
+            results.total += 1
+            results.fail(defect.where, error)
 
         def begins(number: int, part: object) -> None:
             if goes_on and "dry_run" not in options:
                 say(f"{number}/{len(parts)} {part}")
+
+        def take(number: int, name: str, result: GenerateResult | errors.RegenError) -> None:
+            if isinstance(result, GenerateResult):
+                results.done.append(result)
+                results.codes.append(exit_code_of(result))
+                results.reports[number] = report(result)
+            elif goes_on and isinstance(result, errors.NothingToGenerateError):
+                verb = "answered with" if isinstance(parts[number], Operation) else "that take"
+                kind = f"{verb} plain values, which need no type"
+                results.total -= 1
+                results.skipped.append(Skipped(name, kind, result.what))
+            elif goes_on and isinstance(result, errors.DocumentDefectError | errors.StoreError):
+                results.fail(name, result)
+            else:  # It concerns the others as well.
+                raise result
 
         stores = generate_stores(
             self.document,
@@ -100,38 +115,15 @@ class StoreWork:
             **self.options,
             **options,
         )
-        with InOrder() as teller:
-            for name, result in stores:
-                number = numbers[name]
-                # Held back, because stores are finished in any order and told of in theirs.
-                with hold_back() as lines:
-                    if isinstance(result, GenerateResult):
-                        outcomes[number] = result
-                        reports[number] = report(result)
-                    elif not goes_on:
-                        raise result
-                    elif isinstance(result, errors.NothingToGenerateError):
-                        is_answer = isinstance(parts[number], Operation)
-                        verb = "answered with" if is_answer else "that take"
-                        kind = f"{verb} plain values, which need no type"
-                        outcomes[number] = Skipped(name, kind, result.what)
-                    else:
-                        outcomes[number] = _failure(name, result)
-                teller.tell(number + 1, lines)
-        in_order = [outcomes[number] for number in sorted(outcomes)]
-        done = [outcome for outcome in in_order if isinstance(outcome, GenerateResult)]
-        skipped = [*self.selection.skipped, *skipped]
-        skipped += [outcome for outcome in in_order if isinstance(outcome, Skipped)]
-        failed += [outcome for outcome in in_order if isinstance(outcome, tuple)]
-        if not (done or failed):
+        tell_in_order(list(map(str, parts)), stores, take)
+        if not (results.done or results.failed):
             verb = "is answered with" if isinstance(parts[0], Operation) else "takes"
             raise errors.UsageError(
                 f"none of the operations {verb} a type to generate: {len(parts):,} tried",
-                why=skipped[-1].reason,
+                why=results.skipped[-1].reason,
                 hint="name another document or tag, or --status",
             )
-        in_turn = [reports[number] for number in sorted(reports)]
-        return StoreResults(self, done, in_turn, failed, skipped, len(parts) - len(outcomes))
+        return results
 
     def ask(
         self,
@@ -163,33 +155,6 @@ class StoreWork:
         for result in () if many or as_json else results.done:
             tell(result)
         return results, progress.state.usage
-
-    def _lost_operations(self) -> tuple[list[Skipped], list[_Failure]]:
-        """Tell which operations the document lacks because it is broken, and return them."""
-        skipped: list[Skipped] = []
-        failed: list[_Failure] = []
-        for defect in self.document.lost_operations:
-            if self.options["allow_defects"]:
-                skipped.append(Skipped(defect.where, "that cannot be read", str(defect)))
-                continue
-            error = errors.DocumentDefectError(
-                f"the document is broken at {defect.where}, and operations may be missing",
-                why=defect.message,
-                hint="correct the document, or take what can be read with --allow-defects",
-            )
-            fail(error.what, why=error.why, hint=error.hint)
-            failed.append((defect.where, error))
-        return skipped, failed
-
-
-def _failure(name: str, error: errors.RegenError) -> _Failure:
-    """Tell why an operation has no store; raise what concerns the others as well."""
-    if not isinstance(error, errors.DocumentDefectError | errors.StoreError):
-        raise error
-    where = "" if name in error.what else f"{name}: "
-    # Told at once, because what is generated after it may take an hour.
-    fail(f"{where}{error.what}", why=error.why, hint=error.hint)
-    return name, error
 
 
 def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> None:

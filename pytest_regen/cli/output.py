@@ -9,12 +9,12 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from functools import cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue
 
+R = TypeVar("R")
 
 _DIFF_LINES = 200
 """Lines of a diff rich_text; the file itself has the rest."""
@@ -98,32 +99,40 @@ def hold_back() -> Iterator[list[tuple[str, str]]]:
         _held_back.reset(token)
 
 
-class InOrder:
-    """Tells what came of many places in their order, however early one of them is finished.
+def tell_in_order(
+    names: Sequence[str],
+    results: Iterable[tuple[str, R]],
+    take: Callable[[int, str, R], None],
+) -> None:
+    """Take what came of several places; tell of each in its order, however early it is finished.
 
-    At the end of a ``with`` block it tells what still waits: for places that were never begun, or
-    that were under way when the work was broken off.
+    Args:
+        names: of the places, in their order.
+        results: what came of each, by name, as they are finished.
+        take: is called with the number of a place, from 0, its name and what came of it, and
+            tells it.
     """
+    numbers = {name: number for number, name in enumerate(names)}
+    waiting: dict[int, list[tuple[str, str]]] = {}
+    following = 0
+    try:
+        for name, result in results:
+            with hold_back() as lines:
+                take(numbers[name], name, result)
+            waiting[numbers[name]] = lines
+            while following in waiting:
+                tell_again(waiting.pop(following))
+                following += 1
+    finally:
+        # Also when the work is broken off, because what was finished is stored and nobody saw it.
+        for number in sorted(waiting):
+            tell_again(waiting[number])
 
-    def __init__(self) -> None:
-        self._next = 1
-        self._waiting: dict[int, list[tuple[str, str]]] = {}
 
-    def tell(self, number: int, lines: list[tuple[str, str]]) -> None:
-        """Tell of a place, from 1, as soon as all before it were told of."""
-        self._waiting[number] = lines
-        while self._next in self._waiting:
-            for text, style in self._waiting.pop(self._next):
-                say(text, style)
-            self._next += 1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self._waiting:
-            self._next = min(self._waiting)
-            self.tell(self._next, self._waiting[self._next])
+def tell_again(lines: Iterable[tuple[str, str]]) -> None:
+    """Tell what was held back."""
+    for text, style in lines:
+        say(text, style)
 
 
 @cache

@@ -44,10 +44,6 @@ class RunProgress:
         self._places = places
         self._first_pages = first_pages
         self._pages = 0
-        self._told = ""
-        self._before = self._latest = self.state
-        """What the runs before came to, where a command needs several; and the last of this one."""
-        self._lock = threading.Lock()
 
     def page(self, step: "Progress") -> None:
         """Take in one page that ended, and tell it if it is one of the first."""
@@ -58,30 +54,24 @@ class RunProgress:
 
     def watch(self, state: RunState) -> None:
         """Take in a new state of the run."""
-        # Locked, because the line is drawn by one thread and pages end in others.
-        with self._lock:
-            if state.elapsed < self._latest.elapsed:  # Another run of the same command began.
-                self._before = self.state
-            self._latest = state
-            self.state = self._before + state if self._before.elapsed else state
+        # No lock, because a state is a value: who draws sees the old one or the new one.
+        self.state = state
 
     def line(self, width: int | None = None) -> str:
         """Return how far the run is, in at most ``width`` columns."""
-        with self._lock:
-            batches = self.batches()
-            return progress_line(self.state, width=width, places=self._places, batches=batches)
+        return progress_line(self.state, width=width, places=self._places, batches=self.batches())
 
     def tell_lines(self, is_over: threading.Event) -> None:
         """Tell in plain lines how far the run is, until it is over, and what it came to."""
-        unchanged = 0
+        told, unchanged = "", 0
         while not is_over.wait(_SECONDS):
             line = self.line()
-            unchanged = unchanged + 1 if line == self._told else 0
+            unchanged = unchanged + 1 if line == told else 0
             # Because services for CI end a job whose log stands still.
             if unchanged % _SILENT_TIMES == 0:
-                self._told = line
+                told = line
                 say(f"  {line}")
-        if self._told or self._pages > _FIRST_PAGES:
+        if told or self._pages > _FIRST_PAGES:
             say(f"  {final_line(self.state, places=self._places)}")
 
 

@@ -372,8 +372,7 @@ def _settle_all(
         failures = [{"id": item.id, **output.describe_failure(error)} for item, error in failed]
         emit_json({f"{verb}ed": list(map(desk.to_json, settled)), "failures": failures})
     else:
-        for line in lines:
-            say(*line)
+        output.tell_again(lines)
         if not chosen:
             say("nothing waits for review", "green")
         elif not failed:

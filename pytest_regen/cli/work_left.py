@@ -24,30 +24,20 @@ _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROM
 
 
 _SORTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "not_mended": ("that asking does not mend", ("validate",)),
     "missing": ("missing", ()),
     "stale": ("stale", ()),
     "with_errors": ("with errors", ("regenerate", "--from-errors")),
     "edited": ("edited by hand", ("adopt",)),
-    "not_mended": ("that asking does not mend", ("validate",)),
-    "unrecorded": ("not recorded", ("adopt",)),
     "by_hand": ("by hand for what has changed since", ("adopt", "--stale")),
+    "unrecorded": ("not recorded", ("adopt",)),
     "orphans": ("that nothing asks for", ("forget",)),
 }
-"""How work of each sort is counted, and which command does it: ``generate`` where there is none."""
+"""What is to be done, first things first: how it is counted, and which command does it, beside
+``generate`` where there is none."""
 
 _PAGES: Final = frozenset({"missing", "stale", "with_errors"})
 """Sorts of which pages are counted, where units have pages."""
-
-_ORDER: Final = (
-    "not_mended",
-    "missing",
-    "with_errors",
-    "edited",
-    "by_hand",
-    "unrecorded",
-    "orphans",
-)
-"""What is to be done first. The command for what is missing is the one for what is stale."""
 
 
 class WorkLeft:
@@ -149,9 +139,8 @@ class WorkLeft:
         if number:
             self._counts[sort] += number
             self._nouns.setdefault(sort, {})[noun] = None
-            first = "missing" if sort == "stale" else sort
-            if first not in self._firsts:
-                self._firsts[first] = following(), store
+            if sort not in self._firsts:
+                self._firsts[sort] = following(), store
 
     @property
     def is_nothing(self) -> bool:
@@ -198,9 +187,7 @@ class WorkLeft:
 
     def next_command(self) -> str:
         """Return the command to run first; empty where there is nothing to do."""
-        for sort in _ORDER:
-            if sort not in self._firsts:
-                continue
+        for sort in filter(self._firsts.get, _SORTS):
             following, store = self._firsts[sort]
             if store is not None and self._outdated > 1:
                 return self._documents.command_for_all(store) or following

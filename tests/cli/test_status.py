@@ -106,7 +106,7 @@ def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> 
 
     assert (ran.code, told.code) == (2, 2)
     assert "error: generated/GET_0/prompts.json" in ran.told
-    assert "1 that asking does not mend" in ran.told
+    assert "1 type that asking does not mend" in ran.told
     assert ran.out.endswith("next: pytest-regen validate generated/GET_0\n")
     assert [row["path"] for row in told.json["stores"]][-1] == "generated/GET_e"
     assert told.json["stores"][0]["failure"]["error"] == "StoreCorruptError"
