@@ -123,7 +123,7 @@ def generate(
     }
     work = StoreWork(project, document, select_parts(document, options), out, how)
     if is_plan:
-        report: Callable[..., Any] = store_report.show_check if check else store_report.show_plan
+        report: Callable[..., Any] = store_report.show_plan
         if as_json:
             report = store_report.check_json if check else store_report.plan_json
         results = work.generate(

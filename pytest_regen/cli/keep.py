@@ -79,7 +79,7 @@ def validate(
         if not as_json:
             if by_type:
                 places.tell_issues([*view.file_issues, *view.orphans], place.source)
-                output.show_issues_by_unit(place.noun, units)
+                places.tell_by_unit(place, units)
             else:
                 places.tell_issues(issues, place.source)
             _tell_sum(place, units, issues, len(old), stale)

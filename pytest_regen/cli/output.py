@@ -8,8 +8,7 @@ import json
 import os
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from functools import cache
@@ -248,32 +247,16 @@ def ask(question: str) -> str | None:
     return line.strip().lower() if line else None
 
 
-def show_issues_by_unit(noun: str, units: "Mapping[str, Sequence[Issue]]") -> None:
-    """List what is wrong below the unit it is wrong with; clean units are counted."""
-    wrong = {name: issues for name, issues in units.items() if issues}
-    for name, issues in wrong.items():
-        counts = Counter(issue.severity for issue in by_line(issues))
-        say(f"{name}: {', '.join(plural(count, word) for word, count in counts.items())}")
-        for issue in by_line(issues):
-            places = [f"page {issue.page}"] if issue.page else []
-            places += [f"line {issue.line}"] if issue.line else []
-            text = f"  {issue.code:<{_LABEL + 2}} {issue.message}"
-            where = f" ({', '.join(places)})" if places else ""
-            show_issue(issue, text + where, " " * (_LABEL + 5))
-    if clean := len(units) - len(wrong):
-        say(f"{plural(clean, noun)} clean")
-
-
 def by_line(issues: "Iterable[Issue]") -> "Sequence[Issue]":
     """Return errors before warnings, each in the order of their lines."""
     return sorted(issues, key=lambda issue: (issue.severity, issue.line or 0))
 
 
-def show_issue(issue: "Issue", text: str, indent: str = "    ") -> None:
+def show_issue(issue: "Issue", text: str) -> None:
     """Tell of an issue in a text of one line, and its detail below."""
     say(text, _STYLES[issue.severity])
     for line in (issue.detail or "").splitlines():
-        say(f"{indent}{line}")
+        say(f"    {line}")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,6 +1,7 @@
 """What commands ask of a place, and what they say of it, whatever place it is."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,10 +197,10 @@ def tell_only_read(place: Place[Any], view: View, names: Iterable[str]) -> None:
 
 def tell_issues(issues: Iterable[Issue], source: str) -> None:
     """List issues, one line each; what many units have in common is counted after a few."""
-    counts: dict[tuple[str, str], int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for issue in output.by_line(issues):
         key = issue.code, issue.message
-        counts[key] = counts.get(key, 0) + 1
+        counts[key] += 1
         if counts[key] > _ALIKE:
             continue
         at = Path(source).with_name(issue.file).as_posix() if issue.file else source
@@ -211,6 +212,17 @@ def tell_issues(issues: Iterable[Issue], source: str) -> None:
     for (code, message), count in counts.items():
         if count > _ALIKE:
             say(f"{source}: {count - _ALIKE:,} more [{code}] {message}")
+
+
+def tell_by_unit(place: Place[Any], units: Mapping[str, Sequence[Issue]]) -> None:
+    """List issues below the unit that they are about; clean units are counted."""
+    wrong = {name: issues for name, issues in units.items() if issues}
+    for name, issues in wrong.items():
+        counts = Counter(issue.severity for issue in output.by_line(issues))
+        say(f"{name}: {', '.join(plural(count, word) for word, count in counts.items())}")
+        tell_issues(issues, place.source)
+    if clean := len(units) - len(wrong):
+        say(f"{plural(clean, place.noun)} clean")
 
 
 def advise(advice: Advice | None) -> None:

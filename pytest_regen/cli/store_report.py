@@ -72,33 +72,36 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
 
 
 def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
-    """Tell what would be asked for a store."""
-    tokens = _show_pages(result, turns)
-    for defect in result.plan.defects:
-        is_error = defect.severity == "error"
-        text = f"error: {defect}" if is_error else str(defect)
-        fact("document", text, "red" if is_error else "yellow")
-    is_free = result.written and not tokens
-    about = "no model to ask" if is_free else f"about {tokens:,} tokens of input"
-    _show_without_calls(result)
-    turns.show_cost(turns.estimate_all(result.sizes))
-    say(f"{result.plan.path}: {_pages(result)}, {about}; nothing written")
-
-
-def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
-    """List the pages to ask or write; return about how many tokens of input they take."""
+    """Tell whether a store is as its document wants it, and what would be asked for it."""
+    plan = result.plan
+    is_up_to_date = plan.is_current and not result.asked
+    if result.note:
+        say(f"note: {result.note}")
+    if plan.previous is not None and not plan.is_current:
+        _show_types(result, "added", "changed", "removed")
+        show_changes(changes_json(result.changes, direction_of(plan.ir)))
     asked = set(result.asked)
-    waiting = [entry for entry in result.plan.prompts if entry.key in asked]
+    waiting = [entry for entry in plan.prompts if entry.key in asked]
     width = max((len(entry.type_name) for entry in waiting), default=0)
-    tokens = 0
     for entry in waiting:
         estimate = _estimate(entry, result, turns)
-        tokens += estimate
         page = f"page {entry.page} of {entry.total_pages}"
         fields = plural(len(entry.fields), "field")
         about = f", about {estimate:,} tokens" if estimate else ""
         say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}{about}")
-    return tokens
+    for defect in plan.defects:
+        is_error = defect.severity == "error"
+        text = f"error: {defect}" if is_error else str(defect)
+        fact("document", text, "red" if is_error else "yellow")
+    _show_without_calls(result)
+    turns.show_cost(turns.estimate_all(result.sizes))
+    if is_up_to_date:
+        say(f"{plan.path}: up to date", "green")
+        return
+    # Of one that is up to date all pages are asked with --force.
+    why = "" if plan.is_current else "older than the document, "
+    why = "there is no store yet, " if plan.previous is None else why
+    say(f"{plan.path}: {why}{_pages(result)}; nothing written", "yellow")
 
 
 def _estimate(entry: PromptEntry, result: GenerateResult, turns: TurnOptions) -> int:
@@ -154,22 +157,6 @@ def _show_without_calls(result: GenerateResult) -> None:
     if result.shared:
         folders = sorted(set(result.shared.values()))
         fact("shared", f"{plural(len(result.shared), 'page')} with {shorten(folders)}")
-
-
-def show_check(result: GenerateResult, turns: TurnOptions) -> None:
-    """Tell whether a store is as its document wants it."""
-    if result.note:
-        say(f"note: {result.note}")
-    if result.plan.is_current:
-        say(f"{result.plan.path}: up to date", "green")
-        return
-    if result.plan.previous is not None:
-        _show_types(result, "added", "changed", "removed")
-    show_changes(changes_json(result.changes, direction_of(result.plan.ir)))
-    _show_pages(result, turns)
-    turns.show_cost(turns.estimate_all(result.sizes))
-    why = "there is no store yet" if result.plan.previous is None else "older than the document"
-    say(f"{result.plan.path}: {why}, {_pages(result)}; nothing written", "yellow")
 
 
 def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def test_a_dry_run_for_people(document: Path) -> None:
     assert ran.code == 0
     assert "  KiteDataObject  page 1 of 1    3 fields, about " in ran.told
     assert "  Maker           page 1 of 1     1 field, about " in ran.told
-    assert "2 pages to ask, about " in ran.told
+    assert "there is no store yet, 2 pages to ask; nothing" in ran.told
 
     options = ("--fields-per-page", "1", "--force", "--model", "claude-haiku-4-5")
     for asks in ("--dry-run", "--check"):

@@ -36,7 +36,8 @@ def test_by_type_shows_only_types_with_issues(broken: Path) -> None:
     """Issues stand below their type; clean types are a number."""
     ran = command("validate", broken, "--by-type")
 
-    assert "Owner: 2 errors\n  MISSING_FIELD field 'name' is missing (page 1)\n" in ran.told
+    source = broken / "ProjectDataObject.cs"
+    assert f"Owner: 2 errors\n{source}: Owner page 1 [MISSING_FIELD] field 'name'" in ran.told
     assert "2 types clean" in ran.told
     assert "State" not in ran.told
 
