@@ -18,7 +18,6 @@ from pytest_regen.cli.selection import PartOptions, select_parts
 from pytest_regen.cli.turns import TurnOptions, takes_turns
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE
-from pytest_regen.text import plural
 from pytest_regen.units.naming import command
 
 if TYPE_CHECKING:
@@ -138,16 +137,18 @@ def generate(
     if as_json:
         stores = {"stores": results.in_order, **results.others} if many else results.in_order[0]
         output.emit_json({**stores, **money})
-    if check:
-        raise typer.Exit(_tell_check(results, turns, many=many, as_json=as_json))
     if many:
-        show_sum(results, turns, dry_run=dry_run)
-    is_collected = dry_run or _collect(results, writes=register, is_silent=as_json)
-    if results.exit_code == 0 and not (as_json or dry_run):
+        show_sum(results, turns, is_plan=is_plan)
+    is_old = check and any(not result.plan.is_current for result in results.done)
+    code = max(results.exit_code, int(is_old))
+    if is_old and not as_json:
+        next_step(output.command_again())
+    is_collected = is_plan or _collect(results, writes=register, is_silent=as_json)
+    if code == 0 and not (as_json or is_plan):
         # Stores made a moment ago are not asked for once more, to be registered.
         again = output.command_again("--register", without=["--force", "--discard-edits"])
         next_step("pytest" if is_collected else again)
-    raise typer.Exit(results.exit_code)
+    raise typer.Exit(code)
 
 
 def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
@@ -167,27 +168,6 @@ def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
         say(f"pytest does not collect it yet; {file} lacks")
         output.show_edit(edit.lines)
     return False
-
-
-def _tell_check(results: StoreResults, turns: TurnOptions, *, many: bool, as_json: bool) -> int:
-    """Say which stores are older than the document; return the exit code."""
-    old = [result for result in results.done if not result.plan.is_current]
-    code = max([int(bool(old)), *(error.exit_code for _, error in results.failed)])
-    if as_json:
-        return code
-    if many:
-        new = sum(result.plan.previous is None for result in old)
-        parts = [f"{plural(len(results.done) - len(old), 'store')} up to date"]
-        parts += [f"{len(old) - new} older than the document"] if len(old) > new else []
-        parts += [f"{plural(new, 'operation')} without a store"] if new else []
-        parts += [f"{len(results.failed)} impossible"] if results.failed else []
-        say(", ".join(parts))
-        turns.show_cost(results.estimate(turns))
-    if old:
-        next_step(output.command_again())
-    elif not code:
-        next_step("pytest")
-    return code
 
 
 def _read_document(path: Path, options: PartOptions, *, pending: bool) -> "Document":

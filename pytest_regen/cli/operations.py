@@ -157,16 +157,16 @@ class StoreWork:
         return results, progress.state.usage
 
 
-def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> None:
+def show_sum(results: StoreResults, turns: TurnOptions, *, is_plan: bool) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
     shared = sum(len(result.shared) for result in results.done)
-    if shared or dry_run:
+    if shared or is_plan:
         pages = sum(len(result.asked) for result in results.done)
         estimate = results.estimate(turns)
         tokens = estimate.input_tokens
-        about = f", about {tokens:,} tokens of input" if dry_run and tokens else ""
+        about = f", about {tokens:,} tokens of input" if is_plan and tokens else ""
         by_stores = f"; {plural(shared, 'page')} shared by stores" if shared else ""
-        fact("pages", f"{pages:,} {'to ask' if dry_run else 'asked'}{about}{by_stores}")
+        fact("pages", f"{pages:,} {'to ask' if is_plan else 'asked'}{about}{by_stores}")
         turns.show_cost(estimate)
     counts = Counter(t.name for result in results.done for t in result.plan.ir.types)
     # By name, because one that stands in two stores is edited, asked for and reviewed twice.
@@ -184,7 +184,7 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, dry_run: bool) -> Non
         _tell_operations("excluded", map(str, excluded))
     clean = [result for result in results.done if exit_code_of(result) == 0]
     new = [r for r in clean if r.asked or any(r.types[s] for s in ("added", "changed", "removed"))]
-    parts = [f"{plural(len(new), 'store')} {'planned' if dry_run else 'generated'}"]
+    parts = [f"{plural(len(new), 'store')} {'planned' if is_plan else 'generated'}"]
     numbers = {
         "kept": len(clean) - len(new),
         "with errors": len(results.done) - len(clean),

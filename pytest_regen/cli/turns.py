@@ -178,7 +178,16 @@ class TurnOptions:
         Raises:
             UsageError: the options contradict each other, or ``--provider`` names no provider.
         """
-        self._refuse_contradictions(of_types=of_types)
+        if self.provider == modes.TEMPLATE and not of_types:
+            raise providers.no_template("units of a kind")
+        if self.cassette is None and self.record is not RecordChoice.NONE:
+            raise UsageError(
+                f"--record {self.record} has nothing to record to",
+                hint="name a file with --cassette FILE",
+            )
+        for option, other, why in self._contradictions():
+            what = f"{option} and {other} contradict each other"
+            raise UsageError(what, why=why, hint="leave one of them out")
         provider = self._provider(of_types=of_types)
         is_free = isinstance(provider, providers.TemplateProvider)
         takes_journal = self.cassette is None and not is_free
@@ -253,42 +262,26 @@ class TurnOptions:
         """The name of who answers, as the command or the table says; ``None``: the API."""
         return modes.effective_provider(self.provider, self.project.settings.provider, self.model)
 
-    def _refuse_contradictions(self, *, of_types: bool) -> None:
-        """Refuse options that exclude one another, before anything is asked.
-
-        Raises:
-            UsageError: the first pair of them.
-        """
+    def _contradictions(self) -> Iterator[tuple[str, str, str]]:
+        """Yield options that exclude each other, and why."""
+        table, typed = self.project.settings.provider, f"--provider {self.provider}"
         model = modes.named_model(self.provider)
         if model and self.model not in {None, model}:
-            raise UsageError(
-                f"--provider {self.provider} and --model {self.model} contradict each other",
-                why="each of them names the model that is asked",
-                hint="leave --model out",
-            )
-        if self.provider == modes.TEMPLATE and not of_types:
-            raise providers.no_template("units of a kind")
-        if self.cassette is None and self.record is not RecordChoice.NONE:
-            raise UsageError(
-                f"--record {self.record} has nothing to record to",
-                hint="name a file with --cassette FILE",
-            )
+            yield typed, f"--model {self.model}", "each of them names the model that is asked"
         if self.provider == modes.TEMPLATE:
             why = "the template asks no model, so there is nothing to record or replay"
             for name, value in {"--model": self.model, "--cassette": self.cassette}.items():
                 if value is not None:
-                    raise _contradiction("--provider template", f"{name} {value}", why)
-        who, table = self._who or "anthropic:", self.project.settings.provider
+                    yield typed, f"{name} {value}", why
         # A batch that is asked for wins over the template of the table.
         is_free = self.provider is None and table == modes.TEMPLATE
-        if self.is_batch and not (who.startswith("anthropic:") or is_free):
-            typed = f"provider = {table!r} in [tool.pytest-regen]"
-            typed = f"--provider {self.provider}" if self.provider else typed
-            why = "batches are the API's; another provider has none"
-            raise _contradiction("--engine batch", typed, why)
+        is_of_api = (self._who or "anthropic:").startswith("anthropic:")
+        if self.is_batch and not (is_of_api or is_free):
+            who = typed if self.provider else f"provider = {table!r} in [tool.pytest-regen]"
+            yield "--engine batch", who, "batches are the API's; another provider has none"
         if self.is_batch and self.record is not RecordChoice.NONE:
             why = "a recording holds requests and their answers; a batch has them elsewhere"
-            raise _contradiction("--engine batch", f"--record {self.record}", why)
+            yield "--engine batch", f"--record {self.record}", why
 
     @property
     def model_asked(self) -> str | None:
@@ -311,11 +304,6 @@ class TurnOptions:
             drop_headers=settings.drop_headers,
             passthrough_hosts=settings.passthrough_hosts,
         )
-
-
-def _contradiction(option: str, other: str, why: str) -> UsageError:
-    what = f"{option} and {other} contradict each other"
-    return UsageError(what, why=why, hint="leave one of them out")
 
 
 def _require_key(*, of_types: bool) -> None:

@@ -527,7 +527,7 @@ def test_a_check_of_all_names_operations_without_a_store(
     assert every.code == tagged.code == 1
     assert f"{STORE}: up to date\n" in every.told
     assert "generated/GET_makers: there is no store yet, 1 page to ask" in every.told
-    assert "1 store up to date, 1 operation without a store\n" in every.told
+    assert "1 store planned, 1 kept, 1 skipped\n" in every.told
     assert every.err.endswith("  next: pytest-regen generate api.json --all\n")
     assert "--tag makers" in tagged.told
     assert not Path("generated", "GET_makers").exists()
