@@ -89,6 +89,11 @@ class Desk:
         """Return the unit as people read it, with the path from the working directory."""
         return f"{self.path_of(candidate).as_posix()}::{candidate.name}"
 
+    def names_of(self, candidate: Candidate) -> set[str]:
+        """Return how the unit may be called: from the working directory, or from the root."""
+        from_root = unit_id(candidate.place, candidate.name)
+        return {self.name_of(candidate), from_root, f"{candidate.place}::{candidate.name}"}
+
     def to_json(self, candidate: Candidate) -> dict[str, Any]:
         """Return the content of its file, and the place as it is seen from here."""
         return {"path": self.path_of(candidate).as_posix(), **candidate.to_json()}
@@ -134,16 +139,8 @@ class Desk:
             UsageError: a word names none, or several.
         """
         waiting, chosen = self.waiting.candidates, dict[str, Candidate]()
-        names = {
-            item.id: [
-                spell(place, item.name)
-                for place in (item.place, self.path_of(item).as_posix())
-                for spell in (unit_id, "{}::{}".format)
-            ]
-            for item in waiting
-        }
         for word in words:
-            fitting = [item for item in waiting if word in {item.id, *names[item.id]}]
+            fitting = [item for item in waiting if word in {item.id, *self.names_of(item)}]
             if not fitting and word:
                 fitting = [item for item in waiting if item.id.startswith(word.lower())]
             if len(fitting) != 1:

@@ -8,10 +8,9 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -376,30 +375,16 @@ def targets_of(place: str) -> str:
 
 # Which files a project has
 
-
-def sources(project: Project) -> list[str]:
-    """Return descriptions, then modules with examples, then catalogues, as ``init`` takes them."""
-    files = [path for path in islice(_files(), _MOST_FILES) if path.is_file()]  # no pipes
-    free = [path for path in files if project.kinds.kind_of(Path.cwd() / path) is None]
-    listed = [path.as_posix() for path in files if is_description(path)]
-    listed += [path.as_posix() for path in free if _has_examples(path)]
-    listed += [targets_of(path.as_posix()) for path in free if path.suffix == ".po"][:1]
-    for path in free:
-        if path.suffix == ".json" and (language_of(path) or "").partition("-")[0] == "en":
-            beside = [other for other in path.parent.glob("*.json") if language_of(other)]
-            is_used = any(project.kinds.kind_of(other.absolute()) for other in beside)
-            listed += [path.as_posix()] if len(beside) > 1 and not is_used else []
-    return listed[:_MOST_SOURCES]
-
-
 _SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
 _MOST_SOURCES: Final = 20
 _MOST_FILES: Final = 20_000
 """Files that are looked at, because a person may start in a folder that holds a whole disk."""
 
 
-def _files() -> Iterator[Path]:
-    for name, folders, files in os.walk("."):
+def sources(project: Project) -> list[str]:
+    """Return descriptions, then modules with examples, then catalogues, as ``init`` takes them."""
+    files: list[Path] = []
+    for name, folders, names in os.walk("."):
         # In place, because that is how `os.walk` is told where not to go.
         folders[:] = sorted(
             folder
@@ -408,16 +393,23 @@ def _files() -> Iterator[Path]:
             and folder not in _SKIPPED
             and not Path(name, folder, "pyvenv.cfg").exists()
         )
-        yield from (Path(name, file) for file in sorted(files))
-
-
-def _has_examples(path: Path) -> bool:
-    is_test = path.name.startswith("test_") or path.name.endswith("_test.py")
-    if is_test or path.suffix != ".py":
-        return False
-    with suppress(OSError, errors.RegenError):
-        return bool(functions_in(path)[0])
-    return False
+        files += filter(Path.is_file, (Path(name, file) for file in sorted(names)))  # No pipes.
+        if len(files) > _MOST_FILES:
+            break
+    free = [path for path in files if project.kinds.kind_of(Path.cwd() / path) is None]
+    listed = [path.as_posix() for path in files if is_description(path)]
+    for path in free:
+        if path.suffix == ".py" and not path.match("test_*") and not path.match("*_test.py"):
+            # Not all are legal Python of this version, and none has to be.
+            with suppress(OSError, errors.RegenError):
+                listed += [path.as_posix()] if functions_in(path)[0] else []
+    listed += [targets_of(path.as_posix()) for path in free if path.suffix == ".po"][:1]
+    for path in free:
+        if path.suffix == ".json" and (language_of(path) or "").partition("-")[0] == "en":
+            beside = [other for other in path.parent.glob("*.json") if language_of(other)]
+            is_used = any(project.kinds.kind_of(other.absolute()) for other in beside)
+            listed += [path.as_posix()] if len(beside) > 1 and not is_used else []
+    return listed[:_MOST_SOURCES]
 
 
 _HEAD: Final = 4_096

@@ -52,10 +52,11 @@ class WorkLeft:
         self._turns = turns
         self._documents = documents
         self._estimate = Estimate(turns.price_of)
-        self._counts: Counter[str] = Counter()
-        """Work by its sort; places and units by what they are called."""
-        self._nouns: dict[str, dict[str, None]] = {}
-        """What is counted of each sort, and of places what their units are called."""
+        self._work: Counter[tuple[str, str]] = Counter()
+        """By its sort, and by what is counted."""
+        self._units: Counter[tuple[str, str]] = Counter()
+        """By what their places are called, and by what they are called themselves."""
+        self._places: Counter[str] = Counter()
         self._outdated = 0
         """Stores that are to be made anew."""
         self._written = 0
@@ -123,9 +124,8 @@ class WorkLeft:
         self._note("not_mended", 1, place.noun, following, origin)
 
     def _count_place(self, place: Place[Any], number: int) -> None:
-        self._counts[place.group] += 1
-        self._counts[f"{place.noun}s"] += number
-        self._nouns.setdefault(place.group, {})[place.noun] = None
+        self._places[place.group] += 1
+        self._units[place.group, place.noun] += number
 
     def _note(
         self,
@@ -137,8 +137,7 @@ class WorkLeft:
     ) -> None:
         """Count work of a sort, and keep the command for the first place that has it."""
         if number:
-            self._counts[sort] += number
-            self._nouns.setdefault(sort, {})[noun] = None
+            self._work[sort, noun] += number
             if sort not in self._firsts:
                 self._firsts[sort] = following(), store
 
@@ -150,23 +149,19 @@ class WorkLeft:
     def words(self) -> str:
         """Return the sum in one line, with what asking would cost.
 
-        ``12 pages missing, 3 stale, 1 type edited by hand: 15 to ask, about 41,000 tokens, about
-        $0.19, $0.10 as a batch``.
+        ``12 pages missing, 3 pages stale, 1 type edited by hand: 15 to ask, about 41,000 tokens,
+        about $0.19, $0.10 as a batch``.
         """
-        counts, estimate = self._counts, self._estimate
-        parts, last = [], list[str]()
-        for sort, (words, _) in _SORTS.items():
-            if number := counts[sort]:
-                nouns = list(self._nouns[sort])
-                noun = " or ".join(nouns if number == 1 else [f"{word}s" for word in nouns])
-                counted = f"{number:,}" if nouns == last else f"{number:,} {noun}"
-                parts.append(f"{counted} {words}")
-                last = nouns
+        estimate = self._estimate
+        parts = [
+            f"{plural(number, noun)} {words}"
+            for sort, (words, _) in _SORTS.items()
+            for (of, noun), number in self._work.items()
+            if of == sort
+        ]
         places = [
-            f"{plural(counts[f'{noun}s'], noun)} in {plural(counts[group], group[:-1])}"
-            for group, nouns in self._nouns.items()
-            if group not in _SORTS
-            for noun in nouns
+            f"{plural(number, noun)} in {plural(self._places[group], group[:-1])}"
+            for (group, noun), number in self._units.items()
         ]
         total, to_ask = ", ".join(parts) or f"{', '.join(places)}: nothing to do", []
         if estimate.pages:
@@ -181,8 +176,11 @@ class WorkLeft:
 
     def to_json(self) -> dict[str, Any]:
         """Return the sum as JSON."""
-        counts = {**dict.fromkeys(("stores", "types", "files", "units", *_SORTS), 0)}
-        counts |= self._counts
+        counts = dict.fromkeys(("stores", "types", "files", "units", *_SORTS), 0) | self._places
+        for (_, noun), number in self._units.items():
+            counts[f"{noun}s"] = counts.get(f"{noun}s", 0) + number
+        for (sort, _), number in self._work.items():
+            counts[sort] += number
         return {**counts, "by_template": self._written, "estimate": self._estimate.to_json()}
 
     def next_command(self) -> str:

@@ -52,7 +52,7 @@ def test_the_sum_says_what_there_is_to_ask(project: Path) -> None:
     assert ran.code == 0
     *_, total, following = ran.told.splitlines()
     assert total.startswith(
-        "1 page missing, 1 stale, 1 with errors, 1 type edited by hand: 3 to ask"
+        "1 page missing, 1 page stale, 1 page with errors, 1 type edited by hand: 3 to ask"
     )
     assert ", about $0.0" in total
     assert total.endswith(" as a batch")

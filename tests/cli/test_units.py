@@ -245,7 +245,7 @@ def test_status_has_a_line_per_unit(recorded: Path) -> None:
     assert written == "units written: 3 by claude-opus-5"
     assert first == FILE
     assert total.startswith(
-        "1 unit missing, 1 edited by hand, 1 that nothing asks for: 1 to ask, about "
+        "1 unit missing, 1 unit edited by hand, 1 unit that nothing asks for: 1 to ask, about "
     )
     assert following == f"  next: pytest-regen generate {FILE}"
     cells = [line.split() for line in lines]
