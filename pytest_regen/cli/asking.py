@@ -119,6 +119,11 @@ def _noun(place: Place[Any]) -> str:
     return place.group.removesuffix("s")
 
 
+def _asked(place: Place[Any]) -> str:
+    """Return what is asked for one by one."""
+    return "page" if place.has_pages else place.noun
+
+
 def _by_group(request: Request) -> dict[str, list[Any]]:
     return {"stores": []} if request.verb == "regenerate" else {"files": []}
 
@@ -373,7 +378,7 @@ def _tell_plan(
         say(f"{place.here}: up to date", "green")
         places.advise(places.advice_to_test(place, place.open()))
         return
-    pages = plural(len(tokens), "page" if place.has_pages else place.noun)
+    pages = plural(len(tokens), _asked(place))
     to_do = "ask" if any(tokens.values()) or not tokens else "write"
     say(f"{place.here}: {pages} to {to_do}; nothing written", "yellow")
     if request.check:
@@ -386,21 +391,17 @@ def confirm_everything(targets: Places, request: Request) -> None:
     Raises:
         UsageError: there is no terminal to ask.
     """
-    turns, parts = request.turns, []
+    turns, first, pages = request.turns, targets[0], 0
     estimate = Estimate(turns.price_of)
-    for group in dict.fromkeys(place.group for place in targets):
-        members = [place for place in targets if place.group == group]
-        pages = 0
-        for place in members:
-            view = place.open()
-            pages += len(places.asked_pages(place, view, request))
-            for name, _, size in place.sizes(view, view.names, turns.model_asked):
-                if not turns.writes(place, view, name):
-                    estimate.add(size)
-        noun = "page" if members[0].has_pages else members[0].noun
-        of = members[0].here if len(members) == 1 else plural(len(members), _noun(members[0]))
-        parts.append(f"all {plural(pages, noun)} of {of}")
-    what, option = " and ".join(parts), targets[0].option
+    for place in targets:
+        view = place.open()
+        pages += len(places.asked_pages(place, view, request))
+        for name, _, size in place.sizes(view, view.names, turns.model_asked):
+            if not turns.writes(place, view, name):
+                estimate.add(size)
+    noun = _noun(first) if len({place.group for place in targets}) == 1 else "place"
+    of = first.here if len(targets) == 1 else plural(len(targets), noun)
+    what, option = f"all {plural(pages, _asked(first))} of {of}", first.option
     noun = option.removeprefix("--")
     if not output.is_terminal():
         raise errors.UsageError(

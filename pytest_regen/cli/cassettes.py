@@ -32,8 +32,6 @@ Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Cassettes,
 
 _DRIFTED = Path(".pytest_cache/v/regen/drifted")
 _EXCERPT = 600
-_MOST_TRIED = 5
-"""Cassettes that are tried before the advice is to record anew."""
 
 
 @cassettes.command()
@@ -76,10 +74,8 @@ def check(
         if skipped:
             say(f"skipped, because they hold no interactions: {shorten(list(map(str, skipped)))}")
         say(f"{len(files)} checked, {counts}")
-        # Few, because each is read whole to learn whether what remains can be found by vcrpy.
-        cleanable = next(filter(conversions.is_cleanable, leaking[:_MOST_TRIED]), None)
-        if cleanable:
-            command = f"pytest-regen cassettes convert {shlex.quote(str(cleanable))}"
+        if leaking and conversions.is_cleanable(leaking[0]):
+            command = f"pytest-regen cassettes convert {shlex.quote(str(leaking[0]))}"
             next_step(command, "revoke what was in it")
         elif leaking:
             next_step(f"revoke what is in {leaking[0]}, and record it again without")

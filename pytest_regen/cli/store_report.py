@@ -98,24 +98,19 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
     if is_up_to_date:
         say(f"{plan.path}: up to date", "green")
         return
+    written = len(result.written)
+    to_ask = len(result.asked) - written
+    parts = [f"{plural(to_ask, 'page')} to ask"] if to_ask or not written else []
+    parts += [f"{plural(written, 'page')} to write by the template"] if written else []
     # Of one that is up to date all pages are asked with --force.
     why = "" if plan.is_current else "older than the document, "
     why = "there is no store yet, " if plan.previous is None else why
-    say(f"{plan.path}: {why}{_pages(result)}; nothing written", "yellow")
+    say(f"{plan.path}: {why}{', '.join(parts)}; nothing written", "yellow")
 
 
 def _estimate(entry: PromptEntry, result: GenerateResult, turns: TurnOptions) -> int:
     """Return about how many tokens a request for a page takes; the template takes none."""
     return 0 if entry.key in result.written else turns.estimate(entry)
-
-
-def _pages(result: GenerateResult) -> str:
-    """Return how many pages are to be asked, and how many the template writes."""
-    written = len(result.written)
-    asked = len(result.asked) - written
-    parts = [f"{plural(asked, 'page')} to ask"] if asked or not written else []
-    parts += [f"{plural(written, 'page')} to write by the template"] if written else []
-    return ", ".join(parts)
 
 
 def show_result(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> None:

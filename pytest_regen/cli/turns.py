@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -188,21 +188,32 @@ class TurnOptions:
         for option, other, why in self._contradictions():
             what = f"{option} and {other} contradict each other"
             raise UsageError(what, why=why, hint="leave one of them out")
-        provider = self._provider(of_types=of_types)
+        who, provider = self._who, None
+        # Of an API's name only the model is taken; units of a kind have no template.
+        is_of_api = who is None or who.startswith("anthropic:")
+        if who and not is_of_api and (who != modes.TEMPLATE or (of_types and self.by_template)):
+            provider = providers.load_provider(
+                who,
+                folder=None if self.provider else self.project.root,
+                option="--provider" if self.provider else modes.TABLE_PROVIDER,
+            )
         is_free = isinstance(provider, providers.TemplateProvider)
-        takes_journal = self.cassette is None and not is_free
         needs_key = partial(_require_key, of_types=of_types)
-        ready = getattr(provider, "require_key", None) if provider else needs_key
         # A recording was paid for when it was made.
         is_once = self.record is RecordChoice.ONCE and self.cassette and self.cassette.is_file()
         is_paid = self.cassette is not None and (is_once or self.record is RecordChoice.NONE)
-        with (
-            progress_line_of(places, as_json=as_json, is_free=is_free) as progress,
-            self._cassette(),
-            self._answering(provider) as answers,
-            # Because only what is paid for is kept until it is stored.
-            ReplyJournal.open(self.project.root) if takes_journal else nullcontext() as journal,
-        ):
+        with ExitStack() as stack:
+            # The line of progress first, because it has to stand until the last reply is stored.
+            progress = stack.enter_context(
+                progress_line_of(places, as_json=as_json, is_free=is_free)
+            )
+            if self.cassette is not None:
+                stack.enter_context(self._recording(self.cassette))
+            answers = stack.enter_context(self._answering(provider))
+            journal = None
+            if self.cassette is None and not is_free:
+                # Because only what is paid for is kept until it is stored.
+                journal = stack.enter_context(ReplyJournal.open(self.project.root))
             progress.batches = lambda: getattr(answers, "batches", 0)
             yield (
                 progress,
@@ -213,7 +224,7 @@ class TurnOptions:
                     jobs=self.jobs,
                     progress=progress.page,
                     watch=progress.watch,
-                    ready=ready,
+                    ready=getattr(provider, "require_key", None) if provider else needs_key,
                     journal=journal,
                     pending=Pending(self.project.root, self.command) if self.pending else None,
                     keeps_template=self.keeps_template,
@@ -243,19 +254,6 @@ class TurnOptions:
         finally:
             # Replies that could not be stored are there for the next run.
             batches.stop()
-
-    def _provider(self, *, of_types: bool) -> Provider | None:
-        """Return the provider that is named, in the command or in the table; ``None``: the API."""
-        name = self._who
-        is_template = of_types and self.by_template
-        # Of an API's name only the model is taken; units of a kind have no template.
-        if name is None or name.startswith("anthropic:"):
-            return None
-        if name == modes.TEMPLATE and not is_template:
-            return None
-        if self.provider:
-            return providers.load_provider(name)
-        return providers.load_provider(name, folder=self.project.root, option=modes.TABLE_PROVIDER)
 
     @property
     def _who(self) -> str | None:
@@ -288,16 +286,15 @@ class TurnOptions:
         """The model that is asked whoever wrote a unit before; ``None``: the one that wrote it."""
         return modes.named_model(self._who) or self.model or self.project.settings.model
 
-    def _cassette(self) -> AbstractContextManager[object]:
-        if self.cassette is None:
-            return nullcontext()
+    def _recording(self, cassette: Path) -> AbstractContextManager[object]:
+        """Replay from a cassette, and record to it, while the block runs."""
         from pytest_regen.cassettes import use_cassette
 
-        mode = "new_episodes" if self.cassette.is_file() else "once"
+        mode = "new_episodes" if cassette.is_file() else "once"
         key = providers.KEY_VARIABLES.get((modes.split_provider(self._who) or ("anthropic", ""))[0])
         settings = self.project.settings.cassettes
         return use_cassette(
-            self.cassette,
+            cassette,
             mode=self.record.value,
             record_command=f"the same command with --record {mode}{f' and {key} set' * bool(key)}",
             keep_headers=settings.keep_headers,
