@@ -82,6 +82,7 @@ class _LateGroup(TyperGroup):
         alone.command(cmd_name)(function)
         command = typer.main.get_command(alone)
         for param in command.params:
+            # Because typer would name the type of Python, which says less than what is to be typed.
             metavars = (_METAVARS[option] for option in param.opts if option in _METAVARS)
             param.metavar = param.metavar or next(metavars, None)
         return command
@@ -147,6 +148,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     words = list(sys.argv[1:] if args is None else args)
     code: object = _STOPPED  # What typer makes of Ctrl-C as well.
     try:
+        # By the words, because the options are not known yet, or never, where they are wrong.
         with output.stdout_for_json() if "--json" in words else nullcontext():
             output.begin(words)
             code = app(words, prog_name="pytest-regen", standalone_mode=False)
@@ -161,6 +163,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         code = _tell_error(error, words)
     except _CommandLineError as error:
         context = getattr(error, "ctx", None)
+        # By its name, because typer does not export the class.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
             raise SystemExit(2) from None
@@ -184,6 +187,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _tell_error(error: RegenError, words: Sequence[str]) -> int:
     """Say what is wrong, as JSON too where that was asked for; return the exit code."""
+    # Before the error, because what to do belongs at the end, where people look first.
     for line in (getattr(error, "trace", "") or "").splitlines():
         output.say(f"  {line}")
     if "--json" in words:

@@ -82,6 +82,7 @@ class Outcome:
 
 def ask(targets: Places, request: Request) -> int:
     """Ask places for units, and tell what came of it; return the exit code."""
+    # By itself, because its error ends the command, and JSON has its report alone.
     if not request.of_several:
         with _run(targets, request) as (_, settings):
             result = drive_flow(places.asking_steps(targets[0], request, settings), settings)
@@ -203,6 +204,7 @@ def _finish(result: Result, request: Request) -> tuple[int, dict[str, Any]]:
     left = [*view.file_issues, *(i for name in names for i in view.issues(name)), *orphans]
     wrong = [issue for issue in left if issue.severity == "error"]
     code = int(bool(wrong))
+    # Not 1, because asking again does not mend it.
     if result.skipped or any(issue.code == "KIND_ERROR" for issue in wrong):
         code = 2
     code = max((failure.exit_code for failure in result.failures), default=code)
@@ -278,6 +280,7 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
         return advice
     again, provider = advice.command, split_provider(turns.provider)
     is_stuck = "no_progress" in result.stop_reasons.values()
+    # Not the same one where it is stuck, because it has just answered the same twice.
     if turns.provider and not turns.by_template and not (provider and is_stuck):
         again += f" --provider {turns.provider}"
     if not is_stuck:
@@ -296,6 +299,7 @@ def plan(targets: Places, request: Request) -> int:
         try:
             code, report = _plan_place(place, request, total)
         except errors.StoreError as error:
+            # Of one nothing is left to plan; the others are planned all the same.
             if not request.of_several:
                 raise
             failed.fail(place.here, error)
@@ -321,6 +325,7 @@ def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[i
     estimate = Estimate(turns.price_of, of=total)
     tokens = dict.fromkeys(targets, 0)
     for name, page, size in place.sizes(view, names, turns.model_asked):
+        # Sizes come for whole units, because the prompts of a unit are worked out together.
         if (name, page) in targets and not turns.writes(place, view, name):
             estimate.add(size)
             tokens[name, page] = tokens_for(size.input_tokens, size.model)
@@ -411,4 +416,5 @@ def confirm_everything(targets: Places, request: Request) -> None:
         )
     turns.show_cost(estimate)
     if not output.confirm(f"Regenerate {what}?"):
+        # No error, because a no is an answer.
         raise typer.Exit(0)

@@ -86,6 +86,7 @@ def check(
             for f in findings
         ),
     )
+    # Worse than any finding, because nobody can say what is in it.
     is_unreadable = any(finding.code == "UNREADABLE" for finding in findings)
     raise typer.Exit(2 if is_unreadable else int(bool(errors)))
 
@@ -190,10 +191,12 @@ def convert(
     rows: list[dict[str, Any]] = []
     for path in files:
         try:
+            # Planned whole, because a recording is replaced or left alone, never half.
             plan = conversions.plan_conversion(path, out, lays_out=lay_out, force=force)
             backup = None
             is_written = plan.status == "convertible" and not dry_run
             if is_written:
+                # Elsewhere the old file stays as it is, and needs none.
                 if plan.target == path and not no_backup:
                     backup = _backup_path(path, backup_dir)
                 conversions.convert(plan, backup)

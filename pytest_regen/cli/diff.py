@@ -175,6 +175,7 @@ def _types(part: Part | IR, document: Document | None, stored: IR | None) -> IR 
     if isinstance(part, IR) or document is None:
         return part if isinstance(part, IR) else None
     try:
+        # As the store was made, because in another language the same schema is another type.
         if stored is not None:
             language = languages.find_language(stored.language)
             return rebuild_ir(stored, document, language=language).ir
@@ -213,6 +214,7 @@ def show_changes(changes: Sequence[Mapping[str, Any]]) -> None:
         changes: as ``changes_json`` returns them.
     """
     listed = [change for change in changes if change["kind"] != "description"]
+    # What breaks comes first, because it is why the command fails.
     for change in sorted(listed, key=lambda change: not change["breaking"]):
         type_name, field = change["type_name"], change["field"]
         where = type_name if field is None else f"{type_name}.{field}"

@@ -89,6 +89,7 @@ def generate(
     turns = replace(turns, command=shlex.join(["pytest-regen", "generate", str(spec)]))
     options = PartOptions(names or (), every, tag, exclude or (), status, schemas, request)
     is_plan = check or dry_run
+    # A place wins over a description, because a catalogue is a file of JSON as well.
     if spec.is_dir() or project.find_place(spec) is not None:
         for option, value in options.words.items():
             if value:
@@ -107,6 +108,7 @@ def generate(
             as_json=as_json,
         )
         raise typer.Exit((plan if is_plan else ask)(targets, order))
+    # Before it is read, because of a module one would hear only that it is no YAML.
     project.refuse_unready(spec)
     document = _read_document(spec, options, pending=turns.pending)
     many = every or tag is not None
@@ -137,6 +139,7 @@ def generate(
     if as_json:
         stores = {"stores": results.in_order, **results.others} if many else results.in_order[0]
         output.emit_json({**stores, **money})
+    # Of one all stands on the screen.
     if many:
         show_sum(results, turns, is_plan=is_plan)
     is_old = check and any(not result.plan.is_current for result in results.done)
@@ -154,6 +157,7 @@ def generate(
 def _collect(results: StoreResults, *, writes: bool, is_silent: bool) -> bool:
     """Say how pytest comes to collect the stores made, or see to it; return whether it does."""
     project = results.work.project
+    # By globs, because the next store in the folder is then collected without an edit.
     globs = project.lacking(made.plan.path for made in results.done if made.is_stored)
     if not globs:
         return True

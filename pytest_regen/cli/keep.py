@@ -115,6 +115,7 @@ def validate(
         # Once for all stores of a document, because a release makes all of them old at once.
         for note in dict.fromkeys(report["note"] for _, report in every if report["note"]):
             say(f"note: {note}")
+    # Last, because GitHub finds these lines anywhere, and people read what stands above.
     annotate(project.settings.annotations or "auto", validated(stale, every))
     raise typer.Exit(code)
 
@@ -241,6 +242,7 @@ def rebuild(path: Folder, units: UnitNames = None, as_json: AsJson = False) -> N
     rebuilt = verbs.rebuild(place, units)
     view = place.open()
     of_units = [issue for name in units or view.names for issue in view.issues(name)]
+    # Only those, because whatever else is wrong with a text was so before.
     issues = [i for i in (*view.file_issues, *of_units) if i.code in {"CONFLICT", "LEDGER"}]
     _finish("rebuilt", place, rebuilt, issues, as_json=as_json)
 

@@ -87,6 +87,7 @@ class StoreWork:
             results.fail(defect.where, error)
 
         def begins(number: int, part: object) -> None:
+            # Not of a plan, because it is over before anybody has read that it began.
             if goes_on and "dry_run" not in options:
                 say(f"{number}/{len(parts)} {part}")
 
@@ -98,6 +99,7 @@ class StoreWork:
             elif goes_on and isinstance(result, errors.NothingToGenerateError):
                 verb = "answered with" if isinstance(parts[number], Operation) else "that take"
                 kind = f"{verb} plain values, which need no type"
+                # It is not among those that are done, and nobody waits for it.
                 results.total -= 1
                 results.skipped.append(Skipped(name, kind, result.what))
             elif goes_on and isinstance(result, errors.DocumentDefectError | errors.StoreError):
@@ -110,6 +112,7 @@ class StoreWork:
             parts,
             self.out,
             ignore=self.project.ignored_in,
+            # With --force nothing is taken from other stores, because each page is asked again.
             sharing=Sharing(self.out, is_for_many=goes_on, reads_stored=not self.options["force"]),
             begins=begins,
             **self.options,

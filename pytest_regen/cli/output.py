@@ -60,6 +60,7 @@ def say(text: str = "", style: str = "") -> None:
     if not stream.isatty():
         # In one piece: lines of several threads must not end up in one another.
         encoding = stream.encoding or "utf-8"
+        # Without bytes for it a letter is spelled out, because an error would hide all the text.
         stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
         return
     from rich.text import Text
@@ -219,6 +220,7 @@ def emit_json(value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     # Half a surrogate pair has no bytes; as an escape it stays JSON.
     data = text.encode("utf-8", "backslashreplace")
+    # What was printed before stands in another buffer, and would come behind it.
     stdout.flush()
     stdout.buffer.write(data)
     stdout.buffer.flush()
@@ -242,6 +244,7 @@ def confirm(question: str, *, default: bool = False) -> bool:
 
 def ask(question: str) -> str | None:
     """Return what a person answers, in small letters; ``None`` where the input has ended."""
+    # Not by `input`, because that writes to stdout, where the answer of the command goes.
     print(f"{question} ", end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     return line.strip().lower() if line else None

@@ -88,6 +88,7 @@ def asked_pages(place: Place[Any], view: View, request: Request) -> dict[tuple[s
             mendable = policies.without_marks(errors, view.ordered(name))
             pages[name] = policies.pages_at_fault(mendable, view.page_count(name))
         elif request.verb == "generate" and not request.force:
+            # Only what is missing, because the other pages are paid for.
             pages[name] = view.missing(name) or pages[name]
     return {(name, page): None for name in names for page in pages[name]}
 
@@ -108,6 +109,7 @@ def refuse_old_prompts(place: Place[Any], request: Request) -> None:
     view = place.open()
     old = old_prompts(view, (name for name, _ in asked_pages(place, view, request)))
     names = f"{plural(len(old), place.noun)}: {shorten(old)}"
+    # Of several nobody is asked, because one question would hold up all of them.
     if old and output.is_terminal() and not request.of_several:
         say(f"warning: made for another version of the document: {names}", "yellow")
         if output.confirm("Regenerate from the old prompts all the same?"):

@@ -86,6 +86,7 @@ class Project:
         Raises:
             UsageError: a key of it is wrong.
         """
+        # From the text as it will be, because that is what pytest is going to read.
         data = settings_files.parse_toml(edit.change(edit.text()), edit.path.name)
         table = settings_files.table_in(edit.path, data)
         return Project(self.root, settings_of(edit.path, table or {}))
@@ -211,6 +212,7 @@ class Project:
         from pytest_regen.stores.store import refuse_no_store
 
         name = short_path(Path.cwd() / path).as_posix()
+        # First, because it knows what is to be done, and not only what is missing.
         self.refuse_unready(path)
         if path.is_file():
             raise UsageError(
@@ -250,6 +252,7 @@ class Project:
     def _ini(self, key: str) -> str | None:
         """Return one of pytest's ini values, from the file that pytest would read it from."""
         value = self.pytest_settings[1].get(key) if self.pytest_settings else None
+        # TOML has lists where files of ini values have lines.
         if isinstance(value, list):
             return "\n".join(map(str, value))
         return value if isinstance(value, str) else None

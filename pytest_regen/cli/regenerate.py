@@ -59,6 +59,7 @@ def regenerate(
     typed = shlex.join(["pytest-regen", "regenerate", *map(str, paths)])
     turns = replace(turns, command=typed, corrects=bool(correction))
     targets = project.places(paths)
+    # A folder stands for several, because tomorrow it may hold another one.
     of_several = len(targets) > 1 or project.find_place(paths[0]) is None
     if pages and of_several:
         raise UsageError(

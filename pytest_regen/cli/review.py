@@ -110,6 +110,7 @@ class Desk:
         place = self.project.find_place(self.path_of(candidate))
         diff, left = "", candidate.issues_after
         try:
+            # Also without a place, because what a candidate was made for may be gone.
             if verb == "reject":
                 reviewing.reject_candidate(place, candidate, self.folder)
             elif place is None:
@@ -141,6 +142,7 @@ class Desk:
         waiting, chosen = self.waiting.candidates, dict[str, Candidate]()
         for word in words:
             fitting = [item for item in waiting if word in {item.id, *self.names_of(item)}]
+            # Names first, because one may begin as an id does.
             if not fitting and word:
                 fitting = [item for item in waiting if item.id.startswith(word.lower())]
             if len(fitting) != 1:
@@ -163,6 +165,7 @@ class Desk:
         """
         waiting, ids = self.waiting.candidates, set[str]()
         for path in paths:
+            # Behind links, because a place is known by one path only.
             real = path.absolute().resolve()
             at = [c for c in waiting if self.path_of(c).resolve().is_relative_to(real)]
             if not at and not path.exists():
@@ -224,6 +227,7 @@ def walk(
         if answer in {None, "q", "quit"}:
             break
         verb = {"a": "accept", "r": "reject"}.get(answer or "", answer or "")
+        # One that could not be settled waits on, and the next one is shown.
         if verb in settled and desk.settle(verb, candidate) is None:
             settled[verb].append(candidate)
     # Read afresh, because what was settled is gone, and another run may have added some.
@@ -265,6 +269,7 @@ def _list(desk: Desk, candidates: Sequence[Candidate], *, as_json: bool) -> None
         words = () if output.is_terminal() else ("show", candidates[0].id)
         next_step(desk.command(*words))
     elif faults:
+        # No command drops them, because they may be anything.
         next_step(shlex.join(["rm", *faults]))
     else:
         say("nothing waits for review", "green")
@@ -294,6 +299,7 @@ def show(ids: Ids = None, every: All = False, folder: From = None, as_json: AsJs
     for candidate in chosen:
         say(f"{candidate.id}  {desk.name_of(candidate)}")
         _show(desk, candidate)
+    # Of several there is no one thing to do next.
     if len(chosen) == 1:
         id_ = chosen[0].id
         next_step(desk.command("accept", id_), f"or {desk.command('reject', id_)}")
@@ -312,6 +318,7 @@ def _show(desk: Desk, candidate: Candidate) -> None:
     _tell_issues("was wrong", candidate.issues_before)
     for note in candidate.feedback:
         fact("test said", note.partition("\n")[0])
+    # All of it, because nobody should accept what was not seen.
     output.show_diff(diff, None)
     _tell_issues("with it", left)
     if not left:
@@ -361,6 +368,7 @@ def _settle_all(
     as_json: bool,
 ) -> None:
     """Accept or reject candidates and end the command; one that cannot be leaves the others."""
+    # Held back, because a program that reads JSON gets the same as rows.
     with output.hold_back() as lines:
         results = [(item, desk.settle(verb, item, accept_any=accept_any)) for item in chosen]
     settled = [item for item, error in results if error is None]

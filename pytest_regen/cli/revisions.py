@@ -45,6 +45,7 @@ def at_revision(text: str) -> Iterator[Path]:
         )
     commit = answer.decode().strip()
     prefix = (_git("rev-parse", "--show-prefix") or b"").decode().strip()
+    # From here first, because that is how the same path without a revision is read.
     for start in dict.fromkeys((prefix, "")):
         place = posixpath.normpath(posixpath.join(start, inner))
         files = _files(commit, "" if place == "." else place)

@@ -125,6 +125,7 @@ def select_operations(document: Document, options: PartOptions) -> PartSelection
                 kind = kind if status is None else f"without a JSON response {status}"
                 reason = f"; its responses are: {', '.join(operation.statuses) or 'none'}"
             skipped.append(Skipped(str(operation), kind, f"it is {kind}{reason}"))
+    # A broken document says what it has lost, which explains more than this.
     if not chosen and not document.lost_operations:
         body = "request" if request else "response"
         raise UsageError(
@@ -140,6 +141,7 @@ def _is_answered(operation: Operation, status: str | None) -> bool:
     if status is None:
         return operation.is_answered_in_json
     readable = (*operation.json_statuses, *(code for code, _ in operation.broken))
+    # In small letters, because `5XX` and `default` are written either way.
     return status.lower() in map(str.lower, readable)
 
 

@@ -52,6 +52,7 @@ def status(
     if not (members or as_json):
         tell_unmarked(project)
         return
+    # Of stores that were named one by one, the others of their document are not missed.
     are_named = [place.path for place in members] == list(paths or ())
     documents = DocumentStores(is_whole=not are_named)
     left = WorkLeft(TurnOptions(project), documents)

@@ -126,6 +126,7 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
     tell_issues((i for verdict in result.validation.values() for i in verdict.issues), str(source))
     for fault in result.prompt_faults:
         fact("unfixable", str(fault), "yellow")
+    # Of the others the failure below says why.
     show_stopped(item for item in result.results if item.rejected)
     spent = turns.spent(result.calls, result.usage, by_template=bool(result.written))
     say(f"{source}: {spent}")

@@ -198,6 +198,7 @@ class TurnOptions:
                 option="--provider" if self.provider else modes.TABLE_PROVIDER,
             )
         is_free = isinstance(provider, providers.TemplateProvider)
+        # Looked for before the first request only, because a run that asks nothing needs none.
         needs_key = partial(_require_key, of_types=of_types)
         # A recording was paid for when it was made.
         is_once = self.record is RecordChoice.ONCE and self.cassette and self.cassette.is_file()
@@ -245,6 +246,7 @@ class TurnOptions:
         try:
             yield batches
         except KeyboardInterrupt:
+            # Only here, because a batch outlives the command only when that is broken off.
             if batches.batches:
                 say(
                     f"batches under way at the API: {batches.batches}; none is cancelled, and the "
@@ -321,6 +323,7 @@ def _require_key(*, of_types: bool) -> None:
 
 def takes_turns(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of ``TurnOptions`` where its own parameter ``turns`` stands."""
+    # As parameters of the command itself, because these are what typer reads.
     own = inspect.signature(command, eval_str=True).parameters
     hints = get_type_hints(TurnOptions, include_extras=True)
     options = [

@@ -76,6 +76,7 @@ class WorkLeft:
             counts["edited"] += "DRIFT" in codes
             counts["not_mended"] += bool(codes & _NOT_MENDED)
             counts["unrecorded"] += "UNRECORDED" in codes
+            # It stays so below, because a page without a text has nothing else wrong with it.
             sorts |= {(name, page): "missing" for page in view.missing(name)}
             pages = [(name, page) for page in range(1, view.page_count(name) + 1)]
             if "STALE" in codes:
@@ -103,6 +104,7 @@ class WorkLeft:
             noun = "page" if place.has_pages and sort in _PAGES else place.noun
             following = partial(command, words[0], place, None, *words[1:]) if words else again
             self._note(sort, counts[sort], noun, following, None if words else origin)
+        # No model is asked for what a person wrote.
         to_ask = {key for key in sorts if sorts[key] != "by_hand"}
         for name, page, size in place.sizes(view, sorted({name for name, _ in to_ask}), None):
             if (name, page) not in to_ask:
