@@ -24,7 +24,7 @@ from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
 from pytest_regen.extras import needs
 from pytest_regen.kinds.catalogues import NEW_CATALOGUE
-from pytest_regen.kinds.functions.source import FunctionRegion, parse
+from pytest_regen.kinds.functions import source
 from pytest_regen.kinds.tongues import language_of
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import TEMPLATE
@@ -68,23 +68,23 @@ class Start:
     stores: Sequence[Path] = ()
 
 
-def find_start(project: Project, source: str, options: StoreOptions, units: Sequence[str]) -> Start:
+def find_start(project: Project, name: str, options: StoreOptions, units: Sequence[str]) -> Start:
     """Return what a file is to begin with.
 
     Args:
         project: around the working directory.
-        source: the file, with ``::function`` behind it or not.
+        name: the file, with ``::function`` behind it or not.
         options: of a store; of a catalogue, ``out`` is the one that is to be made.
         units: the functions that are wanted.
 
     Raises:
         RegenError: it is nothing that can be begun with.
     """
-    path = Path(source)
-    if "::" in source and not path.exists():
-        file, _, name = source.rpartition("::")
-        path, units = Path(file), [name, *units]
-    if not path.is_file() and not (path.suffix == ".po" and glob.has_magic(source)):
+    path = Path(name)
+    if "::" in name and not path.exists():
+        file, _, unit = name.rpartition("::")
+        path, units = Path(file), [unit, *units]
+    if not path.is_file() and not (path.suffix == ".po" and glob.has_magic(name)):
         raise errors.UsageError(
             f"there is no file {path}" if not path.is_dir() else f"{path} is a folder",
             hint="name an API description, a Python file or a catalogue of translations; "
@@ -184,27 +184,20 @@ def functions_in(path: Path) -> tuple[list[str], list[str]]:
     """
     text = path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        tree = parse(text)
+        tree = source.parse(text)
     except SyntaxError as error:
         place = f"{short_path(path).as_posix()}:{error.lineno}"
         raise errors.UsageError(
             f"{place} is not legal Python", why=error.msg, hint="correct the file"
         ) from None
     # By name, because of overloads, and of a property and its setter, the last one counts.
-    with_examples: dict[str, None] = {}
-    names: dict[str, None] = {}
-
-    def visit(body: Sequence[ast.stmt], outer: str) -> None:
-        for node in body:
-            if isinstance(node, ast.ClassDef):
-                visit(node.body, f"{outer}{node.name}.")
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                names[f"{outer}{node.name}"] = None
-                if ">>>" in (ast.get_docstring(node, clean=False) or ""):
-                    with_examples[f"{outer}{node.name}"] = None
-
-    visit(tree.body, "")
-    return [*with_examples], [*names]
+    functions = dict(source.functions_in(tree.body))
+    with_examples = [
+        name
+        for name, node in functions.items()
+        if ">>>" in (ast.get_docstring(node, clean=False) or "")
+    ]
+    return with_examples, list(functions)
 
 
 def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start:
@@ -232,7 +225,7 @@ def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start
             why=f"it has {shorten(every)}: name those that have a test" if every else "",
             hint=command("init", name, None, "--unit", every[0]) if every else "name another file",
         )
-    region, text = FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
+    region, text = source.FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     enclosed = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in enclosed]:
         region.enclose_all(text, new)  # Refused before anything is written.
@@ -308,7 +301,7 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Start:
     """
     name, is_gettext = short_path(path).as_posix(), path.suffix == ".po"
     place = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-    targets, source = targets_of(place), f"the texts of {place}"
+    targets, texts = targets_of(place), f"the texts of {place}"
     if not is_gettext and project.kinds.kind_of(path) is not None:
         raise errors.UsageError(
             f"{name} is translated from another catalogue already", hint=command("generate", name)
@@ -316,7 +309,7 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Start:
     if is_gettext:
         with needs("translations", "catalogues of gettext"):
             import polib  # noqa: F401 - before settings are written that need it
-        targets, source = place, "their msgids"
+        targets, texts = place, "their msgids"
     elif target is not None:
         targets = Path(os.path.relpath(target.absolute(), project.root)).as_posix()
     # The msgids of gettext are English in most projects; its English catalogue is empty.
@@ -333,30 +326,22 @@ def _find_catalogue(project: Project, path: Path, target: Path | None) -> Start:
     is_made = bool(project.kinds) and all(map(project.kinds.kind_of, files))
     table = {"targets": targets} if is_gettext else {"source": place, "targets": targets}
 
-    def make(project: Project) -> int:
-        for file in files:
-            if names := _missing(project, file):
-                fact("missing", f"{plural(len(names), 'text')} of {short_path(file)}")
-        return 0
-
     def following() -> str:
-        lacking = (file for file in files if _missing(Project.here(), file))
-        file = next(lacking, None)
-        return command("generate", short_path(file).as_posix()) if file else "pytest"
+        project = Project.here()
+        for file in files:
+            view = project.place(file).open()
+            if any(map(view.missing, view.names)):
+                return command("generate", short_path(file).as_posix())
+        return "pytest"
 
-    title = f"{shorten([short_path(file).as_posix() for file in files])}, from {source}"
+    title = f"{shorten([short_path(file).as_posix() for file in files])}, from {texts}"
     return Start(
         f"{title}{': set up already' if is_made else ''}",
         {} if is_made else {"translations": [table]},
         is_made,
-        make,
+        lambda _: 0,
         following,
     )
-
-
-def _missing(project: Project, path: Path) -> list[str]:
-    view = project.place(path).open()
-    return [name for name in view.names if view.missing(name)]
 
 
 def targets_of(place: str) -> str:
