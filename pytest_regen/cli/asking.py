@@ -12,7 +12,7 @@ from pytest_regen.cli.output import describe_failure, emit_json, fact, say
 from pytest_regen.cli.places import Request
 from pytest_regen.modes import split_provider
 from pytest_regen.regeneration.costs import Estimate
-from pytest_regen.regeneration.places import Place
+from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
 from pytest_regen.regeneration.values import Advice, RunState, TurnSettings
@@ -329,13 +329,12 @@ def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[i
         if (name, page) in targets and not turns.writes(place, view, name):
             estimate.add(size)
             tokens[name, page] = tokens_for(size.input_tokens, size.model)
-    old = places.old_prompts(view, names)
     faults = view.file_issues
     code = int(bool(faults) or (request.check and bool(targets)))
     report: dict[str, Any] = {
         "path": place.here,
         "ok": not (targets or faults),
-        "stale": old,
+        "stale": places.old_prompts(view, names),
         "pages" if place.has_pages else "asked": [
             {**places.keys(place, *page), "estimated_input_tokens": count}
             for page, count in tokens.items()
@@ -354,34 +353,33 @@ def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[i
         for row in report["asked"]:
             row["prompt"] = requests[row["name"]].messages[0].content
     if not request.as_json:
-        _tell_plan(place, request, tokens, estimate, old, faults)
+        _tell_plan(place, view, request, tokens, estimate)
     return code, report
 
 
 def _tell_plan(
     place: Place[Any],
+    view: View,
     request: Request,
     tokens: Mapping[tuple[str, int], int],
     estimate: Estimate,
-    old: Sequence[str],
-    faults: Sequence[Issue],
 ) -> None:
-    if faults:
-        places.tell_issues(faults, place.source)
-        places.advise(place.open().advice(faults))
+    if view.file_issues:
+        places.tell_issues(view.file_issues, place.source)
+        places.advise(view.advice(view.file_issues))
         return
     labels = [places.label(place, *page) for page in tokens]
     width = max(map(len, labels), default=0)
     for text, count in zip(labels, tokens.values(), strict=True):
         about = f"about {count:,} tokens" if count else ""
         say(f"  {text:<{width}}  {about}".rstrip())
-    if old:
+    if old := places.old_prompts(view, (name for name, _ in tokens)):
         fact("stale", f"{plural(len(old), place.noun)}: {shorten(old)}", "yellow")
     request.turns.show_cost(estimate)
     # What the prompts ask for themselves is wrong, and nobody is asked for it.
-    if not tokens and not (request.from_errors and place.open().failing):
+    if not tokens and not (request.from_errors and view.failing):
         say(f"{place.here}: up to date", "green")
-        places.advise(places.advice_to_test(place, place.open()))
+        places.advise(places.advice_to_test(place, view))
         return
     pages = plural(len(tokens), _asked(place))
     to_do = "ask" if any(tokens.values()) or not tokens else "write"

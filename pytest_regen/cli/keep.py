@@ -1,6 +1,5 @@
 """Commands that ask no model: ``validate``, ``history``, and what keeps or drops texts."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
@@ -19,7 +18,6 @@ from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.answers import issue_lines
 from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.values import Advice, Changes
-from pytest_regen.stores.formats import HAND
 from pytest_regen.text import plural, shorten
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.validation.issues import Issue
@@ -310,10 +308,6 @@ def _finish(
     places.tell_issues(issues, place.source)
     following = view.advice(issues) or places.advice_to_test(place, view, changes.names)
     if verb == "adopted" and changes.names:
-        for model, number in Counter(view.author(name).model for name in changes.names).items():
-            if model != HAND:
-                them = "it" if number == 1 else "them"
-                say(f"    {plural(number, 'text')} as {model} wrote {them}")
         places.tell_only_read(place, view, changes.names)
     elif not (changes.names or changes.dropped or changes.joined or changes.diff or issues):
         say(f"{place.here}: {_IDLE[verb]}")
