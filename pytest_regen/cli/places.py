@@ -54,10 +54,10 @@ def chosen(place: Place[Any], view: View, request: Request) -> list[str]:
         UsageError: there is no such unit, or a page is named and not one unit.
     """
     words = request.names
-    if request.pages and (words is None or len(words) != 1):
+    if request.pages and (request.of_several or words is None or len(words) != 1):
         raise UsageError(
             f"--page {request.pages[0]} does not say of which {place.noun}",
-            why=f"a page belongs to one {place.noun}",
+            why=f"a page belongs to one {place.noun} of one {place.group.removesuffix('s')}",
             hint=f"name it with {place.option}, one of: {', '.join(view.names)}",
         )
     names = list(view.names) if words is None else []

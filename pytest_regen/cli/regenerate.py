@@ -61,12 +61,6 @@ def regenerate(
     targets = project.places(paths)
     # A folder stands for several, because tomorrow it may hold another one.
     of_several = len(targets) > 1 or project.find_place(paths[0]) is None
-    if pages and of_several:
-        raise UsageError(
-            "--page does not say of which place",
-            why="several stores or files are named",
-            hint="name one of them, or leave the option out",
-        )
     request = Request(
         turns,
         "regenerate",

@@ -14,11 +14,14 @@ from pytest_regen.cli.output import (
 from pytest_regen.cli.places import tell_issues
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents.changes import direction_of
+from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import GenerateResult
 from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural, shorten
+from pytest_regen.turns.models import tokens_for
+from pytest_regen.turns.values import DEFAULT_MODEL
 from pytest_regen.validation.stores import from_errors_command
 
 
@@ -110,7 +113,9 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
 
 def _estimate(entry: PromptEntry, result: GenerateResult, turns: TurnOptions) -> int:
     """Return about how many tokens a request for a page takes; the template takes none."""
-    return 0 if entry.key in result.written else turns.estimate(entry)
+    model = turns.model_asked or DEFAULT_MODEL
+    is_free = entry.key in result.written
+    return 0 if is_free else tokens_for(estimated_input_tokens(entry), model)
 
 
 def show_result(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> None:

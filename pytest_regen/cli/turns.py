@@ -17,16 +17,13 @@ from pytest_regen.cli.output import fact, say, usage_line
 from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
-from pytest_regen.prompts import estimated_input_tokens
-from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.costs import AskSize, Estimate
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, providers
-from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.replies import ReplyJournal
-from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
+from pytest_regen.turns.values import Provider, Usage
 
 _ATTEMPTS = 2
 
@@ -127,10 +124,6 @@ class TurnOptions:
         """Return the settings of a dry run, which asks nobody."""
         provider = providers.TemplateProvider() if self.by_template else providers.DryRunProvider()
         return TurnSettings(provider, keeps_template=self.keeps_template)
-
-    def estimate(self, entry: PromptEntry) -> int:
-        """Return about how many tokens a request with a prompt takes."""
-        return tokens_for(estimated_input_tokens(entry), self.model_asked or DEFAULT_MODEL)
 
     def size(self, size: AskSize) -> AskSize:
         """Return a request as this command would make it: a model that is named is asked."""

@@ -392,4 +392,4 @@ def test_a_page_is_refused_for_several(several: Path) -> None:
     done = command("regenerate", several, "--page", "1")
 
     assert done.code == 2
-    assert "error: --page does not say of which place" in done.err
+    assert "error: --page 1 does not say of which type" in done.err
