@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -193,18 +193,10 @@ def _types(part: Part | IR, document: Document | None, stored: IR | None) -> IR 
 
 def changes_json(changes: Sequence[Change], direction: Direction) -> list[dict[str, Any]]:
     """Return changes as plain JSON."""
-    return [
-        {
-            "kind": change.kind,
-            "type_name": change.type_name,
-            "field": change.field,
-            "breaking": change.breaks(direction),
-            "message": change.message,
-            "before": change.before,
-            "after": change.after,
-        }
-        for change in changes
-    ]
+    rows = [{**asdict(change), "breaking": change.breaks(direction)} for change in changes]
+    for row in rows:
+        del row["effect"]  # Only with the direction does it say anything.
+    return rows
 
 
 def show_changes(changes: Sequence[Mapping[str, Any]]) -> None:

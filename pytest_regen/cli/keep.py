@@ -228,7 +228,7 @@ def adopt(
     adopted = verbs.adopt(place, units, with_stale=stale)
     # What is wrong is recorded now, and must not be taken for clean: the gate will say so.
     issues = [issue for name in adopted.names for issue in place.open().issues(name)]
-    _finish("adopted", place, adopted, errors_in(issues), as_json=as_json, of_all=not units)
+    _finish("adopted", place, adopted, errors_in(issues), as_json=as_json)
 
 
 def rebuild(path: Folder, units: UnitNames = None, as_json: AsJson = False) -> None:
@@ -277,7 +277,6 @@ def _finish(
     issues: Sequence[Issue] = (),
     *,
     as_json: bool,
-    of_all: bool = False,
 ) -> NoReturn:
     """Tell what was kept, dropped or put back, and end the command.
 
@@ -287,7 +286,6 @@ def _finish(
         changes: what became of them.
         issues: what is wrong now; errors make the exit code 1.
         as_json: whether a program reads it.
-        of_all: whether all units were meant: then those that are left are told.
     """
     pages = [(new.name, new.page) for new in changes.pages]
     pages = pages or [(name, 1) for name in changes.names]
@@ -311,13 +309,10 @@ def _finish(
         places.tell_only_read(place, view, changes.names)
     elif not (changes.names or changes.dropped or changes.joined or changes.diff or issues):
         say(f"{place.here}: {_IDLE[verb]}")
-        stale = [
-            name
-            for name in (view.names if of_all else ())
-            if not view.has_old_prompt(name)
-            and any(issue.code == "STALE" for issue in view.issues(name))
-        ]
-        if stale:
+        codes = {name: {issue.code for issue in view.issues(name)} for name in view.names}
+        # What a newer document gives is no question of what stands there: adopting mends nothing.
+        stale = [n for n in codes if "STALE" in codes[n] and not view.has_old_prompt(n)]
+        if stale and verb == "adopted":
             say(f"  {shorten(stale)}: STALE; to say that they are right as they are:", "yellow")
             following = Advice(places.command("adopt", place, None, "--stale"))
     places.advise(following)

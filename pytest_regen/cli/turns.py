@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -191,8 +191,16 @@ class TurnOptions:
                 option="--provider" if self.provider else modes.TABLE_PROVIDER,
             )
         is_free = isinstance(provider, providers.TemplateProvider)
-        # Looked for before the first request only, because a run that asks nothing needs none.
-        needs_key = partial(_require_key, of_types=of_types)
+
+        def find_key() -> None:
+            try:
+                providers.require_api_key()
+            except MissingKeyError as error:
+                if of_types:
+                    free = "add --provider template, which writes types without a model"
+                    error.hint = f"{free}, free of charge; or to ask a model, {error.hint}"
+                raise
+
         # A recording was paid for when it was made.
         is_once = self.record is RecordChoice.ONCE and self.cassette and self.cassette.is_file()
         is_paid = self.cassette is not None and (is_once or self.record is RecordChoice.NONE)
@@ -218,7 +226,8 @@ class TurnOptions:
                     jobs=self.jobs,
                     progress=progress.page,
                     watch=progress.watch,
-                    ready=getattr(provider, "require_key", None) if provider else needs_key,
+                    # Before the first request only, because a run that asks nothing needs no key.
+                    ready=getattr(provider, "require_key", None) if provider else find_key,
                     journal=journal,
                     pending=Pending(self.project.root, self.command) if self.pending else None,
                     keeps_template=self.keeps_template,
@@ -296,22 +305,6 @@ class TurnOptions:
             drop_headers=settings.drop_headers,
             passthrough_hosts=settings.passthrough_hosts,
         )
-
-
-def _require_key(*, of_types: bool) -> None:
-    """Check that the API can be asked; of types, name what needs no key.
-
-    Raises:
-        MissingKeyError: no key is set, and no cassette in use replays without one.
-    """
-    try:
-        providers.require_api_key()
-    except MissingKeyError as error:
-        if not of_types:
-            raise
-        free = "add --provider template, which writes types without a model, free of charge"
-        hint = f"{free}; or to ask a model, {error.hint}"
-        raise MissingKeyError(error.what, why=error.why, hint=hint) from None
 
 
 def takes_turns(command: Callable[..., None]) -> Callable[..., None]:
