@@ -247,11 +247,9 @@ def _tell(result: Result, left: Sequence[Issue], code: int, request: Request) ->
     for fault in result.prompt_faults:
         fact("unfixable", str(fault), "yellow")
     # A fault of the prompts says it once for all the units that have it.
-    explained = {name for fault in result.prompt_faults for name in fault.types}
+    is_said = bool(result.prompt_faults)
     output.show_stopped(
-        item
-        for item in result.results
-        if item.stop_reason != "unfixable" or item.name not in explained
+        item for item in result.results if not (is_said and item.stop_reason == "unfixable")
     )
     places.tell_issues(left, place.source)
     if result.results:
@@ -291,30 +289,28 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
 
 def plan(targets: Places, request: Request) -> int:
     """Say what would be asked; return the exit code. An unreadable place leaves the others."""
-    turns, failed = request.turns, Outcome(noun="place", total=len(targets))
-    total = Estimate(turns.price_of)
-    reports = _by_group(request)
-    codes = [0]
-    for place in _with_names(targets, request) if request.of_several else targets:
+    turns, total = request.turns, Estimate(request.turns.price_of)
+    targets = _with_names(targets, request) if request.of_several else targets
+    outcome, reports = Outcome(noun="place", total=len(targets)), _by_group(request)
+    for place in targets:
         try:
             code, report = _plan_place(place, request, total)
         except errors.StoreError as error:
             # Of one nothing is left to plan; the others are planned all the same.
             if not request.of_several:
                 raise
-            failed.fail(place.here, error)
+            outcome.fail(place.here, error)
             continue
-        codes.append(code)
+        outcome.codes.append(code)
         reports.setdefault(place.group, []).append(report)
-    codes += [error.exit_code for _, error in failed.failed]
     if request.as_json and not request.of_several:
         emit_json(report)
     elif request.as_json:
-        failures = {"failures": failed.failures()} if failed.failed else {}
+        failures = {"failures": outcome.failures()} if outcome.failed else {}
         emit_json({**reports, **failures, "estimate": total.to_json()})
     elif request.of_several and total.pages:
         say(total.sum_words(is_batch=turns.is_batch))
-    return max(codes)
+    return outcome.exit_code
 
 
 def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[int, dict[str, Any]]:

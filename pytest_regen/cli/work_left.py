@@ -2,8 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli.places import command
@@ -92,18 +91,18 @@ class WorkLeft:
         counts["not_mended"] += len(strays) - counts["orphans"]
         counts["not_mended"] += not counts["not_mended"] and bool(view.file_issues)
         self._count_place(place, len(chosen))
-        again, origin = partial(command, "generate", place), view.origin
-        if origin:
+        if origin := view.origin:
             self._documents.add(origin)
-            # A store is asked again with the prompts that its document gives now.
-            again = partial(update_command, origin)
             self._outdated += bool(counts["missing"] or counts["stale"])
             if counts["with_errors"]:
                 self._failing.append(place.path.parent)
-        for sort, (_, words) in _SORTS.items():
+        for sort in filter(counts.get, _SORTS):
+            _, words = _SORTS[sort]
             noun = "page" if place.has_pages and sort in _PAGES else place.noun
-            following = partial(command, words[0], place, None, *words[1:]) if words else again
-            self._note(sort, counts[sort], noun, following, None if words else origin)
+            # A store is asked again with the prompts that its document gives now.
+            again = update_command(origin) if origin else command("generate", place)
+            following = command(words[0], place, None, *words[1:]) if words else again
+            self._note(sort, noun, counts[sort], following, None if words else origin)
         # No model is asked for what a person wrote.
         to_ask = {key for key in sorts if sorts[key] != "by_hand"}
         for name, page, size in place.sizes(view, sorted({name for name, _ in to_ask}), None):
@@ -120,28 +119,19 @@ class WorkLeft:
             self._documents.add(origin)
             self._outdated += 1
         self._count_place(place, 0)
-        following = (
-            partial(update_command, origin) if origin else partial(command, "validate", place)
-        )
-        self._note("not_mended", 1, place.noun, following, origin)
+        following = update_command(origin) if origin else command("validate", place)
+        self._note("not_mended", place.noun, 1, following, origin)
 
     def _count_place(self, place: Place[Any], number: int) -> None:
         self._places[place.group] += 1
         self._units[place.group, place.noun] += number
 
     def _note(
-        self,
-        sort: str,
-        number: int,
-        noun: str,
-        following: Callable[[], str],
-        store: Origin | None,
+        self, sort: str, noun: str, number: int, following: str, store: Origin | None
     ) -> None:
         """Count work of a sort, and keep the command for the first place that has it."""
-        if number:
-            self._work[sort, noun] += number
-            if sort not in self._firsts:
-                self._firsts[sort] = following(), store
+        self._work[sort, noun] += number
+        self._firsts.setdefault(sort, (following, store))
 
     @property
     def is_nothing(self) -> bool:
