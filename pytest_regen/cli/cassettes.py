@@ -137,29 +137,27 @@ def show(
     metadata = talk["metadata"]
     facts = [f"{name}: {metadata[name]}" for name in ("recorded_at", "source") if name in metadata]
     emit_text(f"{file}  {', '.join(facts)}".rstrip())
+    length = None if full else _EXCERPT
     for interaction in talk["interactions"]:
-        emit_text("\n".join(_lines(interaction, None if full else _EXCERPT)))
+        place = f"{interaction['number']} (line {interaction['line']})"
+        request = f"{interaction['method']} {interaction['path']} {interaction['status']}"
+        model = f", {interaction['model']}" if interaction["model"] else ""
+        emit_text(f"\n--- {place}: {request}{model}")
+        if interaction["repeated"]:
+            emit_text(f"    ({interaction['repeated']} messages as before)")
+        for message in interaction["new"]:
+            emit_text(f"{message['role']}: {_excerpt(message['text'], length)}")
+        emit_text(f"reply: {_excerpt(interaction['reply'], length)}")
+        tokens = ", ".join(f"{number:,} {name}" for name, number in interaction["tokens"].items())
+        end = "" if interaction["end"] == "complete" else f", stream {interaction['end']}"
+        if tokens or interaction["stop_reason"]:
+            emit_text(f"    {interaction['stop_reason']}{end}; tokens: {tokens or 'unknown'}")
 
 
-def _lines(interaction: dict[str, Any], length: int | None) -> list[str]:
-    def cut(text: str) -> str:
-        if length is None or len(text) <= length:
-            return text
-        return f"{text[:length]}… ({len(text) - length:,} more characters)"
-
-    place = f"{interaction['number']} (line {interaction['line']})"
-    request = f"{interaction['method']} {interaction['path']} {interaction['status']}"
-    model = f", {interaction['model']}" if interaction["model"] else ""
-    lines = ["", f"--- {place}: {request}{model}"]
-    if interaction["repeated"]:
-        lines.append(f"    ({interaction['repeated']} messages as before)")
-    lines += [f"{message['role']}: {cut(message['text'])}" for message in interaction["new"]]
-    lines.append(f"reply: {cut(interaction['reply'])}")
-    tokens = ", ".join(f"{number:,} {name}" for name, number in interaction["tokens"].items())
-    end = "" if interaction["end"] == "complete" else f", stream {interaction['end']}"
-    if tokens or interaction["stop_reason"]:
-        lines.append(f"    {interaction['stop_reason']}{end}; tokens: {tokens or 'unknown'}")
-    return lines
+def _excerpt(text: str, length: int | None) -> str:
+    if length is None or len(text) <= length:
+        return text
+    return f"{text[:length]}… ({len(text) - length:,} more characters)"
 
 
 @cassettes.command()

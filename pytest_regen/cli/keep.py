@@ -255,14 +255,6 @@ def forget(
     _finish("forgotten", place, verbs.forget(place, units), as_json=as_json)
 
 
-_KEYS: Final[Mapping[str, Sequence[str]]] = {
-    "restored": ("history", "diff"),
-    "adopted": ("errors", "diff"),
-    "rebuilt": ("joined", "history", "by_hand", "diff", "errors"),
-    "forgotten": ("dropped", "history", "notes", "diff"),
-}
-"""What JSON says of changes, beside the units that were changed."""
-
 _IDLE: Final[Mapping[str, str]] = {
     "adopted": "every text is recorded as it stands",
     "rebuilt": "every recorded text stands as it is recorded",
@@ -297,7 +289,8 @@ def _finish(
         for row, new in zip(listed, changes.pages if verb == "restored" else (), strict=False):
             row["model"] = new.model
         report = {**asdict(changes), "errors": [issue.to_json() for issue in issues]}
-        emit_json({verb: listed, **{key: report[key] for key in _KEYS[verb]}})
+        del report["names"], report["pages"]
+        emit_json({verb: listed, **report})
         raise typer.Exit(code)
     # Opened afresh, because a view does not change with its files.
     view = place.open()
@@ -334,7 +327,7 @@ def _tell_changes(
             fact(verb, name)
     else:
         places.tell_units(place, verb, pages)
-    if changes.history and verb in {"rebuilt", "forgotten"}:
+    if changes.history:
         fact("kept", f"{plural(len(changes.history), 'text')} in {place.history_path}")
     if changes.by_hand:
         fact("left", f"{plural(changes.by_hand, 'text')} by hand, which only the file has")

@@ -107,6 +107,12 @@ def select_operations(document: Document, options: PartOptions) -> PartSelection
             f"no operation has the tag {tag!r}",
             hint=f"the tags are: {', '.join(tags) or 'none at all'}",
         )
+    answered = {op for op in tagged if op.is_answered_in_json}
+    if status is not None:
+        # In small letters, because `5XX` and `default` are written either way.
+        code = status.lower()
+        readable = {op: (*op.json_statuses, *(broken for broken, _ in op.broken)) for op in tagged}
+        answered = {op for op in tagged if code in map(str.lower, readable[op])}
     left_out = {operation for text in options.exclude for operation in _matching(text, document)}
     chosen: list[Part] = []
     skipped, excluded = [], []
@@ -116,7 +122,7 @@ def select_operations(document: Document, options: PartOptions) -> PartSelection
         elif request and (operation.request is not None or operation.broken_request is not None):
             # Broken ones as well, because generating it says what is wrong with the document.
             chosen.append(Request(operation))
-        elif not request and _is_answered(operation, status):
+        elif not request and operation in answered:
             chosen.append(operation)
         else:
             kind, reason = "without a JSON request", ""
@@ -135,14 +141,6 @@ def select_operations(document: Document, options: PartOptions) -> PartSelection
             hint="name a document, a tag or patterns that leave operations with a JSON schema",
         )
     return PartSelection(chosen, skipped, excluded)
-
-
-def _is_answered(operation: Operation, status: str | None) -> bool:
-    if status is None:
-        return operation.is_answered_in_json
-    readable = (*operation.json_statuses, *(code for code, _ in operation.broken))
-    # In small letters, because `5XX` and `default` are written either way.
-    return status.lower() in map(str.lower, readable)
 
 
 def _matching(text: str, document: Document) -> list[Operation]:

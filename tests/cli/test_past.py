@@ -92,10 +92,15 @@ def test_adopt_of_one_type(good: Path) -> None:
     edit(good)
 
     assert command("adopt", good, "--type", "State", "--json").json["adopted"] == []
-    assert command("adopt", good, "--type", "Owner", "--json").json == {
+    done = command("adopt", good, "--type", "Owner", "--json").json
+    (replaced,) = done["history"]
+    assert done == {
         "adopted": [{"type_name": "Owner", "page": 1}],
         "errors": [],
         "diff": "",
+        "history": [replaced],
+        "by_hand": 0,
+        **{key: [] for key in ("dropped", "joined", "notes")},
     }
 
 
