@@ -97,24 +97,28 @@ def check_code(
         uses = _uses(project, path, module, place, frozenset(allow))
         problems += [(line, "NOT_ALLOWED", message) for line, message in uses]
         # What the user's own lines need, the code may need, too.
-        for bodies in ((), (place.name,)) if project.python < sys.version_info[:2] else ():
+        for has_code in (False, True) if project.python < sys.version_info[:2] else ():
             try:
-                source.parse(_scope(module, place, bodies), project.python)
+                source.parse(_scope(module, place, has_code=has_code), project.python)
             except SyntaxError as error:
                 version = ".".join(map(str, project.python))
                 message = f"{error.msg}; the project supports Python {version}"
-                problems += [(0, "SYNTAX", message)] if bodies else []
+                problems += [(0, "SYNTAX", message)] if has_code else []
                 break
     for line, code, message in sorted(set(problems)):
         inside = place.marks.line_inside(line)
         yield Issue.of(code, message, type_name=place.name, line=inside)
 
 
-def _scope(module: ModuleSource, place: Place, names: Sequence[str]) -> str:
-    """Return the outermost function around a place, with some code, on the same lines."""
+def _scope(module: ModuleSource, place: Place, *, has_code: bool = True) -> str:
+    """Return the outermost function around a place, with its code or not, on the same lines."""
     scope = next(s for s in (*place.parents, place.node) if isinstance(s, Function))
     start, end = source.first_line(scope) - 1, max(scope.end_lineno or 0, place.marks.end)
-    lines = module.with_bodies(names).split("\n")
+    lines = module.skeleton.split("\n")
+    if has_code:
+        # Put in here, because to write a module anew for each of its functions takes a square.
+        code = slice(place.marks.begin - 1, place.marks.end)
+        lines[code] = module.lines[code]
     # It may stand in a class, or in an `if` of its module.
     around = "if True:" if lines[start][:1].isspace() else ""
     return "\n".join([*[""] * (start - 1), *([around] if start else []), *lines[start:end]])
@@ -127,7 +131,7 @@ def nodes_of(module: ModuleSource, place: Place) -> list[ast.AST]:
     Raises:
         SyntaxError: the code is not legal.
     """
-    text = _scope(module, place, (place.name,))
+    text = _scope(module, place)
     tree = source.parse(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -144,7 +148,7 @@ def nodes_of(module: ModuleSource, place: Place) -> list[ast.AST]:
 
 @lru_cache(maxsize=4)
 def defined_names(module: ModuleSource) -> frozenset[str]:
-    """Return the global names of a module."""
+    """Return the global names of a module that can be listed."""
     whole = symtable.symtable(module.skeleton, "<module>", "exec")
     return frozenset((*_MODULE_NAMES, *dir(builtins))).union(
         symbol.get_name()
@@ -155,12 +159,18 @@ def defined_names(module: ModuleSource) -> frozenset[str]:
     )
 
 
+@lru_cache(maxsize=4)
+def _binds_unlisted(module: ModuleSource) -> bool:
+    # Asked once per module, because the search reads all of it.
+    return _UNLISTED.search(module.skeleton) is not None
+
+
 def _used_globals(module: ModuleSource, place: Place) -> set[str]:
     """Return the global names that code uses and does not set itself."""
-    if _UNLISTED.search(module.skeleton):
+    if _binds_unlisted(module):
         return set()
     # The compiler's own table of names knows comprehensions, `global` and class scopes.
-    whole = symtable.symtable(_scope(module, place, (place.name,)), "<module>", "exec")
+    whole = symtable.symtable(_scope(module, place), "<module>", "exec")
     symbols = [symbol for table in _tables(whole) for symbol in table.get_symbols()]
     used = {
         symbol.get_name() for symbol in symbols if symbol.is_global() and symbol.is_referenced()
