@@ -39,7 +39,9 @@ def diff(
     Exits with 1 where a change is breaking.
     """
     with ExitStack() as stack:
-        before, after = (_read(text, stack.enter_context(at_revision(text))) for text in (old, new))
+        before, after = (
+            _Side.read(text, stack.enter_context(at_revision(text))) for text in (old, new)
+        )
         compared = list(_compare(before, after, operations))
     breaking = sum(row["breaking"] for row, _ in compared)
     # The same ones are only counted, because a description may have hundreds of operations.
@@ -80,37 +82,37 @@ class _Side:
     document: Document | None = None
     """Where it is no store."""
 
+    @classmethod
+    def read(cls, text: str, path: Path) -> "_Side":
+        """Return what a store, a folder of stores or a description holds.
+
+        Raises:
+            StoreError, DocumentError: it cannot be read.
+        """
+        parts: dict[_Key, Part | IR] = {}
+        if not path.is_dir():
+            document = read_document(path)
+            for operation in document.operations:
+                if operation.schemas or operation.broken:
+                    parts[str(operation), ""] = operation
+                if operation.request is not None or operation.broken_request is not None:
+                    parts[str(operation), REQUEST] = Request(operation)
+            return cls(parts, document)
+        for folder in [path] if is_store(path) else sorted(filter(is_store, path.iterdir())):
+            ir = RegenStore.open(folder).ir
+            kind = ir.endpoint.status if ir.endpoint.status in {REQUEST, SCHEMAS} else ""
+            parts[f"{ir.endpoint.method} {ir.endpoint.path}", kind] = ir
+        if not parts:
+            raise errors.UsageError(
+                f"{text} is a folder without stores",
+                hint="name a store, the folder that holds stores, or an API description",
+            )
+        return cls(parts)
+
     def part(self, key: _Key) -> Part | IR | None:
         """Return a part; a description has schemas whether or not they are compared."""
         is_schemas = key[1] == SCHEMAS and self.document is not None
         return Components() if is_schemas else self.parts.get(key)
-
-
-def _read(text: str, path: Path) -> _Side:
-    """Return what a store, a folder of stores or a description holds.
-
-    Raises:
-        StoreError, DocumentError: it cannot be read.
-    """
-    parts: dict[_Key, Part | IR] = {}
-    if not path.is_dir():
-        document = read_document(path)
-        for operation in document.operations:
-            if operation.schemas or operation.broken:
-                parts[str(operation), ""] = operation
-            if operation.request is not None or operation.broken_request is not None:
-                parts[str(operation), REQUEST] = Request(operation)
-        return _Side(parts, document)
-    for folder in [path] if is_store(path) else sorted(filter(is_store, path.iterdir())):
-        ir = RegenStore.open(folder).ir
-        kind = ir.endpoint.status if ir.endpoint.status in {REQUEST, SCHEMAS} else ""
-        parts[f"{ir.endpoint.method} {ir.endpoint.path}", kind] = ir
-    if not parts:
-        raise errors.UsageError(
-            f"{text} is a folder without stores",
-            hint="name a store, the folder that holds stores, or an API description",
-        )
-    return _Side(parts)
 
 
 _Compared = tuple[dict[str, Any], errors.RegenError | None]

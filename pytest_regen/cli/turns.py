@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -210,7 +210,22 @@ class TurnOptions:
                 progress_line_of(places, as_json=as_json, is_free=is_free)
             )
             if self.cassette is not None:
-                stack.enter_context(self._recording(self.cassette))
+                from pytest_regen.cassettes import use_cassette
+
+                mode = "new_episodes" if self.cassette.is_file() else "once"
+                service, _ = modes.split_provider(who) or ("anthropic", "")
+                key = providers.KEY_VARIABLES.get(service)
+                settings = self.project.settings.cassettes
+                recording = use_cassette(
+                    self.cassette,
+                    mode=self.record.value,
+                    record_command=f"the same command with --record {mode}"
+                    f"{f' and {key} set' * bool(key)}",
+                    keep_headers=settings.keep_headers,
+                    drop_headers=settings.drop_headers,
+                    passthrough_hosts=settings.passthrough_hosts,
+                )
+                stack.enter_context(recording)
             answers = stack.enter_context(self._answering(provider))
             journal = None
             if self.cassette is None and not is_free:
@@ -289,22 +304,6 @@ class TurnOptions:
     def model_asked(self) -> str | None:
         """The model that is asked whoever wrote a unit before; ``None``: the one that wrote it."""
         return modes.named_model(self._who) or self.model or self.project.settings.model
-
-    def _recording(self, cassette: Path) -> AbstractContextManager[object]:
-        """Replay from a cassette, and record to it, while the block runs."""
-        from pytest_regen.cassettes import use_cassette
-
-        mode = "new_episodes" if cassette.is_file() else "once"
-        key = providers.KEY_VARIABLES.get((modes.split_provider(self._who) or ("anthropic", ""))[0])
-        settings = self.project.settings.cassettes
-        return use_cassette(
-            cassette,
-            mode=self.record.value,
-            record_command=f"the same command with --record {mode}{f' and {key} set' * bool(key)}",
-            keep_headers=settings.keep_headers,
-            drop_headers=settings.drop_headers,
-            passthrough_hosts=settings.passthrough_hosts,
-        )
 
 
 def takes_turns(command: Callable[..., None]) -> Callable[..., None]:
