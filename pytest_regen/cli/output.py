@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pytest_regen.errors import RegenError
     from pytest_regen.regeneration.values import HealResult
     from pytest_regen.turns.values import Usage
-    from pytest_regen.validation.issues import Issue
 
 R = TypeVar("R")
 
@@ -37,7 +36,6 @@ _NEXT = "  next: "
 _LABEL = 11
 """Width of the words that facts begin with."""
 
-_STYLES = {"error": "red", "warning": "yellow"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -248,18 +246,6 @@ def ask(question: str) -> str | None:
     print(f"{question} ", end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     return line.strip().lower() if line else None
-
-
-def by_line(issues: "Iterable[Issue]") -> "Sequence[Issue]":
-    """Return errors before warnings, each in the order of their lines."""
-    return sorted(issues, key=lambda issue: (issue.severity, issue.line or 0))
-
-
-def show_issue(issue: "Issue", text: str) -> None:
-    """Tell of an issue in a text of one line, and its detail below."""
-    say(text, _STYLES[issue.severity])
-    for line in (issue.detail or "").splitlines():
-        say(f"    {line}")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

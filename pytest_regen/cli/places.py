@@ -200,17 +200,22 @@ def tell_only_read(place: Place[Any], view: View, names: Iterable[str]) -> None:
 def tell_issues(issues: Iterable[Issue], source: str) -> None:
     """List issues, one line each; what many units have in common is counted after a few."""
     counts: Counter[tuple[str, str]] = Counter()
-    for issue in output.by_line(issues):
+    # Errors before warnings, because the exit code is theirs.
+    for issue in sorted(issues, key=lambda issue: (issue.severity, issue.line or 0)):
         key = issue.code, issue.message
         counts[key] += 1
         if counts[key] > _ALIKE:
             continue
         at = Path(source).with_name(issue.file).as_posix() if issue.file else source
         where = f"{at}:{issue.line}" if issue.line else at
-        mark = "" if issue.severity == "error" else "warning:"
+        is_error = issue.severity == "error"
+        mark = "" if is_error else "warning:"
         name = f"{issue.type_name or ''}{f' page {issue.page}' if issue.page else ''}"
         words = [mark, name, f"[{issue.code}]", issue.message]
-        output.show_issue(issue, " ".join([f"{where}:", *filter(None, words)]))
+        text = " ".join([f"{where}:", *filter(None, words)])
+        say(text, "red" if is_error else "yellow")
+        for line in (issue.detail or "").splitlines():
+            say(f"    {line}")
     for (code, message), count in counts.items():
         if count > _ALIKE:
             say(f"{source}: {count - _ALIKE:,} more [{code}] {message}")
@@ -220,7 +225,7 @@ def tell_by_unit(place: Place[Any], units: Mapping[str, Sequence[Issue]]) -> Non
     """List issues below the unit that they are about; clean units are counted."""
     wrong = {name: issues for name, issues in units.items() if issues}
     for name, issues in wrong.items():
-        counts = Counter(issue.severity for issue in output.by_line(issues))
+        counts = Counter(sorted(issue.severity for issue in issues))
         say(f"{name}: {', '.join(plural(count, word) for word, count in counts.items())}")
         tell_issues(issues, place.source)
     if clean := len(units) - len(wrong):
