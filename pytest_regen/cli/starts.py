@@ -269,12 +269,9 @@ def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
     kinds, path = project.kinds, Path.cwd() / path
     kind, place = kinds.kind_to_enclose(path), kinds.place(kinds.absolute(path))
     if kind is None and kinds.kind_of(path) is None:
-        listed = project.settings.shipped.get("functions")
-        files = [*listed, place] if isinstance(listed, list) else [place]
         raise errors.UsageError(
             f"{short_path(path)} is not among the files whose functions are gated",
-            why=f"it takes `functions = {json.dumps(files)}` below [tool.pytest-regen] in "
-            f"{short_path(project.root / 'pyproject.toml')}",
+            why="`functions` below [tool.pytest-regen] does not name it",
             hint=command("init", f"{short_path(path).as_posix()}::{names[0]}"),
         )
     if kind is None or place is None:
