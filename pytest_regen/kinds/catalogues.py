@@ -1,7 +1,7 @@
 """What catalogues of all formats have in common: what is asked, how it is read, what is wrong."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -98,10 +98,9 @@ class Catalogues(Kind):
                 message = messages.read_icu(source)
                 # A language may need a plural where the source has a plain argument.
                 is_icu = is_icu or bool(message.arguments)
-        problems: list[tuple[str, messages.Problem]] = []
+        problems: dict[str, Iterable[messages.Problem]] = {}
         if message is not None and is_icu:
-            icu_problems = messages.icu_problems(message, text, plurals_of(tag))
-            problems += [("PLACEHOLDER", problem) for problem in icu_problems]
+            problems["PLACEHOLDER"] = messages.icu_problems(message, text, plurals_of(tag))
         elif not is_icu:
             words = messages.placeholder_problem(
                 original.arguments or source,
@@ -110,16 +109,14 @@ class Catalogues(Kind):
                 may_lack=original.may_lack_count,
                 may_add=original.may_add_count,
             )
-            problems += [("PLACEHOLDER", ("error", words))] if words else []
-        tags = messages.tag_problems(source, text, is_branched=is_icu)
-        problems += [("TAGS", problem) for problem in tags]
+            problems["PLACEHOLDER"] = [("error", words)] if words else []
+        problems["TAGS"] = messages.tag_problems(source, text, is_branched=is_icu)
         if source_tag.partition("-")[0] != tag.partition("-")[0]:
-            problems += [("UNTRANSLATED", problem) for problem in self._copied(source, text)]
-        problems += [
-            ("LENGTH", problem) for problem in _length_problems(source, text, is_icu=is_icu)
-        ]
-        for code, (severity, words) in problems:
-            yield Issue(code, words, unit.name, severity=severity)
+            problems["UNTRANSLATED"] = self._copied(source, text)
+        problems["LENGTH"] = _length_problems(source, text, is_icu=is_icu)
+        for code, listed in problems.items():
+            for severity, what in listed:
+                yield Issue(code, what, unit.name, severity=severity)
 
     def _copied(self, source: str, text: str) -> Iterator[messages.Problem]:
         """Yield that a text is the source, if a word of it has another form in other languages."""

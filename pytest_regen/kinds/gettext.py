@@ -147,25 +147,22 @@ class Entries:
         edits = []
         for name, new in texts.items():
             entry = entries[name]
-            if new != entry.span.text:
-                lines = _write(entry, new).replace("\n", "\r\n" if has_crlf(text) else "\n")
-                edits.append((entry.span.start, entry.span.end, entry.lead + lines))
+            if new == entry.span.text:
+                continue
+            written = polib.POEntry(msgid="x", msgstr=new)
+            if entry.po.msgid_plural:
+                forms = dict(enumerate(_read_forms(new)))
+                written = polib.POEntry(msgid="x", msgid_plural="x", msgstr_plural=forms)
+                if not forms:
+                    raise RegionError(
+                        f"{quoted(new)[:80]} is no JSON array of plural forms",
+                        hint='write a string for each form: ["%d file", "%d files"]',
+                    )
+            # polib wraps lines as the tools of gettext do.
+            lines = str(written).rstrip("\n").partition("\nmsgstr")[1:]
+            new_lines = "".join(lines)[1:].replace("\n", "\r\n" if has_crlf(text) else "\n")
+            edits.append((entry.span.start, entry.span.end, entry.lead + new_lines))
         return splice(text, edits)
-
-
-def _write(entry: _Entry, text: str) -> str:
-    """Return the lines of a translation as polib wraps them."""
-    forms = _read_forms(text) if entry.po.msgid_plural else []
-    if entry.po.msgid_plural and not forms:
-        raise RegionError(
-            f"{quoted(text)[:80]} is no JSON array of plural forms",
-            hint='write a string for each form: ["%d file", "%d files"]',
-        )
-    new = polib.POEntry(msgid="x", msgstr=text)
-    if forms:
-        new = polib.POEntry(msgid="x", msgid_plural="x", msgstr_plural=dict(enumerate(forms)))
-    lines = str(new).rstrip("\n")
-    return lines[lines.index("\nmsgstr") + 1 :]
 
 
 def _read_forms(text: str) -> list[str]:

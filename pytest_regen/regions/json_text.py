@@ -192,18 +192,14 @@ class _Json(ABC):
 
     def _units(self, root: _Value) -> dict[str, tuple[_Path, _Value]]:
         """Return path and value of each unit by name."""
+        named = [(".".join(map(str, path)), path, value) for path, value in self._select(root)]
         # All names are made at once, because one may be ambiguous through another.
-        units = dict(self._select(root))
-        return dict(zip(self._names(tuple(units)), units.items(), strict=True))
-
-    def _names(self, paths: Sequence[_Path]) -> list[str]:
-        """Return the names of values: keys joined by dots, pointers where that is ambiguous."""
-        dotted = [".".join(map(str, path)) for path in paths]
-        count = Counter(dotted)
-        return [
-            pointer(path) if count[name] > 1 or "" in path or name.startswith("/") else name
-            for path, name in zip(paths, dotted, strict=True)
-        ]
+        count = Counter(name for name, _, _ in named)
+        units = {}
+        for name, path, value in named:
+            is_ambiguous = count[name] > 1 or "" in path or name.startswith("/")
+            units[pointer(path) if is_ambiguous else name] = path, value
+        return units
 
     def _path(self, root: _Value, name: str) -> _Path:
         """Return the path on which a unit that is not there is to stand.

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from pytest_regen.kinds.functions.lint import nodes_of
-from pytest_regen.kinds.functions.source import ModuleSource, Place, Scope, parse
+from pytest_regen.kinds.functions.source import ModuleSource, Scope, parse
 
 
 @lru_cache(maxsize=16)
@@ -25,7 +25,14 @@ def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:
     }
     used = {}
     for name, place in module.places.items():
-        words, seen = set(_words(_nodes(module, place))), set[str]()
+        nodes, seen = [*ast.walk(place.node)], set[str]()
+        test = module.doctest(name, "")
+        for example in test.examples if test else ():
+            with suppress(SyntaxError):
+                nodes += ast.walk(parse(example.source))
+        with suppress(SyntaxError):
+            nodes += nodes_of(module, place)
+        words = set(_words(nodes))
         # Helpers may call one another in a circle: a word is looked up once.
         while new := words - seen:
             seen |= new
@@ -35,17 +42,6 @@ def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:
         mentioned = (units.get(word, set()) for word in seen)
         used[name] = frozenset().union(*mentioned) - {name}
     return used
-
-
-def _nodes(module: ModuleSource, place: Place) -> Iterator[ast.AST]:
-    """Yield what a function is made of, with its examples and its code, if they are legal."""
-    yield from ast.walk(place.node)
-    test = module.doctest(place.name, "")
-    for example in test.examples if test else ():
-        with suppress(SyntaxError):
-            yield from ast.walk(parse(example.source))
-    with suppress(SyntaxError):
-        yield from nodes_of(module, place)
 
 
 def _words(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -201,8 +201,10 @@ def _uses(
     for node in nodes:
         line = getattr(node, "lineno", 0)
         if isinstance(node, Import):
+            # Of ``a.b.c``, the names ``a`` and ``a.b`` may be allowed, too.
             for whole, name, file in project.imported(path, ast.Module([node], [])):
-                names = _prefixes(f"{whole}.{name}" if name else whole)
+                parts = (f"{whole}.{name}" if name else whole).split(".")
+                names = list(accumulate(parts, "{}.{}".format))
                 if file is None and allowed.isdisjoint(names):
                     yield from ((line, what) for what in _refusals(names, project, path))
         elif "open" not in allow and isinstance(node, ast.Call) and (change := _change(node)):
@@ -226,11 +228,6 @@ def _refusals(names: Sequence[str], project: Project, path: Path) -> Iterator[st
     elif listed and _HARMLESS.isdisjoint(names):
         way = f"neither does the module import {listed[0]} nor do the settings allow it"
         yield f"imports {listed[0]}, which {_MODULES[listed[0]]}; {way}"
-
-
-def _prefixes(name: str) -> list[str]:
-    """Return ``a``, ``a.b`` and ``a.b.c`` of ``a.b.c``."""
-    return list(accumulate(name.split("."), "{}.{}".format))
 
 
 def _change(call: ast.Call) -> str:

@@ -167,19 +167,14 @@ def _outline(body: Sequence[ast.stmt]) -> list[str]:
 
 
 class _WithoutCode(ast.NodeTransformer):
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        self.generic_visit(node)
-        return self._shortened(node, node.body[ast.get_docstring(node) is not None :])
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._shortened(node, [])
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._shortened(node, [])
-
-    def _shortened(self, node: Scope, body: list[ast.stmt]) -> ast.AST:
-        """Return a statement with another body, and the first line of its docstring."""
+    def visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, Scope):
+            return self.generic_visit(node)
         docstring = ast.get_docstring(node)
+        body: list[ast.stmt] = []
+        if isinstance(node, ast.ClassDef):
+            self.generic_visit(node)
+            body = node.body[docstring is not None :]
         text = [] if docstring is None else [ast.Expr(ast.Constant(docstring.partition("\n")[0]))]
         node.body = [*text, *(body or [ast.Expr(ast.Constant(...))])]
         return node

@@ -230,7 +230,22 @@ class ModuleSource:
         for name, marks in self.marks.items():
             around = [s for s in scopes if s.lineno <= marks.begin <= (s.end_lineno or 0)]
             # What stands inside of a string is no `pass`.
-            self._add_place(name, around if marks.begin in lines else [])
+            *parents, node = around if around and marks.begin in lines else [None]
+            if not isinstance(node, Function):
+                raise defect(marks.begin, f"the block {name!r} stands in no function", _WRITE)
+            indent = indent_of(self.lines[marks.begin - 1])
+            place = Place(name, node, tuple(filter(None, parents)), marks, indent)
+            for other in self.places.values():
+                if other.node is node:
+                    problem = f"the blocks {other.name!r} and {name!r} stand in one function"
+                    advice = "let a function have one block; take the lines of the other away"
+                    raise defect(marks.begin, f"{problem}, {place.qualname}", advice)
+            self.places[name] = place
+            try:
+                self.doctest(name, "")
+            except ValueError as error:
+                problem = f"the examples of {place.qualname} cannot be read: {error}"
+                raise defect(node.body[0].lineno, problem, "correct the docstring") from None
 
     def with_bodies(self, names: Iterable[str]) -> str:
         """Return the module with the blocks of these units as they stand, all others as ``pass``.
@@ -274,24 +289,6 @@ class ModuleSource:
         parser = doctest.DocTestParser()
         test = parser.get_doctest(place.docstring, {}, place.qualname, path, line)
         return test if test.examples else None
-
-    def _add_place(self, name: str, scopes: Sequence[Scope]) -> None:
-        marks = self.marks[name]
-        node = scopes[-1] if scopes else None
-        if not isinstance(node, Function):
-            raise defect(marks.begin, f"the block {name!r} stands in no function", _WRITE)
-        place = Place(name, node, tuple(scopes[:-1]), marks, indent_of(self.lines[marks.begin - 1]))
-        for other in self.places.values():
-            if other.node is node:
-                problem = f"the blocks {other.name!r} and {name!r} stand in one function"
-                advice = "let a function have one block; take the lines of the other away"
-                raise defect(marks.begin, f"{problem}, {place.qualname}", advice)
-        self.places[name] = place
-        try:
-            self.doctest(name, "")
-        except ValueError as error:
-            problem = f"the examples of {place.qualname} cannot be read: {error}"
-            raise defect(node.body[0].lineno, problem, "correct the docstring") from None
 
 
 @lru_cache(maxsize=256)
