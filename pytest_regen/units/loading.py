@@ -75,7 +75,7 @@ class KindOfFile:
     @property
     def can_enclose(self) -> bool:
         """Whether the region puts markers around what has none yet."""
-        return getattr(self.kind.region, "enclose", None) is not None
+        return getattr(self.kind.region, "enclose_all", None) is not None
 
 
 def has_kinds(settings: "Settings") -> bool:

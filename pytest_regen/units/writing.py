@@ -342,20 +342,15 @@ class UnitUpdate:
     def enclose(self, names: Sequence[str]) -> tuple[str, ...]:
         """Put markers around texts that stand in a file without them; return whose they are.
 
-        A region without ``enclose`` or ``enclose_all`` leaves the file as it is.
+        A region without ``enclose_all`` leaves the file as it is.
         """
         view = self._readable()
         region, text = view.kind.region, view.text
         bare = [name for name in dict.fromkeys(names) if name not in view.texts]
         enclose_all: Any = getattr(region, "enclose_all", None)
-        enclose_one: Any = getattr(region, "enclose", None)
         if enclose_all and bare:  # Because a file of hundreds of them is read once then.
             call = partial(enclose_all, text, bare)
             text = texts.call_region(view.kind, "enclose_all", call, view.place)
-        elif enclose_one:
-            for name in bare:
-                call = partial(enclose_one, text, name)
-                text = texts.call_region(view.kind, "enclose", call, view.place)
         self.text = text
         self.commit()
         return tuple(bare)

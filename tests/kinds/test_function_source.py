@@ -281,7 +281,7 @@ class Boat:
 def test_markers_are_put_around_what_stands_there(name: str, code: str, ends: str) -> None:
     """The whole body below the docstring, with its comments; no other line changes."""
     plain = PLAIN.replace("\n", ends)
-    made = FunctionRegion().enclose(plain, name)
+    made = FunctionRegion().enclose_all(plain, [name])
 
     assert FunctionRegion().find(made)[name].text == code
     added = [line for line in made.split("\n") if "REGEN" in line]
@@ -294,7 +294,7 @@ def test_markers_are_put_around_many_at_once() -> None:
     region, names = FunctionRegion(), ["Boat.only_text", "one", "Boat.name"]
     made = PLAIN
     for name in names:
-        made = region.enclose(made, name)
+        made = region.enclose_all(made, [name])
 
     assert region.enclose_all(PLAIN, names) == made
     assert region.enclose_all(PLAIN, names[::-1]) == made
@@ -311,6 +311,6 @@ def test_markers_are_put_around_many_at_once() -> None:
 def test_where_no_markers_fit(name: str, reason: str) -> None:
     """It says which functions there are, or what to change."""
     with pytest.raises(RegionError) as caught:
-        FunctionRegion().enclose(PLAIN, name)
+        FunctionRegion().enclose_all(PLAIN, [name])
 
     assert caught.value.what == reason

@@ -40,7 +40,7 @@ def messages(old: str, new: str) -> Iterator[str]:
             yield found.message
         return
     name = re.findall(r"def (\w+)", new)[0]
-    read = [read_module(FunctionRegion().enclose(text, name)) for text in (old, new)]
+    read = [read_module(FunctionRegion().enclose_all(text, [name])) for text in (old, new)]
     before, after = ((module, module.places[name]) for module in read)
     for issue in (*find_cheats(nodes_of(*after), after[1]), *compare_code(before, after)):
         yield issue.message

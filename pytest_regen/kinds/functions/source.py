@@ -136,23 +136,15 @@ class FunctionRegion(Marked):
             "function, below its docstring"
         )
 
-    def enclose(self, text: str, name: str) -> str:
-        """Return a module with marker lines around the code of a function that has none yet.
+    def enclose_all(self, text: str, names: Sequence[str]) -> str:
+        """Return a module with marker lines around the code of functions that have none yet.
 
         Args:
-            text: of the module.
-            name: of the function, ``Class.method`` for a method.
+            text: of the module, which is read once however many there are.
+            names: of the functions, ``Class.method`` for a method.
 
         Raises:
             RegionError: see ``find``; there is no such function, or no lines of its own.
-        """
-        return self.enclose_all(text, [name])
-
-    def enclose_all(self, text: str, names: Sequence[str]) -> str:
-        """Return a module with marker lines around the code of several functions, read once.
-
-        Raises:
-            RegionError: as ``enclose``, of the first that cannot be enclosed.
         """
         module = read_module(text)
         lines = text.split("\n")
