@@ -48,7 +48,7 @@ def test_a_function_that_is_there_becomes_a_unit(here: Path, words: tuple[str, .
 
 
 def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
-    """The error has the line to write."""
+    """The error has the command that names it."""
     (here / "pyproject.toml").write_text("[tool.pytest-regen]\n", "utf-8")
 
     done = command("adopt", f"{FILE}::height")
