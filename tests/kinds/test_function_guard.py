@@ -11,8 +11,7 @@ from repairs import weakened
 
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats
-from pytest_regen.kinds.functions.lint import nodes_of
-from pytest_regen.kinds.functions.source import FunctionRegion, ModuleSource, Place, read_module
+from pytest_regen.kinds.functions.source import FunctionRegion, Place, read_module
 from pytest_regen.validation import Issue
 
 DATA = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
@@ -20,19 +19,17 @@ CHECKS = json.loads(Path(__file__).with_name("checks.json").read_text("utf-8"))
 HERE = Path(__file__).parent
 
 
-def place_of(text: str) -> tuple[ModuleSource, Place]:
-    """Return a module, and the place in it."""
-    module = read_module(text)
-    (place,) = module.places.values()
-    return module, place
+def place_of(text: str) -> Place:
+    """Return the one place in a module."""
+    (place,) = read_module(text).places.values()
+    return place
 
 
 def compared(module: str, code: str, failures: tuple[str, ...] = ()) -> list[Issue]:
     """Return what is said of code that replaces what stands in a module."""
     old = place_of(module)
-    new = place_of(FunctionRegion().replace(module, {old[1].name: code}))
-    alone = find_cheats(nodes_of(*new), new[1])
-    return [*alone, *compare_code(old, new, failures)]
+    new = place_of(FunctionRegion().replace(module, {old.name: code}))
+    return [*find_cheats(new), *compare_code(old, new, failures)]
 
 
 def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
@@ -55,7 +52,7 @@ def test_a_cheat_is_found(cheat: dict[str, str], tmp_path: Path) -> None:
     assert {issue.code for issue in found} == {"WEAKENED"}
     assert all(issue.message and issue.detail for issue in found)
     ours = place_of(
-        FunctionRegion().replace(base["module"], {place_of(base["module"])[1].name: cheat["code"]})
+        FunctionRegion().replace(base["module"], {place_of(base["module"]).name: cheat["code"]})
     )
     assert not list(compare_code(ours, ours))
 
@@ -272,6 +269,6 @@ def test_first_tries_of_a_model_are_left_alone() -> None:
         path, _, name = unit.partition("::")
         module = FunctionRegion().replace(files[path], {name: reply.split("```")[1][7:]})
         read = read_module(module)
-        assert not list(find_cheats(nodes_of(read, read.places[name]), read.places[name])), unit
+        assert not list(find_cheats(read.places[name])), unit
         looked += 1
     assert looked == len(replies) > 20

@@ -65,7 +65,7 @@ def found(
     """Return what is said of code, with its line."""
     path = root / "src" / "acme" / "clocks.py"
     module = read_module(FunctionRegion().replace(head + MODULE, {name: code}))
-    issues = check_code(Project(root), path, module, module.places[name], allow=allow)
+    issues = check_code(Project(root), path, module.places[name], allow=allow)
     return [f"{issue.line} {issue.code}: {issue.message}" for issue in issues]
 
 

@@ -49,7 +49,7 @@ DOCSTRING = '    """Return the time.\n\n    >>> tell("x")\n    \'x\'\n    """\n'
 def code(reply: str, name: str = "tell") -> str:
     """Return the code that a reply gives for a unit."""
     module = read_module(MODULE)
-    return code_in(reply, module, module.places[name])
+    return code_in(reply, module.places[name])
 
 
 def indented(text: str = BODY, by: str = "    ") -> str:

@@ -10,7 +10,6 @@ from pages import blocks
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats
-from pytest_regen.kinds.functions.lint import nodes_of
 from pytest_regen.kinds.functions.source import FunctionRegion, read_module
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.units.kind import Unit
@@ -40,9 +39,9 @@ def messages(old: str, new: str) -> Iterator[str]:
             yield found.message
         return
     name = re.findall(r"def (\w+)", new)[0]
-    read = [read_module(FunctionRegion().enclose_all(text, [name])) for text in (old, new)]
-    before, after = ((module, module.places[name]) for module in read)
-    for issue in (*find_cheats(nodes_of(*after), after[1]), *compare_code(before, after)):
+    marked = [FunctionRegion().enclose_all(text, [name]) for text in (old, new)]
+    before, after = (read_module(text).places[name] for text in marked)
+    for issue in (*find_cheats(after), *compare_code(before, after)):
         yield issue.message
 
 

@@ -31,7 +31,7 @@ def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:
             with suppress(SyntaxError):
                 nodes += ast.walk(parse(example.source))
         with suppress(SyntaxError):
-            nodes += nodes_of(module, place)
+            nodes += nodes_of(place)
         words = set(_words(nodes))
         # Helpers may call one another in a circle: a word is looked up once.
         while new := words - seen:

@@ -16,7 +16,7 @@ from typing import Final
 
 from pytest_regen.kinds.functions.checks import Code, dropped_checks
 from pytest_regen.kinds.functions.lint import nodes_of
-from pytest_regen.kinds.functions.source import ModuleSource, Place, names_in
+from pytest_regen.kinds.functions.source import Place, names_in
 from pytest_regen.kinds.functions.special_cases import find_special_cases
 from pytest_regen.suppressions import directive_in
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
@@ -50,44 +50,36 @@ _UNREADABLE: Final = (ArithmeticError, RecursionError, SyntaxError, ValueError)
 """What is raised for code that is nested too deeply, or has numbers too long to be shown."""
 
 
-def find_cheats(nodes: Sequence[ast.AST], place: Place) -> Iterator[Issue]:
-    """Yield what shows in the code alone; lines count from the first of the code.
-
-    Args:
-        nodes: all nodes of the code.
-        place: where it stands.
-    """
+def find_cheats(place: Place) -> Iterator[Issue]:
+    """Yield what shows in the code at a place alone; lines count from the first of the code."""
     # What cannot be read is let pass: a false alarm costs a repair, and lint says the rest.
     with suppress(*_UNREADABLE):
+        nodes = nodes_of(place)
         weaknesses = (*find_special_cases(nodes, place), *_alone(nodes))
         yield from [weakness_issue(weakness, place) for weakness in weaknesses]
 
 
-def compare_code(
-    old: tuple[ModuleSource, Place],
-    new: tuple[ModuleSource, Place],
-    failures: Sequence[str] = (),
-) -> Iterator[Issue]:
+def compare_code(old: Place, new: Place, failures: Sequence[str] = ()) -> Iterator[Issue]:
     """Yield by what new code is tested less than the code that it replaces.
 
     Args:
-        old: the module with the code that stands, and its place.
-        new: the module with the candidate, and the place.
+        old: where the code stands.
+        new: where the candidate does.
         failures: what was wrong with the old code, in words; a check that failed may go.
     """
     with suppress(*_UNREADABLE):
-        ours, weaknesses = _read(*new)
+        ours, weaknesses = _read(new)
         before: list[Weakness] = []
         dropped: list[Weakness] = []
         # Old code that is not legal has nothing that could be lost.
         with suppress(SyntaxError):
-            theirs, before = _read(*old)
+            theirs, before = _read(old)
             dropped = list(dropped_checks(theirs, ours, failures))
         # What the module silences beside this code, it may silence here.
-        customs = list(_directives(old[0].with_bodies(set(old[0].spans) - {old[1].name})))
+        customs = list(_directives(old.module.with_bodies(old.module.spans.keys() - {old.name})))
         for weakness in (*added_weaknesses(before, weaknesses), *dropped):
             if not any(custom.covers(weakness) for custom in customs):
-                yield weakness_issue(weakness, new[1])
+                yield weakness_issue(weakness, new)
 
 
 def weakness_issue(weakness: Weakness, place: Place) -> Issue:
@@ -98,13 +90,13 @@ def weakness_issue(weakness: Weakness, place: Place) -> Issue:
     )
 
 
-def _read(module: ModuleSource, place: Place) -> tuple[Code, list[Weakness]]:
+def _read(place: Place) -> tuple[Code, list[Weakness]]:
     """Return the code at a place, and what it is weak in that other code may be weak in as well.
 
     Raises:
         SyntaxError: it is not legal.
     """
-    nodes = nodes_of(module, place)
+    module, nodes = place.module, nodes_of(place)
     arguments = (node.arg for node in ast.walk(place.node.args) if isinstance(node, ast.arg))
     imports = [node for node in (*module.imports, *nodes) if isinstance(node, ast.Import)]
     modules = {(alias.asname or alias.name) for node in imports for alias in node.names}

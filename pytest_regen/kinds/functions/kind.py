@@ -10,7 +10,7 @@ from pytest_regen.kinds.functions import prompts
 from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats, weakness_issue
-from pytest_regen.kinds.functions.lint import check_code, nodes_of
+from pytest_regen.kinds.functions.lint import check_code
 from pytest_regen.kinds.functions.nearby import find_answers
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.replies import code_in
@@ -110,14 +110,12 @@ class Function(Kind):
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""
-        module = self._module(unit.path)
-        place = module.places[unit.name]
-        return prompts.function_prompt(self._project, unit.path, module, place)
+        place = self._module(unit.path).places[unit.name]
+        return prompts.function_prompt(self._project, unit.path, place)
 
     def extract(self, reply: str, unit: Unit) -> str:
         """Return the code in a reply, whether it is the body, the function or a part of it."""
-        module = self._module(unit.path)
-        return code_in(reply, module, module.places[unit.name])
+        return code_in(reply, self._module(unit.path).places[unit.name])
 
     def uses(self, unit: Unit) -> Iterable[str]:
         """Return the units that code and examples name."""
@@ -155,14 +153,13 @@ class Function(Kind):
 
     def weakens(self, old: Unit, new: Unit) -> Iterable[Finding]:
         """Return by what new code is tested less than the old."""
-        modules = read_module(old.file_text), read_module(new.file_text)
-        before, after = ((module, module.places[new.name]) for module in modules)
+        before, after = (read_module(unit.file_text).places[new.name] for unit in (old, new))
         yield from compare_code(before, after, new.failures)
         # What lint refuses is not run, and what is told already is not told again.
         if all(isinstance(issue, Issue) and issue.code == "DOCTEST" for issue in self.check(new)):
             with suppress(SandboxError, SyntaxError):
-                answers = find_answers(self._project, *modules, new)
-                yield from [weakness_issue(answer, after[1]) for answer in answers]
+                answers = find_answers(self._project, before, after, new)
+                yield from [weakness_issue(answer, after) for answer in answers]
 
     def prepare(self, files: Sequence[Path]) -> None:
         """Judge the units of files, all together, that were not judged before."""
@@ -185,12 +182,12 @@ class Function(Kind):
         for work in works:
             seen, legal = {}, []
             for name, place in work.module.places.items():
-                lint = check_code(self._project, work.path, work.module, place, allow=self._allow)
+                lint = check_code(self._project, work.path, place, allow=self._allow)
                 issues = [i for i in lint if not (work.is_by_hand and i.code == "NOT_ALLOWED")]
                 # What is not legal would spoil the whole module.
                 if all(issue.code != "SYNTAX" for issue in issues):
                     legal.append(name)
-                    issues += find_cheats(nodes_of(work.module, place), place)
+                    issues += find_cheats(place)
                 seen[name] = issues
             # What lint refuses is not run.
             names = [n for n in work.names if all(issue.code == WEAKENED for issue in seen[n])]

@@ -73,33 +73,32 @@ _UNLISTED: Final = re.compile(r"(?m)^from \S+ import \*|\bexec\(|\bglobals\(\)(\
 
 
 def check_code(
-    project: Project, path: Path, module: ModuleSource, place: Place, *, allow: Collection[str]
+    project: Project, path: Path, place: Place, *, allow: Collection[str]
 ) -> Iterator[Issue]:
     """Yield what is wrong with the code at a place; lines count from the first of the code.
 
     Args:
         project: what it depends on.
         path: of the module.
-        module: with the code in it.
         place: where the code stands.
         allow: modules and calls that the user lets bodies use.
     """
     problems: list[tuple[int, str, str]] = []
     try:
-        nodes = nodes_of(module, place)
+        nodes = nodes_of(place)
     except SyntaxError as error:
         problems = [(error.lineno or 0, "SYNTAX", error.msg or "invalid syntax")]
     else:
         names = {n.id: n.lineno for n in reversed(nodes) if isinstance(n, ast.Name)}
-        for name in names.keys() & _used_globals(module, place) - defined_names(module):
+        for name in names.keys() & _used_globals(place) - defined_names(place.module):
             message = "is not defined: neither the module nor the code defines or imports it"
             problems.append((names[name], "UNDEFINED_NAME", f"{name} {message}"))
-        uses = _uses(project, path, module, place, frozenset(allow))
+        uses = _uses(project, path, place, frozenset(allow))
         problems += [(line, "NOT_ALLOWED", message) for line, message in uses]
         # What the user's own lines need, the code may need, too.
         for has_code in (False, True) if project.python < sys.version_info[:2] else ():
             try:
-                source.parse(_scope(module, place, has_code=has_code), project.python)
+                source.parse(_scope(place, has_code=has_code), project.python)
             except SyntaxError as error:
                 version = ".".join(map(str, project.python))
                 message = f"{error.msg}; the project supports Python {version}"
@@ -110,28 +109,28 @@ def check_code(
         yield Issue.of(code, message, type_name=place.name, line=inside)
 
 
-def _scope(module: ModuleSource, place: Place, *, has_code: bool = True) -> str:
+def _scope(place: Place, *, has_code: bool = True) -> str:
     """Return the outermost function around a place, with its code or not, on the same lines."""
     scope = next(s for s in (*place.parents, place.node) if isinstance(s, Function))
     start, end = source.first_line(scope) - 1, max(scope.end_lineno or 0, place.marks.end)
-    lines = module.skeleton.split("\n")
+    lines = place.module.skeleton.split("\n")
     if has_code:
         # Put in here, because to write a module anew for each of its functions takes a square.
         code = slice(place.marks.begin - 1, place.marks.end)
-        lines[code] = module.lines[code]
+        lines[code] = place.module.lines[code]
     # It may stand in a class, or in an `if` of its module.
     around = "if True:" if lines[start][:1].isspace() else ""
     return "\n".join([*[""] * (start - 1), *([around] if start else []), *lines[start:end]])
 
 
 @lru_cache(maxsize=256)
-def nodes_of(module: ModuleSource, place: Place) -> list[ast.AST]:
+def nodes_of(place: Place) -> list[ast.AST]:
     """Return all nodes of the code at a place; their lines are those of the module.
 
     Raises:
         SyntaxError: the code is not legal.
     """
-    text = _scope(module, place)
+    text = _scope(place)
     tree = source.parse(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -165,12 +164,12 @@ def _binds_unlisted(module: ModuleSource) -> bool:
     return _UNLISTED.search(module.skeleton) is not None
 
 
-def _used_globals(module: ModuleSource, place: Place) -> set[str]:
+def _used_globals(place: Place) -> set[str]:
     """Return the global names that code uses and does not set itself."""
-    if _binds_unlisted(module):
+    if _binds_unlisted(place.module):
         return set()
     # The compiler's own table of names knows comprehensions, `global` and class scopes.
-    whole = symtable.symtable(_scope(module, place), "<module>", "exec")
+    whole = symtable.symtable(_scope(place), "<module>", "exec")
     symbols = [symbol for table in _tables(whole) for symbol in table.get_symbols()]
     used = {
         symbol.get_name() for symbol in symbols if symbol.is_global() and symbol.is_referenced()
@@ -186,15 +185,15 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def _uses(
-    project: Project, path: Path, module: ModuleSource, place: Place, allow: frozenset[str]
+    project: Project, path: Path, place: Place, allow: frozenset[str]
 ) -> Iterator[tuple[int, str]]:
     """Yield the lines with imports and calls that the project does not allow, and what they are."""
     # What the user's own module imports, its author has allowed.
-    imports = list(project.imported(path, ast.Module(list(module.imports), [])))
+    imports = list(project.imported(path, place.module.imports))
     allowed = allow.union(
         *({module_name, f"{module_name}.{name}"} for module_name, name, _ in imports)
     )
-    nodes = nodes_of(module, place)
+    nodes = nodes_of(place)
     around = [*ast.walk(place.node.args), *nodes]
     # Decorators use the docstring of a function that is passed.
     parameters = {node.arg for node in around if isinstance(node, ast.arg)}
@@ -202,7 +201,7 @@ def _uses(
         line = getattr(node, "lineno", 0)
         if isinstance(node, Import):
             # Of ``a.b.c``, the names ``a`` and ``a.b`` may be allowed, too.
-            for whole, name, file in project.imported(path, ast.Module([node], [])):
+            for whole, name, file in project.imported(path, [node]):
                 parts = (f"{whole}.{name}" if name else whole).split(".")
                 names = list(accumulate(parts, "{}.{}".format))
                 if file is None and allowed.isdisjoint(names):

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from pytest_regen.kinds.functions.lint import nodes_of
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import Marks, ModuleSource, Place, canonical, parse
+from pytest_regen.kinds.functions.source import Marks, Place, canonical, parse
 from pytest_regen.kinds.functions.special_cases import ADVICE, is_named, level_of
 from pytest_regen.sandbox import Job, Limits, Module, ask, without_examples
 from pytest_regen.text import in_quotes
@@ -47,28 +47,25 @@ class _Outcome(NamedTuple):
     """The constants of the code that it depends on."""
 
 
-def find_answers(
-    project: Project, old: ModuleSource, new: ModuleSource, unit: Unit
-) -> Iterator[Weakness]:
+def find_answers(project: Project, old: Place, new: Place, unit: Unit) -> Iterator[Weakness]:
     """Yield each example, or call of a test, that a candidate has an answer of its own for.
 
     Args:
         project: that the module belongs to.
-        old: the module as it stands.
-        new: the module with the candidate.
+        old: where the code stands.
+        new: where the candidate does.
         unit: the candidate, with the tests that asked for it.
 
     Raises:
         SandboxError: nothing can be run.
     """
-    place = new.places[unit.name]
-    source, constants = _lifted(new, place.marks)
+    source, constants = _lifted(new)
     values = [value for value, _ in constants]
-    test = new.doctest(unit.name, str(unit.path))
+    test = new.module.doctest(unit.name, str(unit.path))
     sources = [example.source for example in test.examples] if test else []
     question = {
-        "name": place.qualname,
-        "old": without_examples(old.with_bodies(old.spans)),
+        "name": new.qualname,
+        "old": without_examples(old.module.with_bodies(old.module.spans)),
         "object": _OBJECT,
         "constants": values,
         "sources": [*sources, *map(textwrap.dedent, unit.tests)],
@@ -87,15 +84,11 @@ def find_answers(
     (answer,) = result.answers
     outcomes = [_Outcome(*facts) for facts in (answer.value if answer else None) or ()]
     before, after = (
-        {
-            canonical(node)
-            for node in nodes_of(module, module.places[unit.name])
-            if isinstance(node, ast.expr)
-        }
-        for module in (old, new)
+        {canonical(node) for node in nodes_of(place) if isinstance(node, ast.expr)}
+        for place in (old, new)
     )
-    stood = {value for value, _ in _lifted(old, old.places[unit.name].marks)[1]}
-    yield from _judge(outcomes, place, constants, stood, keeps_all=before <= after)
+    stood = {value for value, _ in _lifted(old)[1]}
+    yield from _judge(outcomes, new, constants, stood, keeps_all=before <= after)
 
 
 def _judge(
@@ -218,10 +211,10 @@ def _is_written_out(outcome: _Outcome, values: Sequence[_Constant]) -> bool:
     return outcome.output[:1] in {"[", "(", "{"} and not re.search(r"\w", left)
 
 
-def _lifted(module: ModuleSource, marks: Marks) -> tuple[str, list[tuple[_Constant, int]]]:
+def _lifted(place: Place) -> tuple[str, list[tuple[_Constant, int]]]:
     """Return a module whose code reads its constants from an object, and them with their lines."""
-    tree = parse(without_examples(module.with_bodies(module.spans)))
-    lifter = _Lifter(marks)
+    tree = parse(without_examples(place.module.with_bodies(place.module.spans)))
+    lifter = _Lifter(place.marks)
     lifter.visit(tree)
     return ast.unparse(ast.fix_missing_locations(tree)), lifter.constants
 

@@ -4,7 +4,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -106,15 +106,17 @@ class Project:
                         return file
         return None
 
-    def imported(self, path: Path, tree: ast.AST) -> Iterator[tuple[str, str | None, Path | None]]:
-        """Yield what a tree imports: module, name taken from it, file if it is the project's."""
+    def imported(
+        self, path: Path, imports: Iterable[Import]
+    ) -> Iterator[tuple[str, str | None, Path | None]]:
+        """Yield what is imported: module, name taken from it, file if it is the project's."""
         module, folder = self.module_of(path)
         package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-        for node in ast.walk(tree):
+        for node in imports:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield alias.name, None, self.find(alias.name, folder)
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 above = package[: len(package) - node.level + 1] if node.level else []
                 base = ".".join((*above, *filter(None, [node.module])))
                 for alias in node.names:
@@ -197,13 +199,13 @@ def _get(table: object, *keys: str) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _import_statements(data: bytes) -> ast.Module:
+def _import_statements(data: bytes) -> Sequence[Import]:
     """Return what a module imports, in functions too; nothing where it cannot be read."""
     try:
         nodes = ast.walk(parse(data.decode("utf-8")))
-        return ast.Module([node for node in nodes if isinstance(node, Import)], [])
+        return [node for node in nodes if isinstance(node, Import)]
     except (UnicodeDecodeError, SyntaxError):
-        return ast.Module([], [])
+        return ()
 
 
 def _plain(name: str) -> str:

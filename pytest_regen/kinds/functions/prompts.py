@@ -84,11 +84,12 @@ def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
     return "\n\n".join(parts)
 
 
-def function_prompt(project: Project, path: Path, module: ModuleSource, place: Place) -> str:
+def function_prompt(project: Project, path: Path, place: Place) -> str:
     """Return what is asked for one function, after what all of them are shown."""
     kind = "async function" if isinstance(place.node, ast.AsyncFunctionDef) else "function"
     part = "the marked part of the code" if place.inputs[2] else "the code"
-    lines, (begin, end) = _lines(module), place.marks
+    module, (begin, end) = place.module, place.marks
+    lines = _lines(module)
     marks = module.lines[begin - 1].rstrip(), f"{place.indent}# your code", module.lines[end - 1]
     lines[begin - 1] = "\n".join(marks).rstrip()
     # The first lines of what the function stands in come before it.
@@ -100,7 +101,7 @@ def function_prompt(project: Project, path: Path, module: ModuleSource, place: P
     text.append(_join(lines[first_line(place.node) - 1 : last]))
     order = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
     parts = [order, _fenced("\n".join(text))]
-    if besides := _besides(module, place):
+    if besides := _besides(place):
         parts = ["More of what it may need:", _fenced(besides), *parts]
     return "\n\n".join(parts)
 
@@ -116,14 +117,14 @@ def _fenced(code: str) -> str:
     return f"{fence}python\n{code}\n{fence}"
 
 
-def _besides(module: ModuleSource, place: Place) -> str:
+def _besides(place: Place) -> str:
     """Return what a function names of a module that is not shown whole."""
-    lines = _lines(module)
+    lines = _lines(place.module)
     if len(_join(lines)) <= _MODULE_LIMIT:
         return ""
     words = {*re.findall(r"\w+", " ".join(place.inputs)), *(scope.name for scope in place.parents)}
     texts, left = [], _OTHER_LIMIT
-    for node in module.tree.body:
+    for node in place.module.tree.body:
         text = _join(lines[first_line(node) - 1 : node.end_lineno])
         is_other = node is not place.node and not words.isdisjoint(_names_of(node))
         if is_other and len(text) < left:
@@ -145,7 +146,7 @@ def _fit(lines: Sequence[str], limit: int) -> str:
 def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[str]:
     """Yield what the module imports by name from others of the project, without the code in it."""
     imports: dict[Path, tuple[str, set[str]]] = {}
-    for other, name, file in project.imported(path, ast.Module(list(module.imports), [])):
+    for other, name, file in project.imported(path, module.imports):
         if file is not None and name and file != path:
             imports.setdefault(file, (other, set()))[1].add(name)
     for file, (other, names) in imports.items():

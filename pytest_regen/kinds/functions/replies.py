@@ -13,12 +13,12 @@ from contextlib import suppress
 from pytest_regen.errors import RegionError
 from pytest_regen.kinds.functions import source
 from pytest_regen.kinds.functions.lint import defined_names
-from pytest_regen.kinds.functions.source import Function, Import, ModuleSource, Place, Scope
+from pytest_regen.kinds.functions.source import Function, Import, Place, Scope
 from pytest_regen.regions import Marked
 from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 
 
-def code_in(reply: str, module: ModuleSource, place: Place) -> str:
+def code_in(reply: str, place: Place) -> str:
     """Return the code for a place that a reply holds, beginning at the first column."""
     text = without_thinking(reply.replace("\r\n", "\n"))
     blocks = [code for info, code in fenced_blocks(text) if not info or "py" in info.lower()]
@@ -41,7 +41,7 @@ def code_in(reply: str, module: ModuleSource, place: Place) -> str:
     # A helper inside of a body may have the same name.
     if function and not any(isinstance(node, ast.Return) for node in tree.body):
         body = function.body[source.is_text(function.body[0]) :]
-        parts = [*_extras(tree, module, place), *([body] if body else [])]
+        parts = [*_extras(tree, place), *([body] if body else [])]
         return "\n\n".join(_dedent(_cut(lines, part, function)) for part in parts)
     # A docstring that repeats the one above the place is left out.
     if len(tree.body) > 1 and source.is_text(tree.body[0]):
@@ -49,7 +49,7 @@ def code_in(reply: str, module: ModuleSource, place: Place) -> str:
     return without_blank_ends("\n".join(lines))
 
 
-def _extras(tree: ast.Module, module: ModuleSource, place: Place) -> Iterator[Sequence[ast.stmt]]:
+def _extras(tree: ast.Module, place: Place) -> Iterator[Sequence[ast.stmt]]:
     """Yield imports and helpers of a reply that the module lacks: the body can hold them."""
     for node in tree.body:
         names = set[str]()
@@ -60,7 +60,7 @@ def _extras(tree: ast.Module, module: ModuleSource, place: Place) -> Iterator[Se
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             names = source.stored(ast.walk(node))
         is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if not names <= defined_names(module) | {place.node.name} and not is_future:
+        if not names <= defined_names(place.module) | {place.node.name} and not is_future:
             yield [node]
 
 

@@ -56,6 +56,7 @@ class Place:
     marks: Marks
     indent: str
     """Of the marker."""
+    module: "ModuleSource"
 
     @cached_property
     def qualname(self) -> str:
@@ -226,7 +227,7 @@ class ModuleSource:
             if not isinstance(node, Function):
                 raise defect(marks.begin, f"the block {name!r} stands in no function", _WRITE)
             indent = indent_of(self.lines[marks.begin - 1])
-            place = Place(name, node, tuple(filter(None, parents)), marks, indent)
+            place = Place(name, node, tuple(filter(None, parents)), marks, indent, self)
             for other in self.places.values():
                 if other.node is node:
                     problem = f"the blocks {other.name!r} and {name!r} stand in one function"
