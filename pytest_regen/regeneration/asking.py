@@ -39,6 +39,12 @@ _NO_MODELS: Final = frozenset({"", "hand", "dry-run"})
 LARGER_LIMIT: Final = 32_000
 """Tokens allowed when the first limit cut the reply."""
 
+_STOP_REASONS: Final[dict[type[RegenError], StopReason]] = {
+    RefusedError: "refused",
+    BudgetError: "budget",
+    CassetteError: "cassette_miss",
+}
+
 
 class Output(Protocol):
     """What is known of who wrote a text."""
@@ -46,17 +52,14 @@ class Output(Protocol):
     @property
     def model(self) -> str:
         """The model, as its provider says."""
-        ...
 
     @property
     def provider(self) -> str | None:
         """Who was asked; ``None`` where that was the Messages API."""
-        ...
 
     @property
     def generated_at(self) -> str:
         """When."""
-        ...
 
 
 def model_to_ask(
@@ -75,15 +78,8 @@ def model_to_ask(
 
 def stop_reason_of(failure: RegenError) -> StopReason:
     """Return the stop reason of a request that got no reply."""
-    match failure:
-        case RefusedError():
-            return "refused"
-        case BudgetError():
-            return "budget"
-        case CassetteError():
-            return "cassette_miss"
-        case _:
-            return "transport"
+    reasons = (reason for kind, reason in _STOP_REASONS.items() if isinstance(failure, kind))
+    return next(reasons, "transport")
 
 
 def meets_all(failure: RegenError | None) -> bool:

@@ -180,11 +180,6 @@ class Work(Generic[V]):
         """What the place holds now, without what waits for review."""
         return self.view if self._held is None else self._held.stored()
 
-    @property
-    def diff(self) -> str:
-        """The unified diff of the place's file, with what waits for review."""
-        return source_diff(self.before.text, self.view.text, self._place.file_name)
-
     def ask(self, policy: Policy, names: Iterable[str]) -> Flow[None]:
         """Ask once for each unit that is still open."""
         self._round += 1

@@ -40,86 +40,68 @@ class View(Protocol):
         Raises:
             KindError: the kind cannot say.
         """
-        ...
 
     @property
     def failing(self) -> Collection[str]:
         """What has errors: units, and what else stands beside them."""
-        ...
 
     @property
     def file_issues(self) -> Sequence[Issue]:
         """What is wrong with the place itself, and not with one of its units."""
-        ...
 
     @property
     def orphans(self) -> Sequence[Issue]:
         """What the place or its memory has, and nothing asks for."""
-        ...
 
     @property
     def format_note(self) -> str:
         """That another version of the package made the place; empty where this one did."""
-        ...
 
     @property
     def not_run(self) -> str:
         """Why the units were not run, where that is worth saying."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """What is worth saying beside the issues, in words."""
-        ...
 
     @property
     def origin(self) -> "Origin | None":
         """The document that the place is made of, so that a command can make it anew."""
-        ...
 
     @property
     def text(self) -> str:
         """The file that people read; for the diff."""
-        ...
 
     def author(self, name: str) -> Author:
         """Return who wrote what is recorded of a unit."""
-        ...
 
     def unit_json(self, name: str) -> Mapping[str, Any]:
         """Return what JSON says of a unit beside its name and issues."""
-        ...
 
     def has_old_prompt(self, name: str) -> bool:
         """Return whether a prompt that is stored was made for another document than there is."""
-        ...
 
     def is_only_read(self, name: str) -> bool:
         """Return whether a unit is code of which nothing is run."""
-        ...
 
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with a unit, warnings included and ignored codes left out."""
-        ...
 
     def score(self, name: str) -> Score:
         """Return what counts when outputs are compared; an empty score for an unknown unit."""
-        ...
 
     def missing(self, name: str) -> Sequence[int]:
         """Return the pages that were never written."""
-        ...
 
     def page_count(self, name: str) -> int:
         """Return how many pages a unit has."""
-        ...
 
     def ordered(self, name: str) -> frozenset[Mark]:
         """Return the marks of errors that the prompts of a unit ask for themselves.
 
         What is wrong with an answer that follows its prompt exactly, no other answer can correct.
         """
-        ...
 
     def resolve(self, name: str) -> str:
         """Return the unit that is meant by a name.
@@ -127,26 +109,21 @@ class View(Protocol):
         Raises:
             UsageError: there is none; near ones are named.
         """
-        ...
 
     def line(self, name: str) -> int | None:
         """Return the line on which a unit begins in the file that people read, from 1."""
-        ...
 
     def needs_answer(self, name: str) -> bool:
         """Return whether ``generate`` asks for a unit: it is missing, or out of date."""
-        ...
 
     def is_by_template(self, name: str) -> bool:
         """Return whether a language wrote a unit, so that no model need be asked again."""
-        ...
 
     def advice(self, issues: Sequence[Issue]) -> Advice | None:
         """Return the command that does the most about issues of the place; ``None`` if none does.
 
         STALE counts where nothing else is wrong, or where it stands as an error.
         """
-        ...
 
     def repairs(
         self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
@@ -160,27 +137,21 @@ class View(Protocol):
             issues: what is wrong with it.
             asking: the provider and model that were typed, as options.
         """
-        ...
 
     def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a unit must not be asked for, an edit by hand for one; empty if it may."""
-        ...
 
     def hand_edit(self, name: str, *, discard_edits: bool = False) -> RegenError | None:
         """Return what is raised where a unit that was edited by hand is named to be replaced."""
-        ...
 
     def users(self, name: str) -> Collection[str]:
         """Return the other units that fail where this one is wrong, directly or not."""
-        ...
 
     def output(self, name: str, page: int) -> str | None:
         """Return what stands on a page; ``None`` where there is nothing yet."""
-        ...
 
     def is_placed(self, name: str) -> bool:
         """Return whether the new output of a unit could be put in its place."""
-        ...
 
     def basis(self, name: str) -> str:
         """Return a digest of what stands there and of what is asked for.
@@ -190,7 +161,6 @@ class View(Protocol):
         Raises:
             KindError: a method of the kind raised.
         """
-        ...
 
     def with_answers(self, answers: Sequence[Answer]) -> Self:
         """Return the view with new outputs in place; nothing is written.
@@ -198,7 +168,6 @@ class View(Protocol):
         Only what they change is validated again. An output that cannot be put in its place is an
         issue of its unit.
         """
-        ...
 
 
 V = TypeVar("V", bound=View)
@@ -223,11 +192,9 @@ class PlaceUpdate(Protocol[V]):
         Returns:
             The history ids of ``rejected``, in their order.
         """
-        ...
 
     def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Changes:
         """Record units as they stand; see ``verbs.adopt``."""
-        ...
 
     def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
         """Put recorded outputs back; see ``verbs.rebuild``.
@@ -236,15 +203,12 @@ class PlaceUpdate(Protocol[V]):
             names: the units; by default all.
             keep_lost: leave alone what nothing is recorded of, in place of refusing it.
         """
-        ...
 
     def restore(self, name: str, page: int | None, to: str | None) -> Changes:
         """Make outputs from the history the recorded ones; see ``verbs.restore``."""
-        ...
 
     def forget(self, names: Sequence[str] | None) -> Changes:
         """Drop what nothing asks for; see ``verbs.forget``."""
-        ...
 
 
 class Trial(Protocol):
@@ -253,15 +217,12 @@ class Trial(Protocol):
     @property
     def history(self) -> tuple[str, ...]:
         """Ids of the history entries that are written where the candidate does not stay."""
-        ...
 
     def accept(self) -> None:
         """Keep the candidate."""
-        ...
 
     def reject(self, *, keeps: bool = True) -> None:
         """Take the candidate out; without ``keeps`` it is kept elsewhere."""
-        ...
 
 
 class Place(Protocol[V]):
@@ -270,77 +231,62 @@ class Place(Protocol[V]):
     @property
     def path(self) -> Path:
         """The folder of a store, or a file with units."""
-        ...
 
     @property
     def place(self) -> str:
         """The same from the root of the project, with forward slashes, as ids spell it."""
-        ...
 
     @property
     def here(self) -> str:
         """The same from the working directory, as commands spell it."""
-        ...
 
     @property
     def file_name(self) -> str:
         """The name of the file that people read; for the diff."""
-        ...
 
     @property
     def recording(self) -> str:
         """The folder of cassettes in which asking for its units is recorded."""
-        ...
 
     @property
     def noun(self) -> str:
         """What its units are called: ``type``, ``unit``."""
-        ...
 
     @property
     def group(self) -> str:
         """What such places are called: ``stores``, ``files``."""
-        ...
 
     @property
     def option(self) -> str:
         """The option that names a unit in commands: ``--type``, ``--unit``."""
-        ...
 
     @property
     def has_pages(self) -> bool:
         """Whether a unit may take several pages, each of which a language can write as well."""
-        ...
 
     @property
     def source(self) -> str:
         """The file that people read, as commands spell it."""
-        ...
 
     @property
     def history_path(self) -> str:
         """Where past outputs are kept, as commands spell it."""
-        ...
 
     @property
     def title(self) -> str:
         """How reports name the kind of its units: ``types``, ``functions``, a class."""
-        ...
 
     @property
     def is_imported(self) -> bool:
         """Whether tests import what stands there, so that a trial takes a process of its own."""
-        ...
 
     @property
     def trial_seconds(self) -> float:
         """How long such a trial may take."""
-        ...
 
     @property
     def has_users(self) -> bool:
         """Whether units may use one another."""
-        ...
 
     def sizes(
         self, view: V, names: Sequence[str], model: str | None
@@ -352,7 +298,6 @@ class Place(Protocol[V]):
             names: of the units.
             model: asked in place of the one that wrote each.
         """
-        ...
 
     def past(self) -> Sequence[Past]:
         """Return what was replaced or rejected, oldest first.
@@ -360,17 +305,14 @@ class Place(Protocol[V]):
         Raises:
             StoreCorruptError: some of it cannot be read.
         """
-        ...
 
     def open(self) -> V:
         """Return what the place holds now."""
-        ...
 
     def asks(
         self, view: V, name: str, findings: Mapping[int, Sequence[Feedback]], settings: TurnSettings
     ) -> list[Ask]:
         """Return the requests for pages of a unit, each with its corrections."""
-        ...
 
     def record_issues(self, view: V) -> None:
         """Write down how many issues there are, where the place has a file for that.
@@ -378,19 +320,15 @@ class Place(Protocol[V]):
         Raises:
             StoreWriteError: it cannot be written.
         """
-        ...
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Do what takes time before others are locked out: read the new outputs once."""
-        ...
 
     def join(self) -> Changes | None:
         """Settle what git could not join, where that cannot be read; ``None`` where it can."""
-        ...
 
     def update(self) -> AbstractContextManager[PlaceUpdate[V]]:
         """Lock the place and read it afresh."""
-        ...
 
     def trial(self, candidate: V, answers: Sequence[Answer]) -> AbstractContextManager[Trial]:
         """Put ``answers`` in place for a test that reads the files; nothing is locked.
@@ -398,12 +336,9 @@ class Place(Protocol[V]):
         Taken out at the end unless it was accepted; its outputs go to the history then. Should the
         process be killed, whoever opens the place next sees it as without the candidate.
         """
-        ...
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""
-        ...
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""
-        ...

@@ -17,21 +17,17 @@ class Project(Protocol):
     @property
     def root(self) -> Path:
         """The folder that ids begin at."""
-        ...
 
     @property
     def kinds(self) -> "ProjectKinds":
         """The kinds of units that it has."""
-        ...
 
     @property
     def ignored_codes(self) -> Callable[[str], frozenset[str]]:
         """Returns the codes that are not reported, by id of a unit."""
-        ...
 
     def stores(self) -> Iterable[Path]:
         """Return the stores that it names; raises UsageError where it names none."""
-        ...
 
 
 PLACES: list[str] = [

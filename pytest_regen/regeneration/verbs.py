@@ -115,7 +115,6 @@ def generate_steps(
     again = [name for name in chosen if name not in set(missing)]
     anew = {name: dict.fromkeys(range(1, view.page_count(name) + 1), ()) for name in again}
     results: list[HealResult] = []
-    diff = ""
     # Apart, because a missing unit has no findings to correct, and a stale one keeps its text
     # unless the new one is as good.
     groups: tuple[tuple[Policy, list[str]], ...] = (
@@ -127,9 +126,9 @@ def generate_steps(
             work = yield from work_steps(place, Job(policy, group, attempts), settings, view)
             results += work.results
             view = work.view
-            diff = source_diff(before.text, view.text, place.file_name)
     # What waits for review is in the view of the work, and not in the files.
     stored = view if settings.pending is None else place.open()
+    diff = source_diff(before.text, view.text, place.file_name)
     return Result(place, stored, tuple(results), diff)
 
 
@@ -350,6 +349,7 @@ def _without_edits(place: Place[Any], names: Collection[str]) -> Any:
 
 def _result(place: Place[Any], before: View, work: Work[Any]) -> Result:
     results = tuple(work.results)
-    diff = source_diff(before.text, work.view.text, place.file_name)
-    is_pending = any(result.pending for result in results)
-    return Result(place, work.stored, results, work.diff if is_pending else diff)
+    # From where the work began if outputs wait, because the diff is what accepting them changes.
+    first = work.before if any(result.pending for result in results) else before
+    diff = source_diff(first.text, work.view.text, place.file_name)
+    return Result(place, work.stored, results, diff)

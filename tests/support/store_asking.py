@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.regeneration import HealResult, TurnSettings
-from pytest_regen.regeneration.flow import Job, work_steps
+from pytest_regen.regeneration.flow import Job, source_diff, work_steps
 from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.store_place import StorePlace
@@ -18,6 +18,8 @@ def heal_type(
 ) -> HealResult:
     """Ask the pages at fault of a type again until nothing is wrong, or a reason to stop."""
     job = Job(Heal(), [name], rounds, **options)
-    work = drive_flow(work_steps(StorePlace(path), job, settings), settings)
+    place = StorePlace(path)
+    work = drive_flow(work_steps(place, job, settings), settings)
     (result,) = work.results
-    return replace(result, diff=work.diff)
+    diff = source_diff(work.before.text, work.view.text, place.file_name)
+    return replace(result, diff=diff)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_regen.regeneration import verbs
-from pytest_regen.regeneration.flow import Job, work_steps
+from pytest_regen.regeneration.flow import Job, source_diff, work_steps
 from pytest_regen.regeneration.policies import Heal
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.values import HealResult, TurnSettings
@@ -48,7 +48,8 @@ def ask_for_unit(
     """Ask for a unit as a test that fails does."""
     work = drive_flow(work_steps(file, Job(Heal(), [name], rounds, **options), settings), settings)
     (result,) = work.results
-    return replace(result, diff=work.diff)
+    diff = source_diff(work.before.text, work.view.text, file.file_name)
+    return replace(result, diff=diff)
 
 
 def unit_history(file: UnitFile) -> tuple[PastText, ...]:
