@@ -309,7 +309,7 @@ def plan(targets: Places, request: Request) -> int:
         failures = {"failures": outcome.failures()} if outcome.failed else {}
         emit_json({**reports, **failures, "estimate": total.to_json()})
     elif request.of_several and total.pages:
-        say(total.sum_words(is_batch=turns.is_batch))
+        say(f"{total.pages:,} to ask in all, {total.words(is_batch=turns.is_batch)}")
     return outcome.exit_code
 
 

@@ -102,10 +102,6 @@ class Estimate:
         money = self.money(is_batch=is_batch)
         return f"{tokens}, {money}" if money else tokens
 
-    def sum_words(self, *, is_batch: bool = False) -> str:
-        """Return the sum over several places in words: ``12 to ask in all, about …``."""
-        return f"{self.pages:,} to ask in all, {self.words(is_batch=is_batch)}"
-
     def money(self, *, is_batch: bool = False) -> str:
         """Return the money in words, ``about $0.04, $0.02 as a batch``; empty if unknown."""
         cost = self.cost

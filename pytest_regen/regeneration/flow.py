@@ -175,11 +175,6 @@ class Work(Generic[V]):
             if self._ended_by is None or piece.is_reached
         ]
 
-    @property
-    def stored(self) -> V:
-        """What the place holds now, without what waits for review."""
-        return self.view if self._held is None else self._held.stored()
-
     def ask(self, policy: Policy, names: Iterable[str]) -> Flow[None]:
         """Ask once for each unit that is still open."""
         self._round += 1
@@ -332,6 +327,7 @@ class Work(Generic[V]):
         """
         if policy.is_draft:
             groups = [[answer for group in groups for answer in group]]
+        # Before the lock, because code may be run to validate them, and others would wait for it.
         self._place.prepare([answer for group in groups for answer in group])
         decisions = []
         # What is compared is what is written: both happen under the place's lock, so that two
@@ -364,6 +360,7 @@ class Work(Generic[V]):
             is_better = policy.may_replace(change)
             if is_better:
                 trial.accept()
+        # Read anew, because the test may have written to the place.
         self.view = self._place.open()
         if is_better:
             piece.feedback = fails
@@ -451,7 +448,6 @@ class Work(Generic[V]):
             regenerated=tuple(dict.fromkeys(piece.result.regenerated)),
             issues_after=issues,
             ordered=tuple(ordered),
-            feedback_after=piece.feedback,
             changed_paths=self._place.changed_paths() if is_changed else (),
         )
         if name in pending:

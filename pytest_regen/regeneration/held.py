@@ -62,10 +62,6 @@ class HeldPlace(Generic[V]):
         """Return what is asked of the place itself."""
         return getattr(self._place, name)
 
-    def stored(self) -> V:
-        """Return what the files hold, without what waits."""
-        return self._place.open()
-
     def open(self) -> V:
         """Return what the place would hold with all that waits of this item or command."""
         return self.with_waiting(self._place.open())

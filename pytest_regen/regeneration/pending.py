@@ -267,6 +267,7 @@ class PendingFolder:
             StoreWriteError: the folder cannot be written.
         """
         contents: dict[str, bytes | None] = {}
+        # Read under the lock, because another process may add or drop candidates until then.
         with self._files.locked() as view:
             names: dict[str, list[str]] = {}
             for name in self._names(view):

@@ -164,6 +164,7 @@ class AskQueue:
         """Return the batches that ended since the last call; wait for one if there is none."""
         ended: list[_Batch] = []
         with suppress(Empty):
+            # Only the first is waited for, because it can be handed over without the others.
             while True:
                 ended.append(self._arrived.get(timeout > 0 and not ended, timeout or None))
         return ended
@@ -174,6 +175,7 @@ class AskQueue:
 
     def _begin(self, batch: _Batch) -> None:
         self._batches.add(batch)
+        # Put while the run was ending, because the loop gets to it later.
         if self.failure is not None:
             batch.is_stopped = True
         for number in batch.waiting:
@@ -337,6 +339,7 @@ class _Driver(Generic[R]):
         finally:
             if self._queue is not None:
                 self._queue.close()
+            # Because a flow may have a candidate on trial, which it takes out as it is closed.
             for flow in self._open:
                 flow.steps.close()
 
@@ -388,6 +391,7 @@ class _Driver(Generic[R]):
                 )
                 answers.append(tuple(page for page in pages if isinstance(page, Answer)))
             except BaseException as error:  # noqa: BLE001 - thrown into the flow
+                # With those before it, because they are paid for and have to be stored.
                 return answers, error
         return answers, None
 

@@ -81,6 +81,7 @@ def accept_candidate(
             if not (may and look.after.is_placed(candidate.name)):
                 raise _worse(candidate, view.score(candidate.name).errors, look)
             update.write(look.after, answers, ())
+        # Dropped last, because after a kill in between it is seen to stand there already.
         folder.change(drop=[candidate])
 
 

@@ -1,7 +1,7 @@
 """What regenerating asks for and gives back, as values."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -70,15 +70,6 @@ class RunState:
     """Turns that wait for that limit."""
     elapsed: float = 0.0
     """Seconds since the run began."""
-
-    def __add__(self, other: "RunState") -> "RunState":
-        """Return the state of two runs, one after the other; how many places there are is open."""
-        counts = ("places_done", "pages_done", "pages_known", "pages_failed", "calls")
-        sums: dict[str, Any] = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in (*counts, "usage", "elapsed")
-        }
-        return replace(other, places_total=None, **sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +282,6 @@ class HealResult:
     issues_after: tuple[Issue, ...] = ()
     ordered: tuple[Issue, ...] = ()
     """Those of ``issues_after`` that the prompts ask for themselves; nothing was asked for them."""
-    feedback_after: tuple[Feedback, ...] = ()
-    """What the asking test still had to say after the last round."""
     changed_paths: tuple[Path, ...] = ()
     diff: str = ""
     """Unified diff of the file, empty where it did not change, or several were worked on."""

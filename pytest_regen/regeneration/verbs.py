@@ -169,7 +169,7 @@ def regenerate_steps(
     policy = Regenerate(pages, accept_any=accept_any)
     job = Job(policy, pages, attempts, discard_edits=discard_edits)
     work = yield from work_steps(place, job, settings, view)
-    return _result(place, before, work)
+    return _result(place, before, work, settings)
 
 
 def heal_steps(
@@ -202,7 +202,7 @@ def heal_steps(
     failing = [name for name in chosen if view.score(name).errors]
     job = Job(Heal(accept_any=accept_any), failing, attempts)
     work = yield from work_steps(place, job, settings, view)
-    return _result(place, before, work)
+    return _result(place, before, work, settings)
 
 
 def targets(
@@ -347,9 +347,11 @@ def _without_edits(place: Place[Any], names: Collection[str]) -> Any:
     return place.open()
 
 
-def _result(place: Place[Any], before: View, work: Work[Any]) -> Result:
+def _result(place: Place[Any], before: View, work: Work[Any], settings: TurnSettings) -> Result:
     results = tuple(work.results)
     # From where the work began if outputs wait, because the diff is what accepting them changes.
     first = work.before if any(result.pending for result in results) else before
     diff = source_diff(first.text, work.view.text, place.file_name)
-    return Result(place, work.stored, results, diff)
+    # What waits for review is in the view of the work, and not in the files.
+    stored = work.view if settings.pending is None else place.open()
+    return Result(place, stored, results, diff)
