@@ -190,6 +190,7 @@ class _Journaled:
             reply = await self.exchange.asend(request, expected=expected, log=turns.tally.add)
             is_left = getattr(self.provider, "is_left", None)
             turns.sent += not (is_left and is_left(reply))
+            # Before anything is read from it, because a kill must not lose what is paid for.
             if journal is not None:
                 journal.add(request, who, reply)
         turns.requests.append(request)

@@ -64,6 +64,7 @@ class Estimate:
 
     def add(self, size: AskSize) -> None:
         """Add one request."""
+        # As it came, because the whole works out the tokens of the model by itself.
         if self._whole is not None:
             self._whole.add(size)
         size = replace(
@@ -75,12 +76,14 @@ class Estimate:
         self.input_tokens += size.input_tokens
         self.output_tokens += size.output_tokens
         usd = self._price_of(self._usage_of(size), size.model)
+        # Models without a price are counted, because the sum has to say what it lacks.
         self.cost += Cost(usd, Counter([size.model] if usd is None else ()))
 
     def _usage_of(self, size: AskSize) -> Usage:
         """Return what a request is billed as: its system prompt is paid in full only once."""
         prefix = min(tokens_for(size.system_tokens, size.model), size.input_tokens)
         least = min_cacheable_tokens(size.model)
+        # Paid in full each time, because the API caches no prompt that is shorter.
         if least is None or prefix < least:
             return Usage(input_tokens=size.input_tokens, output_tokens=size.output_tokens)
         key = size.model, size.system

@@ -56,6 +56,7 @@ class Change:
         if self.weakens:
             return False
         old, new = self.before.score(self.name), self.after.score(self.name)
+        # A failing test counts as an error, because it may be all that shows the fault.
         falls = new.errors_beside(old) + self.fails < old.errors + self.failed
         return falls and new.is_as_readable_as(old) and self._is_no_worse_but_for(self.name)
 
@@ -181,6 +182,7 @@ def pages_at_fault(findings: Sequence[Feedback], total: int) -> dict[int, tuple[
         if page is not None and 1 <= page <= total:
             placed.setdefault(page, []).append(finding)
         else:
+            # All of them, because nothing says on which page the fault is.
             for number in range(1, total + 1):
                 placed.setdefault(number, [])
             placed[1].append(finding)

@@ -22,6 +22,7 @@ def seconds_left(state: RunState) -> float | None:
     places, total = state.places_total, float(state.pages_known)
     if places is None or not (state.calls and ended) or state.elapsed < _LEAST_TIME:
         return None
+    # Not yet, because only a finished place tells how many pages one has.
     if places > 1 and not state.places_done:
         return None
     if state.places_done < places and places > 1:

@@ -120,6 +120,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
         )
     config = llm_config or {}
     if settings is None:
+        # Only what was given, because the provider has defaults of its own.
         keys = {"api_key", "base_url", "max_retries", "timeout"} & {*config}
         settings = TurnSettings(
             provider

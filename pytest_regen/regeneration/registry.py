@@ -55,6 +55,7 @@ def places_in(project: Project, paths: Iterable[Path] | None = None) -> list[Pla
         UsageError: as by ``open_place``.
     """
     folders = [None] if paths is None else list(paths)
+    # By absolute path, because the folders that are given may lie in one another.
     by_path = {
         path.absolute(): path
         for kind in PLACES
