@@ -1,9 +1,12 @@
 """Commands that ask no model: ``validate``, ``history``, and what keeps or drops texts."""
 
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
@@ -39,6 +42,9 @@ def validate(
     no_write: Annotated[
         bool, typer.Option("--no-write", help="Leave the summary in ir.json as it is.")
     ] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, help="Processes at the same time; 0: one per core.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Validate stores and units; update the summary in ir.json of stores. Calls no model."""
@@ -49,6 +55,7 @@ def validate(
         tell_unmarked(project)
     # All at once, because a kind may ask for what it needs in one go.
     prepare_kinds(project.kinds, [place.path for place in members])
+    look_ahead(members, jobs or os.cpu_count() or 1)
     stale = project.settings.stale or "auto"
     reports: dict[str, list[dict[str, Any]]] = {"stores": []}
     every: list[tuple[str, dict[str, Any]]] = []
@@ -116,6 +123,24 @@ def validate(
     # Last, because GitHub finds these lines anywhere, and people read what stands above.
     annotate(project.settings.annotations or "auto", validated(stale, every))
     raise typer.Exit(code)
+
+
+def look_ahead(members: Sequence[Place[Any]], jobs: int) -> None:
+    """Run the types of stores in several processes, which keep in the cache what came of it."""
+    stores = [str(place.path) for place in members if place.has_pages]
+    jobs = min(jobs, len(stores))
+    command = [sys.executable, "-P", "-m", "pytest_regen", "validate", "--no-write", "--json"]
+    # What they say is not read, because the caller meets it again and tells it in order.
+    children = [
+        Popen([*command, *stores[number::jobs]], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+        for number in range(jobs if jobs > 1 else 0)
+    ]
+    try:
+        for child in children:
+            child.wait()
+    finally:
+        for child in children:
+            child.kill()
 
 
 def _tell_sum(

@@ -1,0 +1,92 @@
+"""``validate --jobs``: several processes look at stores first, and what is told stays the same."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import command
+from store_factory import MISSPELT, make_store
+
+from pytest_regen.cli.keep import look_ahead
+from pytest_regen.cli.project import Project
+
+SETTINGS = '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    """A project with stores, one of which is wrong."""
+    (here / "pyproject.toml").write_text(SETTINGS, "utf-8")
+    for number in range(5):
+        make_store(here / "generated" / f"GET_{number}", MISSPELT if number == 1 else None)
+    return here
+
+
+@pytest.mark.parametrize("options", [("--by-type",), ("--json", "--no-write")], ids=" ".join)
+def test_two_processes_tell_the_same_as_one(project: Path, options: tuple[str, ...]) -> None:
+    """Exit code, order, words and files are the same."""
+    broken = project / "generated/GET_1/ir.json"
+    before = broken.read_bytes()
+    one = command("validate", *options)
+    written = broken.read_bytes()
+    broken.write_bytes(before)
+
+    two = command("validate", *options, "--jobs", 2)
+
+    assert broken.read_bytes() == written
+    assert (written == before) == ("--no-write" in options)
+    assert (one.code, one.told) == (two.code, two.told)
+    assert one.code == 1
+
+
+def test_processes_leave_what_came_of_running_types(here: Path) -> None:
+    """The process that was started runs none of them again."""
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+    document = {"openapi": "3.1.0", "info": {"title": "Piers", "version": "1"}, "paths": {}}
+    for name in ("Berth", "Tide"):
+        body = {**document, "components": {"schemas": {name: schema}}}
+        (here / f"{name}.json").write_text(json.dumps(body), "utf-8")
+        words = ("--schemas", "--provider", "template", "--language", "python", "--out", name)
+        assert command("generate", f"{name}.json", *words).code == 0
+    stores = sorted(path.parent for path in here.rglob("pages.json"))
+    shutil.rmtree(here / ".regen/cache")
+
+    look_ahead(list(map(Project.here().place, stores)), 2)
+
+    kept = sorted((here / ".regen/cache").rglob("*.json"))
+    assert kept
+    assert command("validate", *stores, "--no-write").code == 0
+    assert sorted((here / ".regen/cache").rglob("*.json")) == kept
+
+
+def test_a_damaged_store_ends_the_work_as_without_processes(project: Path) -> None:
+    """What stands before it is told, and nothing after it."""
+    (project / "generated/GET_3/ir.json").write_text("{", "utf-8")
+    stores = sorted(project.glob("generated/*"))
+
+    one, two = (command("validate", *stores, *jobs) for jobs in ((), ("--jobs", 2)))
+
+    assert (two.code, two.told, two.err) == (one.code, one.told, one.err)
+    assert one.code == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_ends_all_processes(project: Path) -> None:
+    """At once, with one message and no traceback."""
+    words = [sys.executable, "-m", "pytest_regen", "validate", "--jobs", "2"]
+    running = subprocess.Popen(
+        words, cwd=project, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(0.9)
+
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=20)
+
+    assert running.returncode in {130, 1}
+    assert "Traceback" not in err
