@@ -22,6 +22,7 @@ class CiChoice(StrEnum):
     """Whose workflow is to be written."""
 
     GITHUB = "github"
+    GITLAB = "gitlab"
     NONE = "none"
 
 
@@ -157,10 +158,9 @@ def _plan(project: Project, start: Start, ci: CiChoice | None) -> tuple[Project,
         table,
         Edit(project.root, project.root / ".gitattributes", add_lines(*start.attributes)),
     ]
-    if ci is CiChoice.GITHUB:
-        path = project.root / ".github/workflows/pytest-regen.yml"
-        # One that is there stays, because a person wrote it, or has edited ours.
-        edits.append(Edit(project.root, path, lambda present: present or _GITHUB))
+    if ci in _WORKFLOWS:
+        name, text = _WORKFLOWS[ci]
+        edits.append(Edit(project.root, project.root / name, lambda present: present or text))
     return planned, [edit for edit in edits if edit.is_needed]
 
 
@@ -209,3 +209,15 @@ jobs:
       - run: {_INSTALL}  # and what the tests of the project need
       - run: pytest
 """
+_GITLAB: Final = f"""\
+pytest-regen:
+  image: python:3.12
+  script:
+    - {_INSTALL}  # and what the tests of the project need
+    - pytest
+"""
+_WORKFLOWS: Final = {
+    CiChoice.GITHUB: (".github/workflows/pytest-regen.yml", _GITHUB),
+    CiChoice.GITLAB: (".gitlab-ci.yml", _GITLAB),
+}
+"""The file of each, which stays as it is where it is there."""

@@ -484,6 +484,8 @@ def test_a_workflow_is_written_where_it_is_wanted(here: Path) -> None:
     workflow.write_text("mine\n", "utf-8")
     assert command("init", "api.yaml", "--yes", "--ci", "github").code == 0
     assert workflow.read_text("utf-8") == "mine\n"
+    assert command("init", "api.yaml", "--yes", "--ci", "gitlab").code == 0
+    assert "    - pytest\n" in (here / ".gitlab-ci.yml").read_text("utf-8")
 
 
 def test_the_page_shows_what_it_does() -> None:
