@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pytest_regen.cli.output import console, say
-from pytest_regen.regeneration.progress import final_line, progress_line
+from pytest_regen.regeneration.progress import progress_line
 from pytest_regen.regeneration.values import RunState
 
 if TYPE_CHECKING:
@@ -57,9 +57,10 @@ class RunProgress:
         # No lock, because a state is a value: who draws sees the old one or the new one.
         self.state = state
 
-    def line(self, width: int | None = None) -> str:
-        """Return how far the run is, in at most ``width`` columns."""
-        return progress_line(self.state, width=width, places=self._places, batches=self.batches())
+    def line(self, *, is_over: bool = False) -> str:
+        """Return how far the run is, or what it came to."""
+        batches = 0 if is_over else self.batches()
+        return progress_line(self.state, places=self._places, batches=batches, is_over=is_over)
 
     def tell_lines(self, is_over: threading.Event) -> None:
         """Tell in plain lines how far the run is, until it is over, and what it came to."""
@@ -72,7 +73,7 @@ class RunProgress:
                 told = line
                 say(f"  {line}")
         if told or self._pages > _FIRST_PAGES:
-            say(f"  {final_line(self.state, places=self._places)}")
+            say(f"  {self.line(is_over=True)}")
 
 
 @contextmanager
@@ -107,7 +108,8 @@ def progress_line_of(
     spinner = Spinner("line")
 
     def draw() -> Spinner:
-        spinner.update(text=run.line(console().width - 3))
+        # Cut, because a line that wraps could not be drawn over; what matters most stands first.
+        spinner.update(text=run.line()[: max(console().width - 3, 0)])
         return spinner
 
     # What kinds print must neither break the line nor leave stdout, where that goes elsewhere.
