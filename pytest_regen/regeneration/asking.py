@@ -5,7 +5,7 @@ continuation whose pieces are joined into the same output.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pytest_regen.errors import (
@@ -91,68 +91,85 @@ def meets_all(failure: RegenError | None) -> bool:
     return failure is not None and not is_alone and stop_reason_of(failure) != "refused"
 
 
-@dataclass(slots=True)
-class Turns:
-    """What was asked for one page, and what came back, before anything is read from it."""
-
-    ask: Ask
-    tally: Tally = field(default_factory=Tally)
-    """Calls made now and what they took."""
-    requests: list[TurnRequest] = field(default_factory=list)
-    """All that got a reply."""
-    sent: int = 0
-    """How many of them this run sent, and found in no batch of an earlier one."""
-    whole: Whole | None = None
-    failure: RegenError | None = None
-    """Why there is no reply, where that is a failure of this page."""
-    error: BaseException | None = None
-    """What is to end all work: a fault of the program, or an interruption."""
-
-    @property
-    def ends_all(self) -> bool:
-        """Whether what the page failed with would meet every other page of the run."""
-        # What one recording lacks another one may have.
-        has_own = self.ask.provider is not None and isinstance(self.failure, CassetteError)
-        return meets_all(self.failure) and not has_own
+def ends_all(answer: Answer) -> bool:
+    """Return whether what a page failed with would meet every other page of the run."""
+    # What one recording lacks another one may have.
+    has_own = answer.ask.provider is not None and isinstance(answer.failure, CassetteError)
+    return meets_all(answer.failure) and not has_own
 
 
-async def ask_model(ask: Ask, settings: TurnSettings) -> Turns:
+async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
     """Take the turns for one page, in the event loop; nothing is raised but a cancellation.
 
     A refusal, a spent budget, a provider without a reply and a cassette without an answer are
-    ``failure`` of what is returned, so that what other requests gave is kept.
+    ``failure`` of what is returned, so that what other requests gave is kept. The output is not
+    read from the reply yet; see ``read_answer``.
     """
     import asyncio
 
-    turns = Turns(ask)
     provider = ask.provider or settings.provider
     # One for each page: nobody knows when the last is asked of a recording.
-    sender = _Journaled(turns, settings.exchange(ask.provider), settings.journal, provider)
+    turns = _Turns(ask, settings.exchange(ask.provider), settings.journal, provider)
+    whole: Whole | None = None
+    failure: RegenError | None = None
+    fatal: BaseException | None = None
     try:
-        while turns.whole is None:
-            whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), sender)
-            if turns.sent or ask.stored is None or ask.stored != ask.extract(whole.pieces):
-                turns.whole = whole
-            else:
-                # The run before was killed between its last write and its note of it: what was
-                # found is dropped, as if it had not been taken.
+        while whole is None:
+            whole = await adrive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), turns)
+            # The run before was killed between its last write and its note of it: what was found
+            # is dropped, as if it had not been taken.
+            is_left = not turns.sent and ask.stored is not None
+            if is_left and ask.stored == ask.extract(whole.pieces):
                 _settle(turns.requests, settings, provider)
                 turns.requests.clear()
-    except (RefusedError, ProviderError, BudgetError, CassetteError) as error:
-        turns.failure = error
+                whole = None
+    except RefusedError as error:
+        look = f"read the prompt in {ask.prompt_file}" if ask.prompt_file else "reword the prompt"
+        what = f"{error.what.removesuffix('answer')}write {ask.title}"
+        hint = f"{look}, or try another model with --model"
+        failure = RefusedError(what, why=error.why, hint=hint)
+    except (ProviderError, BudgetError, CassetteError) as error:
+        failure = error
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         # Not this task was cancelled, but what its provider waited for: nobody else would say so.
-        turns.failure = TransportError(
+        failure = TransportError(
             f"the turn for {ask.title} was cancelled",
             why="the provider, or what it waited for, was ended",
             hint="the same command again asks for the rest",
         )
     except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
-        turns.error = error
-    return turns
+        fatal = error
+    answer = Answer(
+        ask,
+        usage=turns.tally.usage,
+        calls=turns.tally.calls,
+        requests=tuple(turns.requests),
+        failure=failure,
+        fatal=fatal,
+    )
+    if whole is None:
+        return answer
+    reference, reply = provider_reference(provider), whole.reply
+    model = reply.model or reference or ask.request.model
+    answered = replace(answer, pieces=whole.pieces, stop_reason=reply.stop_reason)
+    return replace(answered, model=model, provider=reference)
+
+
+def read_answer(answer: Answer) -> Answer:
+    """Return an answer with the output that is in its reply.
+
+    Raises:
+        KindError: a method of the kind raised.
+        BaseException: what is to end all work.
+    """
+    if answer.fatal is not None:
+        raise answer.fatal
+    if not answer.pieces:
+        return answer
+    return replace(answer, output=answer.ask.extract(answer.pieces))
 
 
 def note_stored(answers: Iterable[Answer], settings: TurnSettings) -> None:
@@ -169,31 +186,37 @@ def _settle(requests: Sequence[TurnRequest], settings: TurnSettings, provider: P
         stored(list(requests))  # Batches keep their results until then.
 
 
-@dataclass(frozen=True, slots=True)
-class _Journaled:
+@dataclass(slots=True)
+class _Turns:
     """An exchange beside a journal: what an earlier run was answered is not asked again."""
 
-    turns: Turns
+    ask: Ask
     exchange: TurnExchange
     journal: "ReplyJournal | None"
     provider: Provider
+    tally: Tally = field(default_factory=Tally)
+    """Calls made now and what they took."""
+    requests: list[TurnRequest] = field(default_factory=list)
+    """All that got a reply."""
+    sent: int = 0
+    """How many of them this run sent, and found in no batch of an earlier one."""
 
     async def asend(self, request: TurnRequest) -> Reply:
-        turns, journal, who = self.turns, self.journal, ""
+        journal, who = self.journal, ""
         if journal is not None:
             from pytest_regen.turns.replies import name_answerer
 
             who = name_answerer(self.provider)
         reply = journal.find(request, who) if journal is not None else None
         if reply is None:
-            expected = turns.ask.output_tokens
-            reply = await self.exchange.asend(request, expected=expected, log=turns.tally.add)
+            expected = self.ask.output_tokens
+            reply = await self.exchange.asend(request, expected=expected, log=self.tally.add)
             is_left = getattr(self.provider, "is_left", None)
-            turns.sent += not (is_left and is_left(reply))
+            self.sent += not (is_left and is_left(reply))
             # Before anything is read from it, because a kill must not lose what is paid for.
             if journal is not None:
                 journal.add(request, who, reply)
-        turns.requests.append(request)
+        self.requests.append(request)
         return reply
 
 
@@ -218,35 +241,3 @@ def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
     if ask.template is None:
         raise no_template(ask.title)
     return Answer(ask, ask.template(), model=template, provider=template, by_template=True)
-
-
-def read_answer(turns: Turns, settings: TurnSettings) -> Answer:
-    """Return the output in a reply, or why there is none.
-
-    Raises:
-        KindError: a method of the kind raised.
-        BaseException: what is to end all work.
-    """
-    if turns.error is not None:
-        raise turns.error
-    ask, whole, failure = turns.ask, turns.whole, turns.failure
-    if isinstance(failure, RefusedError):
-        look = f"read the prompt in {ask.prompt_file}" if ask.prompt_file else "reword the prompt"
-        failure = RefusedError(
-            f"{failure.what.removesuffix('answer')}write {ask.title}",
-            why=failure.why,
-            hint=f"{look}, or try another model with --model",
-        )
-    provider = provider_reference(ask.provider or settings.provider)
-    return Answer(
-        ask,
-        ask.extract(whole.pieces) if whole else "",
-        "".join(whole.pieces) if whole else "",
-        whole.reply.stop_reason if whole else "",
-        (whole.reply.model or provider or ask.request.model) if whole else "",
-        provider if whole else None,
-        turns.tally.usage,
-        calls=turns.tally.calls,
-        requests=tuple(turns.requests),
-        failure=failure,
-    )

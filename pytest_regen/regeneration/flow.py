@@ -426,7 +426,7 @@ class Work(Generic[V]):
                         ask.page,
                         ask.request,
                         ask.correction,
-                        answer.reply,
+                        "".join(answer.pieces),
                         is_kept,
                         findings,
                         failure,

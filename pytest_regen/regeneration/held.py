@@ -229,7 +229,7 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
         output = outputs[ask.page]
         who, model, reason = output.provider, output.model, output.stop_reason
         ready = Known(output.new, model, who, reason, generated_at=candidate.made_at)
-        answer = Answer(replace(ask, known=ready), output.new, "", reason, model, who, output.usage)
+        answer = Answer(replace(ask, known=ready), output.new, (), reason, model, who, output.usage)
         answers.append(answer)
     return answers if len(answers) == len(outputs) else []
 

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 from pytest_regen.errors import RegenError, RejectedRequestError
-from pytest_regen.regeneration.asking import Turns, answer_at_once, ask_model, read_answer
+from pytest_regen.regeneration.asking import answer_at_once, ask_model, ends_all, read_answer
 from pytest_regen.regeneration.values import Answer, Ask, Known, RunState, TurnSettings
 from pytest_regen.turns.background import background_loop
 from pytest_regen.turns.values import Usage
@@ -93,8 +93,8 @@ class _Batch:
     flow: "_OpenFlow[Any]"
     number: int
     """Over all flows, as they were yielded."""
-    pages: list[Ask | Answer | Turns | None]
-    """In their order: what is to be sent, what is known, what came back; ``None`` while a model is
+    pages: list[Ask | Answer | None]
+    """In their order: what is to be sent, what is known or came back; ``None`` while a model is
     asked."""
     state: Literal["parked", "asked", "unsent", "arrived"] = "parked"
     """It waits for the answer of another flow, is with the queue, came back from it without a
@@ -108,9 +108,10 @@ class _Batch:
         return [number for number, page in enumerate(self.pages) if isinstance(page, Ask)]
 
     @property
-    def turns(self) -> list[Turns]:
-        """What came back."""
-        return [page for page in self.pages if isinstance(page, Turns)]
+    def turns(self) -> list[Answer]:
+        """What came back from a model."""
+        answers = [page for page in self.pages if isinstance(page, Answer)]
+        return [page for page in answers if page.pieces or page.failure or page.fatal]
 
 
 # What is asked, in the event loop
@@ -206,33 +207,33 @@ class AskQueue:
     async def _ask(self, batch: _Batch, number: int, ask: Ask) -> None:
         import asyncio
 
-        turns = await ask_model(ask, self._settings)
+        answer = await ask_model(ask, self._settings)
         # The slot is free before anything is read from the reply or stored.
         self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        self._tell_apart(turns)
-        batch.pages[number] = turns
+        self._tell_apart(answer)
+        batch.pages[number] = answer
         prompt = ask.request.model, ask.request.system
         self._warm.add(prompt)
         for place in self._held.pop(prompt, ()):
             heappush(self._ready, place)
         # The other pages of a unit are not paid for, because half of a correction is of no use.
-        batch.is_stopped |= turns.error is not None or turns.failure is not None
+        batch.is_stopped |= not answer.pieces
         self._end(batch)
-        if self.failure is None and turns.ends_all:
-            self.failure = turns.failure
+        if self.failure is None and ends_all(answer):
+            self.failure = answer.failure
             for waiting in list(self._batches):
                 waiting.is_stopped = True
                 self._end(waiting)
         self._send()
 
-    def _tell_apart(self, turns: Turns) -> None:
+    def _tell_apart(self, answer: Answer) -> None:
         """Tell a request that is rejected for what it asks from a run that is rejected.
 
         One that is too long, say, says nothing about the next. Where money is used up the status is
         the same, but then nothing is answered any more.
         """
-        failure = turns.failure
-        if turns.whole is not None:
+        failure = answer.failure
+        if answer.pieces:
             self._rejections = 0
         elif self._rejections is None or not isinstance(failure, RejectedRequestError):
             return
@@ -385,11 +386,8 @@ class _Driver(Generic[R]):
         flow.batches = [batch for batch in flow.batches if batch not in arrived]
         for batch in arrived:
             try:
-                pages = (
-                    read_answer(page, self._settings) if isinstance(page, Turns) else page
-                    for page in batch.pages
-                )
-                answers.append(tuple(page for page in pages if isinstance(page, Answer)))
+                pages = [page for page in batch.pages if isinstance(page, Answer)]
+                answers.append(tuple(map(read_answer, pages)))
             except BaseException as error:  # noqa: BLE001 - thrown into the flow
                 # With those before it, because they are paid for and have to be stored.
                 return answers, error
@@ -470,10 +468,10 @@ class _Driver(Generic[R]):
             turns, flow = batch.turns, batch.flow
             self._owed -= len(turns) + len(batch.waiting)
             for page in turns:
-                self._counts["pages_failed" if page.whole is None else "pages_done"] += 1
-                self._counts["calls"] += page.tally.calls
-                self._usage += page.tally.usage
-                flow.has_failed |= page.ends_all
+                self._counts["pages_done" if page.pieces else "pages_failed"] += 1
+                self._counts["calls"] += page.calls
+                self._usage += page.usage
+                flow.has_failed |= ends_all(page)
             if turns:
                 flow.arrive(batch)
             else:

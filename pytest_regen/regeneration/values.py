@@ -187,9 +187,9 @@ class Answer:
 
     ask: Ask
     output: str = ""
-    """As extracted from the reply."""
-    reply: str = ""
-    """The whole reply as it came, its continuations joined; empty where no model was asked."""
+    """As extracted from the reply, once it is read."""
+    pieces: tuple[str, ...] = ()
+    """The reply as it came, and its continuations; none where no model was asked."""
     stop_reason: str = ""
     model: str = ""
     provider: str | None = None
@@ -201,6 +201,8 @@ class Answer:
     """Those that got a reply, now or by an earlier run; for the journal of replies."""
     failure: RegenError | None = None
     """Why there is no output."""
+    fatal: BaseException | None = None
+    """What is to end all work: a fault of the program, or an interruption."""
     by_template: bool = False
     """Whether no model was asked at all."""
 
