@@ -211,7 +211,7 @@ class Work(Generic[V]):
         for name, piece in self._pieces.items():
             if piece.refused and not self._correctable(name, self.view.with_answers(piece.refused)):
                 piece.result.stop_reason = None
-                self._keep_better(policies.Heal(), [piece.refused])
+                self._keep_better(Policy(), [piece.refused])
         return len(self.kept) > kept
 
     def _batches(self, policy: Policy, names: Iterable[str]) -> Iterator[list[Ask]]:
@@ -230,7 +230,8 @@ class Work(Generic[V]):
             if not piece.is_open:
                 continue
             findings = () if policy.is_draft else self._findings(name, piece)
-            if type(policy) is policies.Heal and not piece.seen:
+            # Healing alone, because named pages are asked whatever is wrong with them.
+            if policy == policy.then and not piece.seen:
                 piece.seen.append(policies.signature(findings))
             pages = policy.pages_to_ask(self.view, name, findings)
             asks = self._place.asks(self.view, name, pages, self._settings) if pages else []

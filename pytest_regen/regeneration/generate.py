@@ -15,7 +15,7 @@ from pytest_regen.regeneration import store_pages, verbs
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.flow import Job, source_diff, work_steps
 from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store, schema_markdown
-from pytest_regen.regeneration.policies import Generate
+from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_place import LockedStore, StorePlace
@@ -309,7 +309,9 @@ class _PlannedStore(StorePlace):
             self._store_plan()
         try:
             names = dict.fromkeys(entry.type_name for entry in plan.asked)
-            work = yield from work_steps(self, Job(Generate(), names, run.attempts), run.settings)
+            work = yield from work_steps(
+                self, Job(Policy(is_draft=True), names, run.attempts), run.settings
+            )
             results = tuple(work.results)
             if any(result.stop_reason == "refused" for result in results):
                 self._store_plan()  # Whoever is refused wants to read the prompt.

@@ -8,7 +8,6 @@ can be read.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Mark
@@ -77,64 +76,38 @@ def _weakened(view: View, name: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Heal:
-    """Ask the pages at fault; keep a new output if errors fall and no other piece gets worse."""
+class Policy:
+    """What is asked of a piece in one round, and what may replace its stored outputs.
 
+    By default healing: the pages at fault are asked, and a new output is kept if errors fall and no
+    other piece gets worse.
+    """
+
+    pages: Mapping[str, Wanted] | None = None
+    """Name of a piece to its pages: asked whatever their state, and kept unless errors rise."""
+    is_draft: bool = False
+    """Whether pages are asked for the first time: each is stored as it arrives, unscored."""
     accept_any: bool = field(default=False, kw_only=True)
     """Keep any new output."""
-    is_draft: ClassVar = False
-    """Whether pages are asked for the first time: each is stored as it arrives, unscored."""
 
     @property
-    def then(self) -> "Heal":
+    def then(self) -> "Policy":
         """The policy of the next round: correct what is wrong with the new outputs."""
-        return Heal(accept_any=self.accept_any)
+        return Policy(accept_any=self.accept_any)
 
     def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback]) -> Wanted:
         """Return the pages of a piece to ask for; none where there is nothing to ask."""
+        if self.is_draft:
+            return dict.fromkeys(view.missing(name), ())
+        if self.pages is not None:
+            return self.pages.get(name, {})
         return pages_at_fault(findings, view.page_count(name)) if findings else {}
 
     def may_replace(self, change: Change) -> bool:
         """Return whether the new outputs may replace the stored ones."""
-        return self.accept_any or change.is_better
-
-
-@dataclass(frozen=True, slots=True)
-class Regenerate(Heal):
-    """Ask named pages whatever their state; keep a new output unless errors rise anywhere."""
-
-    pages: Mapping[str, Wanted]
-    """Name of a piece to its pages."""
-
-    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback]) -> Wanted:
-        """Return the pages that were named."""
-        del view, findings
-        return self.pages.get(name, {})
-
-    def may_replace(self, change: Change) -> bool:
-        """Return whether errors rise nowhere."""
-        return self.accept_any or change.is_no_worse
-
-
-@dataclass(frozen=True, slots=True)
-class Generate(Heal):
-    """Ask the pages that were never written; keep whatever comes, as it comes."""
-
-    is_draft: ClassVar = True
-
-    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback]) -> Wanted:
-        """Return the pages without an output; there is nothing to correct yet."""
-        del findings
-        return dict.fromkeys(view.missing(name), ())
-
-    def may_replace(self, change: Change) -> bool:
-        """Return True: there is nothing to lose."""
-        del change
-        return True
-
-
-Policy = Heal
-"""What is asked of a piece in one round, and what may replace its stored outputs."""
+        if self.is_draft or self.accept_any:
+            return True
+        return change.is_better if self.pages is None else change.is_no_worse
 
 
 def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:

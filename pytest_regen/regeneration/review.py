@@ -13,7 +13,7 @@ from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.held import answers_of, rejected_of
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 from pytest_regen.regeneration.places import Place, V
-from pytest_regen.regeneration.policies import Change, Regenerate
+from pytest_regen.regeneration.policies import Change, Policy
 from pytest_regen.regeneration.values import Answer
 from pytest_regen.validation.issues import Issue
 
@@ -77,7 +77,7 @@ def accept_candidate(
         look = _look(place, view, answers, candidate)
         if not look.is_stored:
             change = Change(candidate.name, view, look.after)
-            may = Regenerate({}, accept_any=accept_any).may_replace(change)
+            may = Policy({}, accept_any=accept_any).may_replace(change)
             if not (may and look.after.is_placed(candidate.name)):
                 raise _worse(candidate, view.score(candidate.name).errors, look)
             update.write(look.after, answers, ())

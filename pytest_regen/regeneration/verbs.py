@@ -12,7 +12,7 @@ from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
 from pytest_regen.regeneration.flow import Job, Work, source_diff, work_steps
 from pytest_regen.regeneration.places import Place, View
-from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate
+from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.prompt_faults import PromptFault, prompt_faults
 from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.values import Changes, HealResult, Past, StopReason, TurnSettings
@@ -118,8 +118,8 @@ def generate_steps(
     # Apart, because a missing unit has no findings to correct, and a stale one keeps its text
     # unless the new one is as good.
     groups: tuple[tuple[Policy, list[str]], ...] = (
-        (Generate(), missing),
-        (Regenerate(anew), again),
+        (Policy(is_draft=True), missing),
+        (Policy(anew), again),
     )
     for policy, group in groups:
         if group and not any(meets_all(result.failure) for result in results):
@@ -166,7 +166,7 @@ def regenerate_steps(
     # After all are looked at, because one refusal is to leave every edit as it was.
     if discard_edits:
         view = _without_edits(place, pages)
-    policy = Regenerate(pages, accept_any=accept_any)
+    policy = Policy(pages, accept_any=accept_any)
     job = Job(policy, pages, attempts, discard_edits=discard_edits)
     work = yield from work_steps(place, job, settings, view)
     return _result(place, before, work, settings)
@@ -200,7 +200,7 @@ def heal_steps(
     if discard_edits:
         view = _without_edits(place, chosen)
     failing = [name for name in chosen if view.score(name).errors]
-    job = Job(Heal(accept_any=accept_any), failing, attempts)
+    job = Job(Policy(accept_any=accept_any), failing, attempts)
     work = yield from work_steps(place, job, settings, view)
     return _result(place, before, work, settings)
 

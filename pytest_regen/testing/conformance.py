@@ -29,7 +29,7 @@ from pytest_regen.files import observe_effects
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.flow import Job, Work, work_steps
 from pytest_regen.regeneration.places import Place
-from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate
+from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.registry import open_place, places_in
 from pytest_regen.regeneration.values import Ask, TurnSettings
@@ -225,7 +225,7 @@ class _Project:
         """Ask for a unit that is missing; for one that cannot be missing, all the same."""
         name = name or self.name
         is_missing = self.file().open().missing(name)
-        self.ask(Generate() if is_missing else Regenerate({name: {1: ()}}), model, name=name)
+        self.ask(Policy(is_draft=True) if is_missing else Policy({name: {1: ()}}), model, name=name)
 
     def files(self) -> dict[str, bytes]:
         """Return the project's files without what its places remember, the way they are."""
@@ -380,7 +380,7 @@ class KindConformance:
         _, bad = lab.texts
         lab.put(bad)
 
-        done = lab.ask(Heal(), lab.learn(1))
+        done = lab.ask(Policy(), lab.learn(1))
 
         assert lab.codes()[0] == "DRIFT"
         assert done.results[0].calls == 0
@@ -404,7 +404,7 @@ class KindConformance:
         _change_entry(lab, inputs_sha256="sha256:" + "0" * 64, inputs={})
         assert lab.codes() == ["STALE"]
 
-        lab.ask(Regenerate({lab.name: {1: ()}}), lab.learn(1))
+        lab.ask(Policy({lab.name: {1: ()}}), lab.learn(1))
 
         assert lab.codes() == []
 
@@ -417,7 +417,7 @@ class KindConformance:
             pytest.skip("units are what the region finds: what is taken out is not missed")
         assert lab.codes() == ["MISSING_UNIT"]
 
-        lab.ask(Generate(), lab.learn(1))
+        lab.ask(Policy(is_draft=True), lab.learn(1))
 
         assert lab.codes() == []
         assert lab.same(lab.text(), lab.texts[0])
@@ -457,7 +457,7 @@ class KindConformance:
         """A worse reply changes no byte of the file, and is to be found in the history."""
         before = lab.files()
 
-        done = lab.ask(Regenerate({lab.name: {1: ()}}), lab.learn(2))
+        done = lab.ask(Policy({lab.name: {1: ()}}), lab.learn(2))
 
         assert lab.files() == before
         (rejected,) = done.results[0].rejected
@@ -470,7 +470,7 @@ class KindConformance:
         _let_be_wrong(lab)
         model = lab.learn(2)
 
-        done = lab.ask(Heal(), model, rounds=9)
+        done = lab.ask(Policy(), model, rounds=9)
 
         assert done.results[0].stop_reason == "no_progress"
         assert len(model.requests) < 4  # of nine
@@ -478,7 +478,7 @@ class KindConformance:
     def test_a_text_of_the_history_is_restored(self, lab: _Project) -> None:
         """What was replaced can be put back."""
         _let_be_wrong(lab)
-        lab.ask(Heal(), lab.learn(1))
+        lab.ask(Policy(), lab.learn(1))
         assert lab.codes() == []
 
         verbs.restore(lab.file(), lab.name)
@@ -631,7 +631,7 @@ def _prepare(project: _Project, effort: str) -> set[str]:
 
 
 _EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
-    "heal": lambda project: project.ask(Heal(), ProjectReplies(project.root)),
+    "heal": lambda project: project.ask(Policy(), ProjectReplies(project.root)),
     "generate": lambda project: project.generate(ProjectReplies(project.root)),
     "adopt": lambda project: verbs.adopt(project.file(), [project.name]),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_regen.regeneration import HealResult, TurnSettings
 from pytest_regen.regeneration.flow import Job, source_diff, work_steps
-from pytest_regen.regeneration.policies import Heal
+from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.store_place import StorePlace
 
@@ -17,7 +17,7 @@ def heal_type(
     path: Path, name: str, *, settings: TurnSettings, rounds: int = 1, **options: Any
 ) -> HealResult:
     """Ask the pages at fault of a type again until nothing is wrong, or a reason to stop."""
-    job = Job(Heal(), [name], rounds, **options)
+    job = Job(Policy(), [name], rounds, **options)
     place = StorePlace(path)
     work = drive_flow(work_steps(place, job, settings), settings)
     (result,) = work.results

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.flow import Job, source_diff, work_steps
-from pytest_regen.regeneration.policies import Heal
+from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.units.ledger import PastText
@@ -46,7 +46,9 @@ def ask_for_unit(
     file: UnitFile, name: str, *, settings: TurnSettings, rounds: int = 1, **options: Any
 ) -> HealResult:
     """Ask for a unit as a test that fails does."""
-    work = drive_flow(work_steps(file, Job(Heal(), [name], rounds, **options), settings), settings)
+    work = drive_flow(
+        work_steps(file, Job(Policy(), [name], rounds, **options), settings), settings
+    )
     (result,) = work.results
     diff = source_diff(work.before.text, work.view.text, file.file_name)
     return replace(result, diff=diff)

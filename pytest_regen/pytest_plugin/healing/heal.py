@@ -246,10 +246,10 @@ class _Healing:
         name, view = target.name, target.look.view
         issues = self._failure.issues if isinstance(self._failure, UnitError) else ()
         if view.has_old_prompt(name) or all(issue.code != "STALE" for issue in issues):
-            return policies.Heal()
+            return policies.Policy()
         # Any text that is no worse replaces one that was made for something else.
         findings = (*policies.fixable_issues(view.issues(name)), *target.feedback)
-        return policies.Regenerate({name: {1: findings}})
+        return policies.Policy({name: {1: findings}})
 
     def _skip(self, target: Target, why: str, command: str | None = None) -> None:
         look, name = target.look, target.name
