@@ -121,8 +121,7 @@ class Desk:
                     hint=f"pytest-regen review reject {candidate.id}",
                 )
             elif verb == "show":
-                look = reviewing.look_at(place, candidate)
-                diff, left = look.diff, look.issues
+                diff, left = reviewing.look_at(place, candidate)
             else:
                 reviewing.accept_candidate(place, candidate, self.folder, accept_any=accept_any)
         except RegenError as error:

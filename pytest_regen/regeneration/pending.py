@@ -5,15 +5,14 @@ believed: a candidate names a place, a piece and pages, and whoever accepts it l
 project. Its id is a digest of what it says; a file that says something else is not accepted.
 """
 
-import json
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
@@ -32,7 +31,6 @@ FOLDER: Final = ".regen/pending"
 Piece = tuple[str, str]
 """A place, from the root of the project, and the unit or type in it."""
 
-_FORMAT: Final = 1
 _ID: Final = 8
 """Digits of an id: a project has a handful of candidates, and each is looked for in all."""
 
@@ -87,6 +85,8 @@ class Candidate:
         default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), kw_only=True
     )
     """UTC, to the second."""
+    format: Literal[1] = field(default=1, kw_only=True)
+    """Another one is of a newer version."""
 
     @cached_property
     def id(self) -> str:
@@ -111,38 +111,7 @@ class Candidate:
             "issues_before": [issue.to_json() for issue in self.issues_before],
             "issues_after": [issue.to_json() for issue in self.issues_after],
         }
-        return {"format": _FORMAT, "id": self.id, **asdict(self), **issues}
-
-    @staticmethod
-    def from_json(data: bytes, file: Path) -> "Candidate":
-        """Return the candidate that ``to_json`` wrote.
-
-        Raises:
-            StoreCorruptError: it is none; the message names ``file``.
-        """
-        from pydantic import ValidationError
-
-        try:
-            candidate = _reader().validate_json(data, strict=True)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise _no_candidate(file, f"{place}: {first['msg']}".lstrip(": ")) from None
-        header, place = json.loads(data), candidate.place
-        pages = [output.page for output in candidate.outputs]
-        odd = set(place) & {"\0", *("\\:" if os.name == "nt" else "")}
-        faults = {
-            f"only format {_FORMAT} is known": header.get("format") != _FORMAT,
-            "a candidate has each of its pages once": not pages or len({*pages}) < len(pages),
-            f"{place!r:.80} is no path below the root of the project": odd
-            or not {"", ".", ".."}.isdisjoint(place.split("/")),
-            f"it is {header.get('id')} no more, but {candidate.id}": candidate.id
-            != header.get("id"),
-        }
-        for why, is_so in faults.items():
-            if is_so:
-                raise _no_candidate(file, why)
-        return candidate
+        return {"id": self.id, **asdict(self), **issues}
 
 
 @cache
@@ -248,41 +217,26 @@ class PendingFolder:
         names = view.names(self._prefix, ".json") if self.path.is_dir() else ()
         return sorted(name for name in names if "/" not in name.removeprefix(self._prefix))
 
-    def change(
-        self,
-        *,
-        add: Iterable[Candidate] = (),
-        drop: Iterable[Candidate] = (),
-        aside: Iterable[Candidate] = (),
-    ) -> None:
+    def change(self, *, add: Sequence[Candidate] = (), drop: Sequence[Candidate] = ()) -> None:
         """Add and remove candidates, all in one change.
 
         Args:
             add: those to write. One that waits already is the newest of its piece from now on.
             drop: those to remove; one that is gone already is fine.
-            aside: those to keep where no review looks, for no history can take them: nothing asks
-                for their pieces any more.
 
         Raises:
             StoreWriteError: the folder cannot be written.
         """
-        contents: dict[str, bytes | None] = {}
+        ids = {candidate.id for candidate in (*add, *drop)}
         # Read under the lock, because another process may add or drop candidates until then.
         with self._files.locked() as view:
-            names: dict[str, list[str]] = {}
-            for name in self._names(view):
-                names.setdefault(_id_in(name), []).append(name)
-            for candidate in (*add, *drop, *aside):
-                contents |= dict.fromkeys(names.get(candidate.id, ()), None)
+            names = [name for name in self._names(view) if _id_in(name) in ids]
+            contents: dict[str, bytes | None] = dict.fromkeys(names)
             for candidate in add:
                 # Names sort by time; what is dropped with the old one is written with the new one.
                 moment = new_id().partition("-")[0]
                 name = f"{moment}-{_mark_of(candidate.piece)}-{candidate.id}.json"
                 contents[self._prefix + name] = as_json(candidate.to_json())
-            for candidate in aside:
-                for name in names.get(candidate.id, ()):
-                    target = f"{self._files.aside}/{name.removeprefix(self._prefix)}"
-                    contents[target] = as_json(candidate.to_json())
             if contents:
                 ignored = self._files.ignore_file(self._prefix.rstrip("/"))
                 self._files.commit({**contents, **ignored})
@@ -302,13 +256,25 @@ def _id_in(name: str) -> str:
 
 
 def _read_candidate(view: View, name: str) -> Candidate:
+    from pydantic import ValidationError
+
     path = view.root / name
     # A candidate may come from elsewhere, because CI hands it over as an artifact: what is no
     # plain file could block the reader for ever, or lead out of the project. A file may also be
     # missing here, where a committed change is not in its place yet.
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         raise _no_candidate(path, "it is no file, or a link")
-    candidate = Candidate.from_json(view.read(name) or b"", path)
+    try:
+        candidate = _reader().validate_json(view.read(name) or b"", strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _no_candidate(path, f"{where}: {first['msg']}".lstrip(": ")) from None
+    place = candidate.place
+    is_odd = "\0" in place or (os.name == "nt" and not {*place}.isdisjoint("\\:"))
+    if is_odd or not {"", ".", ".."}.isdisjoint(place.split("/")):
+        raise _no_candidate(path, f"{place!r:.80} is no path below the root of the project")
+    # The id is a digest of what it says, so that an edit gives it another one.
     if (candidate.id, _mark_of(candidate.piece)) != (_id_in(name), _mark_in(name)):
         raise _no_candidate(path, f"it holds the candidate {candidate.id}")
     return candidate

@@ -1,8 +1,5 @@
 """What becomes of candidates that wait: they are stored as named work is, or put in the history."""
 
-from dataclasses import dataclass
-from typing import Generic
-
 from pytest_regen.errors import (
     OutdatedCandidateError,
     ReviewError,
@@ -18,22 +15,8 @@ from pytest_regen.regeneration.values import Answer
 from pytest_regen.validation.issues import Issue
 
 
-@dataclass(frozen=True, slots=True)
-class Look(Generic[V]):
-    """A candidate beside what stands in its place now."""
-
-    after: V
-    """The place with the candidate."""
-    diff: str
-    """Unified diff of the file that people read."""
-    issues: tuple[Issue, ...]
-    """What would be wrong with the piece."""
-    is_stored: bool
-    """Whether it is what stands there."""
-
-
-def look_at(place: Place[V], candidate: Candidate) -> Look[V]:
-    """Return what accepting a candidate would change.
+def look_at(place: Place[V], candidate: Candidate) -> tuple[str, tuple[Issue, ...]]:
+    """Return the diff that accepting a candidate makes, and what would be wrong with the piece.
 
     Raises:
         OutdatedCandidateError: it cannot be accepted any more; the reason is told.
@@ -42,7 +25,8 @@ def look_at(place: Place[V], candidate: Candidate) -> Look[V]:
     """
     _refuse_trial(place, candidate)
     view = place.open()
-    return _look(place, view, _fitting_answers(place, view, candidate), candidate)
+    after = view.with_answers(_fitting_answers(place, view, candidate))
+    return source_diff(view.text, after.text, place.file_name), after.issues(candidate.name)
 
 
 def accept_candidate(
@@ -74,13 +58,13 @@ def accept_candidate(
         _refuse_trial(place, candidate)
         view = update.view
         answers = _fitting_answers(place, view, candidate)
-        look = _look(place, view, answers, candidate)
-        if not look.is_stored:
-            change = Change(candidate.name, view, look.after)
+        if view.obstacle(candidate.name) or not _stands(view, candidate):
+            after = view.with_answers(answers)
+            change = Change(candidate.name, view, after)
             may = Policy({}, accept_any=accept_any).may_replace(change)
-            if not (may and look.after.is_placed(candidate.name)):
-                raise _worse(candidate, view.score(candidate.name).errors, look)
-            update.write(look.after, answers, ())
+            if not (may and after.is_placed(candidate.name)):
+                raise _worse(candidate, change)
+            update.write(after, answers, ())
         # Dropped last, because after a kill in between it is seen to stand there already.
         folder.change(drop=[candidate])
 
@@ -90,7 +74,7 @@ def reject_candidate(
 ) -> tuple[str, ...]:
     """Put a candidate into the history; return its ids there.
 
-    None where nothing of the project asks for its piece any more: it is put aside then.
+    None where nothing of the project asks for its piece any more: no history can take it then.
 
     Args:
         place: of the candidate; ``None`` where there is none.
@@ -103,13 +87,13 @@ def reject_candidate(
     """
     if place is None:
         _refuse_gone(folder, candidate)
-        folder.change(aside=[candidate])
+        folder.change(drop=[candidate])
         return ()
     with place.update() as update:
         _refuse_gone(folder, candidate)
         rejected = rejected_of(place, update.view, candidate)
         ids = update.write(update.view, (), rejected) if rejected else ()
-        folder.change(drop=[candidate], aside=() if rejected else [candidate])
+        folder.change(drop=[candidate])
     return ids
 
 
@@ -164,23 +148,19 @@ def _stands(view: V, candidate: Candidate) -> bool:
     return all(view.output(candidate.name, each.page) == each.new for each in candidate.outputs)
 
 
-def _look(place: Place[V], view: V, answers: list[Answer], candidate: Candidate) -> Look[V]:
-    name, after = candidate.name, view.with_answers(answers)
-    is_stored = _stands(view, candidate) and not view.obstacle(name)
-    diff = source_diff(view.text, after.text, place.file_name)
-    return Look(after, diff, after.issues(name), is_stored)
-
-
-def _worse(candidate: Candidate, before: int, look: Look[V]) -> WorseCandidateError:
-    after = look.after.score(candidate.name).errors
-    why = f"{before:,} errors there now, {after:,} with it"
-    errors = [issue for issue in look.issues if issue.severity == "error"]
-    why += f"; the first is {errors[0].code}: {errors[0].message}" if errors else ""
+def _worse(candidate: Candidate, change: Change) -> WorseCandidateError:
+    name, after = candidate.name, change.after
+    before, errors = change.before.score(name).errors, after.score(name).errors
+    why = f"{before:,} errors there now, {errors:,} with it"
+    issues = [issue for issue in after.issues(name) if issue.severity == "error"]
+    why += f"; the first is {issues[0].code}: {issues[0].message}" if issues else ""
     what = "cannot be put in its place"
     command = f"pytest-regen review reject {candidate.id}"
-    if look.after.is_placed(candidate.name):
+    if after.is_placed(name):
         what = "would be worse than what stands there"
         why += "; --accept-any takes it all the same"
         command = f"pytest-regen review accept {candidate.id} --accept-any"
-    name = f"{candidate.place}::{candidate.name}"
-    return WorseCandidateError(f"candidate {candidate.id} for {name} {what}", why=why, hint=command)
+    where = f"{candidate.place}::{name}"
+    return WorseCandidateError(
+        f"candidate {candidate.id} for {where} {what}", why=why, hint=command
+    )
