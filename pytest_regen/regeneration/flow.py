@@ -77,9 +77,7 @@ def work_steps(
     Raises:
         StoreError: the place cannot be read or written.
     """
-    view = place.open() if view is None else view
-    pending = HeldPlace(place, settings.pending, job.feedback) if settings.pending else None
-    work = Work(place, pending.with_waiting(view) if pending else view, job, settings, pending)
+    work = Work(place, place.open() if view is None else view, job, settings)
     names, policy, rounds = list(dict.fromkeys(job.names)), job.policy, job.rounds
     if policy.is_draft:
         yield from work.ask(policy, names)
@@ -139,22 +137,19 @@ class _Piece:
 class Work(Generic[V]):
     """The units that are worked on, and what their place holds by now."""
 
-    def __init__(
-        self,
-        place: Place[V],
-        view: V,
-        job: Job,
-        settings: TurnSettings,
-        pending: HeldPlace[V] | None = None,
-    ) -> None:
+    def __init__(self, place: Place[V], view: V, job: Job, settings: TurnSettings) -> None:
+        self._place = place
+        self._waiting: dict[str, str] = {}
+        """What waits for review: unit to the id of its candidate."""
+        if settings.pending is not None:
+            self._place = held = HeldPlace(place, settings.pending, job.feedback)
+            self._waiting, view = held.ids, held.with_waiting(view)
         self.before = self.view = view
         """What the place held, and what it holds now."""
         self.kept: list[Answer] = []
         """The answers that were kept, in their order."""
         self.rejected: list[Answer] = []
         """Those that were not, until the work has ended."""
-        self._place = pending or place
-        self._held = pending
         self._job = job
         self._settings = settings
         self._drafted: V | None = None
@@ -420,23 +415,14 @@ class Work(Generic[V]):
         for answer in answers:
             ask = answer.ask
             if not answer.by_template and ask.known is None:
+                attempt = Attempt(ask.page, ask.request, ask.correction, "".join(answer.pieces))
                 findings = () if answer.failure else (*_issues_on(tried, answer), *fails)
-                failure = str(answer.failure or "")
-                self._pieces[ask.name].result.transcript += (
-                    Attempt(
-                        ask.page,
-                        ask.request,
-                        ask.correction,
-                        "".join(answer.pieces),
-                        is_kept,
-                        findings,
-                        failure,
-                    ),
-                )
+                result, failure = self._pieces[ask.name].result, str(answer.failure or "")
+                attempt = replace(attempt, is_kept=is_kept, findings=findings, failure=failure)
+                result.transcript = (*result.transcript, attempt)
 
     def _result(self, name: str, piece: _Piece) -> HealResult:
-        pending = self._held.ids if self._held is not None else {}
-        is_changed = bool(piece.result.regenerated) and name not in pending
+        is_changed = bool(piece.result.regenerated) and name not in self._waiting
         issues = self.view.issues(name)
         # An answer that followed the prompt may have been no better than what stands there: then
         # the fault is the same, and its words are not.
@@ -451,15 +437,13 @@ class Work(Generic[V]):
             ordered=tuple(ordered),
             changed_paths=self._place.changed_paths() if is_changed else (),
         )
-        if name in pending:
-            result.regenerated, result.pending = (), (pending[name],)
+        if name in self._waiting:
+            result.regenerated, result.pending = (), (self._waiting[name],)
         if not (result.skipped or result.stop_reason):
-            marks = piece.ordered or frozenset()
-            is_ordered = policies.without_marks(issues, marks) != issues
             result.stop_reason = "clean"
             if self._findings(name, piece):
                 result.stop_reason = self._ended_by or "attempts"
-            elif is_ordered or any(issue.code == "UNFIXABLE" for issue in issues):
+            elif ordered or any(issue.code == "UNFIXABLE" for issue in issues):
                 result.stop_reason = "unfixable"
         return result
 

@@ -103,9 +103,9 @@ class _Batch:
     """Whether nothing more of it is to be sent."""
 
     @property
-    def waiting(self) -> list[int]:
-        """The numbers of what is to be sent."""
-        return [number for number, page in enumerate(self.pages) if isinstance(page, Ask)]
+    def waiting(self) -> dict[int, Ask]:
+        """What is to be sent, by its number."""
+        return {number: page for number, page in enumerate(self.pages) if isinstance(page, Ask)}
 
     @property
     def turns(self) -> list[Answer]:
@@ -308,7 +308,7 @@ class _Driver(Generic[R]):
         self._open: list[_OpenFlow[R]] = []
         """In the order they began."""
         self._is_exhausted = False
-        self._last_rank = self._last_batch = self._owed = 0
+        self._begun = self._last_batch = self._owed = 0
         self._total = total
         self._began = time.monotonic()
         self._counts: Counter[str] = Counter()
@@ -322,7 +322,14 @@ class _Driver(Generic[R]):
                 self._collect(0)
                 # First that there is something to ask: what has arrived can wait, and is safe.
                 if self._may_begin():
-                    yield from self._begin()
+                    following = next(self._flows, None)
+                    if following is None:
+                        self._is_exhausted = True
+                        continue
+                    name, steps = following
+                    self._begun += 1
+                    self._open.append(_OpenFlow(name, self._begun, steps))
+                    yield from self._resume(self._open[-1], ())
                     continue
                 now = time.monotonic()
                 ripe = next((flow for flow in self._open if flow.is_ripe(now)), None)
@@ -353,16 +360,6 @@ class _Driver(Generic[R]):
         # Flows that only wait for others take no slot; but each has a plan in memory.
         return waiting < self._jobs and len(self._open) < 2 * self._jobs + _GROUP
 
-    def _begin(self) -> Iterator[tuple[str, R | RegenError]]:
-        try:
-            name, steps = next(self._flows)
-        except StopIteration:
-            self._is_exhausted = True
-            return
-        self._last_rank += 1
-        self._open.append(_OpenFlow(name, self._last_rank, steps))
-        yield from self._resume(self._open[-1], ())
-
     def _advance(self, flow: _OpenFlow[R]) -> Iterator[tuple[str, R | RegenError]]:
         """Hand a flow what has arrived for it."""
         unsent = flow.having("unsent")
@@ -374,7 +371,7 @@ class _Driver(Generic[R]):
         failure = self._queue.failure if self._queue else None
         for batch in [] if flow.having("asked") else unsent:
             # The first ask that was not sent says why.
-            first = Answer(cast("Ask", batch.pages[batch.waiting[0]]), failure=failure)
+            first = Answer(next(iter(batch.waiting.values())), failure=failure)
             batch.pages = [] if flow.has_failed else [first]
             batch.state, flow.has_failed = "arrived", True
         yield from self._resume(flow, *self._read(flow))
@@ -439,14 +436,12 @@ class _Driver(Generic[R]):
         Raises:
             NoTemplateError: the template was chosen, and only a model can write this.
         """
-        for number in batch.waiting:
-            ask = cast("Ask", batch.pages[number])
+        for number, ask in batch.waiting.items():
             claimed = ask.claim() if ask.claim is not None and ask.known is None else "ask"
             if claimed == "wait":
                 return
-            if isinstance(claimed, Known):
-                ask = replace(ask, known=claimed)
-            batch.pages[number] = answer_at_once(ask, self._settings) or ask
+            ready = replace(ask, known=claimed) if isinstance(claimed, Known) else ask
+            batch.pages[number] = answer_at_once(ready, self._settings) or ready
         unknown = len(batch.waiting)
         self._counts["pages_done"] += len(batch.pages) - unknown
         if not unknown:
