@@ -27,7 +27,6 @@ LEVELS = {
     "facade": 0,
     "canonical": 0,
     "github": 2,
-    "html": 0,
     "modes": 0,
     "strict_json": 0,
     "suppressions": 0,

@@ -24,8 +24,8 @@ from subject_flow import (
 
 from pytest_regen.context import Sealer
 from pytest_regen.errors import TransportError
-from pytest_regen.html import Html, element, join
 from pytest_regen.server import Quota, ServerSettings, create_app
+from pytest_regen.server.page.html import Html, element, join
 
 
 def opened(client: TestClient, **form: Any) -> Node:

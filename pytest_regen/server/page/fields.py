@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL, ClarificationQuestion, is_blank
-from pytest_regen.html import Child, Html, element, isolate
 from pytest_regen.server.gazetteer import Gazetteer, Place
+from pytest_regen.server.page.html import Child, Html, element, isolate
 
 
 @dataclass(frozen=True, slots=True)

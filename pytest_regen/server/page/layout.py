@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from pytest_regen.html import Child, Html, document, element, isolate
+from pytest_regen.server.page.html import Child, Html, document, element, isolate
 
 NAME = "Subject line"
 _PROMISE = (

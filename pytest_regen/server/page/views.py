@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from pytest_regen.context.questions import Answer, ClarificationQuestion, PlaceAnswer, TextAnswer
 from pytest_regen.context.values import MAX_DESCRIPTION, ConversationContext, Generate
-from pytest_regen.html import Child, Html, element, isolate
 from pytest_regen.server.page.fields import (
     SAVED,
     FieldState,
@@ -13,6 +12,7 @@ from pytest_regen.server.page.fields import (
     dump_saved,
     question_field,
 )
+from pytest_regen.server.page.html import Child, Html, element, isolate
 from pytest_regen.server.page.layout import (
     NAME,
     alert,
