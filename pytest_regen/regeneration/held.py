@@ -70,12 +70,6 @@ class HeldPlace(Generic[V]):
         """Return a view with what waits in place."""
         return view.with_answers(list(self._answers.values())) if self._answers else view
 
-    def prepare(self, answers: Sequence[Answer]) -> None:
-        """Validate the new outputs before others are locked out."""
-        tried = self.open().with_answers(answers)
-        for answer in answers:
-            tried.issues(answer.ask.name)
-
     @contextmanager
     def update(self) -> Iterator["HeldPlace[V]"]:
         """Lock the place and read it afresh: until then what is written waits."""

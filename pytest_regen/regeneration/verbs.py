@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
-from pytest_regen.regeneration.flow import Job, Work, source_diff, work_steps
+from pytest_regen.regeneration.flow import Job, source_diff, work_steps
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.prompt_faults import PromptFault, prompt_faults
@@ -126,10 +126,7 @@ def generate_steps(
             work = yield from work_steps(place, Job(policy, group, attempts), settings, view)
             results += work.results
             view = work.view
-    # What waits for review is in the view of the work, and not in the files.
-    stored = view if settings.pending is None else place.open()
-    diff = source_diff(before.text, view.text, place.file_name)
-    return Result(place, stored, tuple(results), diff)
+    return _result(place, before, view, results)
 
 
 def regenerate_steps(
@@ -169,7 +166,7 @@ def regenerate_steps(
     policy = Policy(pages, accept_any=accept_any)
     job = Job(policy, pages, attempts, discard_edits=discard_edits)
     work = yield from work_steps(place, job, settings, view)
-    return _result(place, before, work, settings)
+    return _result(place, before, work.view, work.results)
 
 
 def heal_steps(
@@ -202,7 +199,7 @@ def heal_steps(
     failing = [name for name in chosen if view.score(name).errors]
     job = Job(Policy(accept_any=accept_any), failing, attempts)
     work = yield from work_steps(place, job, settings, view)
-    return _result(place, before, work, settings)
+    return _result(place, before, work.view, work.results)
 
 
 def targets(
@@ -347,11 +344,8 @@ def _without_edits(place: Place[Any], names: Collection[str]) -> Any:
     return place.open()
 
 
-def _result(place: Place[Any], before: View, work: Work[Any], settings: TurnSettings) -> Result:
-    results = tuple(work.results)
-    # From where the work began if outputs wait, because the diff is what accepting them changes.
-    first = work.before if any(result.pending for result in results) else before
-    diff = source_diff(first.text, work.view.text, place.file_name)
+def _result(place: Place[Any], before: View, view: View, results: Sequence[HealResult]) -> Result:
     # What waits for review is in the view of the work, and not in the files.
-    stored = work.view if settings.pending is None else place.open()
-    return Result(place, stored, results, diff)
+    stored = place.open() if any(result.pending for result in results) else view
+    diff = source_diff(before.text, view.text, place.file_name)
+    return Result(place, stored, tuple(results), diff)
