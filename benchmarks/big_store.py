@@ -33,10 +33,10 @@ def make_store(path: Path, types: int, language: str = "csharp") -> RegenStore:
         types=tuple(_type(number, types) for number in range(types)),
     )
     prompts = build_prompts(ir, language=find_language(language))
-    store = RegenStore.create(path, ir=ir, prompts=prompts, source_file=_SOURCES[language])
+    store = RegenStore.from_plan(path, ir=ir, prompts=prompts, source_file=_SOURCES[language])
     by_name = {type_.name: type_ for type_ in ir.types}
     pages = [_page(store, entry, by_name[entry.type_name]) for entry in prompts]
-    with RegenStore.update(path) as tx:
+    with RegenStore.create_or_update(store, schema="") as tx:
         tx.write(pages=pages)
         tx.write(source=tx.store.assembly())
     return RegenStore.open(store.path)

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, refuse_link
 from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
-from pytest_regen.errors import StoreMissingError, StoreWriteError, UnknownPageError
+from pytest_regen.errors import StoreMissingError, UnknownPageError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
@@ -30,7 +30,6 @@ from pytest_regen.stores.formats import (
     now,
     read_pages,
     read_prompts,
-    source_file_fault,
 )
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
 from pytest_regen.stores.plan import Plan
@@ -180,32 +179,6 @@ class RegenStore:
         ).with_pages(pages, prompts)
         with store_files(path).explain_errors():
             return cls(path, envelope, Plan.of(path, ir, prompts), source, bool(source))
-
-    @classmethod
-    def create(cls, path: Path | str, *, schema: str = "", **plan: Any) -> "RegenStore":
-        """Make a store whose pages are all missing yet.
-
-        Args:
-            path: its folder; made where it is not there.
-            schema: text of ``schema.md``.
-            plan: as for ``from_plan``.
-
-        Raises:
-            StoreWriteError: there is a store already, or the folder cannot be written.
-        """
-        if why := source_file_fault(plan["source_file"]):
-            raise StoreWriteError(
-                f"no store can be made at {path}: {why}", hint="give the source another file name"
-            )
-        planned = cls.from_plan(path, **plan)
-        with cls.create_or_update(planned, schema=schema) as tx:
-            if tx.store is not planned:
-                raise StoreWriteError(
-                    f"there is a store at {path} already",
-                    hint=f"update it, or move {path} away first",
-                )
-            tx.write()
-        return cls.open(path)
 
     @classmethod
     @contextmanager

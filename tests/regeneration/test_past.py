@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from kite_ir import kite_ir
 from reference_writer import ReferenceWriter, request_body
+from small_store import new_store
 
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import HandEditError, UnknownPageError
@@ -39,7 +40,7 @@ def store(tmp_path: Path) -> RegenStore:
     ir = whole(kite_ir())
     prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=8)
     path = tmp_path / "GET_kites"
-    RegenStore.create(path, ir=ir, prompts=prompts, source_file="Kite.cs", namespace="Kites")
+    new_store(path, ir=ir, prompts=prompts, source_file="Kite.cs", namespace="Kites")
     partial_regenerate(path, provider=writer())
     return RegenStore.open(path)
 

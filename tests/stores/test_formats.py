@@ -15,7 +15,7 @@ from tables import each
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import IR, ir_hash
-from pytest_regen.errors import StoreCorruptError, StoreMissingError, StoreWriteError
+from pytest_regen.errors import StoreCorruptError, StoreMissingError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.stores.formats import PagesEnvelope, ir_as_json, read_pages, read_prompts
@@ -386,13 +386,6 @@ def test_both_versions_of_a_conflict_are_read(text: str, expected: tuple[str, st
     found = versions(text.encode())
 
     assert found == (expected and tuple(version.encode() for version in expected))
-
-
-def test_no_store_is_made_whose_source_is_another_artifact(tmp_path: Path) -> None:
-    """The name is refused before a folder is made."""
-    with pytest.raises(StoreWriteError, match="another artifact"):
-        RegenStore.create(tmp_path / "x", ir=IR_OF_STORE, prompts=PROMPTS, source_file="schema.md")
-    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}, "\ud800"])

@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_store import IR_OF_STORE, PROMPTS, filled_store, page, source_of
+from small_store import IR_OF_STORE, PROMPTS, filled_store, new_store, page, source_of
 from store_work import on_trial
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
-from pytest_regen.errors import StoreWriteError, UnknownTypeError
+from pytest_regen.errors import UnknownTypeError
 from pytest_regen.files import observe_effects
 from pytest_regen.sources import extract_type_block, list_type_names
 from pytest_regen.stores import RegenStore, check_staleness
@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> RegenStore:
 
 def test_a_new_store_misses_every_page(tmp_path: Path) -> None:
     """Created with its plan only, it loads, and an interrupted run can go on from there."""
-    store = RegenStore.create(
+    store = new_store(
         tmp_path / "deep" / "GET_v1_projects",
         ir=IR_OF_STORE,
         prompts=PROMPTS,
@@ -36,14 +36,6 @@ def test_a_new_store_misses_every_page(tmp_path: Path) -> None:
         update={"validation": {name: [] for name in store.type_names}}
     )
     assert store.prompts == PROMPTS
-
-
-def test_a_store_is_not_created_over_another(store: RegenStore) -> None:
-    """What is there stays as it is."""
-    with pytest.raises(StoreWriteError, match="already"):
-        RegenStore.create(store.path, ir=IR_OF_STORE, prompts=PROMPTS, source_file="X.cs")
-
-    assert RegenStore.open(store.path).pages == store.pages
 
 
 def planned(path: Path) -> RegenStore:
@@ -226,7 +218,7 @@ def test_the_assembly_is_made_of_the_stored_pages(store: RegenStore) -> None:
 
 def test_a_type_with_a_missing_page_is_not_assembled(tmp_path: Path) -> None:
     """Half a type would be taken for a whole one."""
-    created = RegenStore.create(
+    created = new_store(
         tmp_path / "x", ir=IR_OF_STORE, prompts=PROMPTS, source_file="X.cs", namespace="N"
     )
     with RegenStore.update(created.path) as tx:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from killing import run_alone, run_together
 from laws import scaled
-from small_store import IR_OF_STORE, PROMPTS, filled_store, page, plan, source_of
+from small_store import IR_OF_STORE, PROMPTS, filled_store, new_store, page, plan, source_of
 from store_work import change_plan, replace_page, wide_plan
 
 from pytest_regen.errors import StoreWriteError, UnknownPageError
@@ -358,7 +358,7 @@ def test_a_file_where_the_folder_should_be_is_told(tmp_path: Path) -> None:
     path.write_text("mine")
 
     with pytest.raises(StoreWriteError, match="cannot be written"):
-        RegenStore.create(path, ir=IR_OF_STORE, prompts=PROMPTS, source_file="X.cs")
+        new_store(path, ir=IR_OF_STORE, prompts=PROMPTS, source_file="X.cs")
 
     assert path.read_text() == "mine"
 

@@ -18,6 +18,7 @@ from served_stores import (
     real_operations,
     served,
 )
+from small_store import new_store
 
 from pytest_regen.documents import read_document
 from pytest_regen.errors import DocumentDefectError
@@ -312,7 +313,7 @@ def check_hostile(style: int, mistakes: Iterable[str], server: Served, folder: P
     ir = storable_kite_ir()
     prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=8)
     path = folder / "kites" / "GET_v1_kites"
-    RegenStore.create(path, ir=ir, prompts=prompts, source_file="Kite.cs")
+    new_store(path, ir=ir, prompts=prompts, source_file="Kite.cs")
     server.answers(ReferenceWriter(style))
     heal_store(path, settings=server.settings)
     written = Written(RegenStore.open(path), style)

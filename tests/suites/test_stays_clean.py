@@ -9,6 +9,7 @@ import pytest
 from kite_ir import storable_kite_ir
 from reference_writer import STYLES, ReferenceWriter, Style
 from served_stores import EXAMPLE, SMALL_OPERATION, Served, errors_of, issues_of, served
+from small_store import new_store
 
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
@@ -214,7 +215,7 @@ def check_kites(style: Style, fields_per_page: int | None, server: Served, folde
     """Assert that names, values, labels and descriptions that pose as structure do no harm."""
     ir = storable_kite_ir()
     prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=fields_per_page)
-    RegenStore.create(folder, ir=ir, prompts=prompts, source_file="Kite.cs")
+    new_store(folder, ir=ir, prompts=prompts, source_file="Kite.cs")
     server.answers(ReferenceWriter(style))
     done = heal_store(folder, settings=server.settings, attempts=1)
 

@@ -1,13 +1,14 @@
 """A store of three types and five pages, put together by hand, for tests of what stores do."""
 
 from pathlib import Path
+from typing import Any
 
 from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
 
-__all__ = ["IR_OF_STORE", "PROMPTS", "filled_store", "page", "plan", "source_of"]
+__all__ = ["IR_OF_STORE", "PROMPTS", "filled_store", "new_store", "page", "plan", "source_of"]
 
 _STRING = Scalar(kind="string")
 
@@ -111,9 +112,17 @@ def source_of(pages: dict[PageKey, StoredPage] | RegenStore) -> str:
     )
 
 
+def new_store(path: Path, *, schema: str = "", **plan: Any) -> RegenStore:
+    """Make a store whose pages are all missing yet."""
+    planned = RegenStore.from_plan(path, **plan)
+    with RegenStore.create_or_update(planned, schema=schema) as tx:
+        tx.write()
+    return RegenStore.open(path)
+
+
 def filled_store(path: Path) -> RegenStore:
     """Return a complete store in the new folder ``path``."""
-    RegenStore.create(
+    new_store(
         path,
         ir=IR_OF_STORE,
         prompts=PROMPTS,

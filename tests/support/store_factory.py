@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from small_store import new_store
+
 from pytest_regen.documents.ir import IR, ArrayOf, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import PromptEntry, build_prompts
@@ -133,7 +135,7 @@ def _files(ir: IR, outputs: Mapping[tuple[str, int], str]) -> dict[str, bytes]:
 
 def _write(path: Path, ir: IR, outputs: Mapping[tuple[str, int], str]) -> None:
     prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=_FIELDS_PER_PAGE)
-    RegenStore.create(
+    new_store(
         path,
         ir=ir,
         prompts=prompts,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from small_store import IR_OF_STORE, PROMPTS, filled_store, page, plan, source_of
+from small_store import IR_OF_STORE, PROMPTS, filled_store, new_store, page, plan, source_of
 
 from pytest_regen.commit import Candidate, Trial, View
 from pytest_regen.documents.ir import IR
@@ -127,9 +127,7 @@ def hold_trial(folder: Path) -> None:
 def wide_plan(folder: Path, pages: int) -> RegenStore:
     """Return a new store whose root has ``pages`` pages, all of them missing."""
     root = IR_OF_STORE.types[0]
-    return RegenStore.create(
-        folder, ir=IR_OF_STORE, prompts=plan(root, pages), source_file="Root.cs"
-    )
+    return new_store(folder, ir=IR_OF_STORE, prompts=plan(root, pages), source_file="Root.cs")
 
 
 def rewrite_first_page_for_ever(folder: Path) -> None:
