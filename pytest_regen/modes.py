@@ -44,6 +44,9 @@ SANDBOX_LEVELS: tuple[SandboxLevel, ...] = get_args(SandboxLevel)
 TEMPLATE = "template"
 """The provider that asks no model: types of an API are written as their language spells them."""
 
+HAND = "hand"
+"""The model of a text that a person wrote."""
+
 TABLE_PROVIDER = "[tool.pytest-regen] provider"
 """How messages name the provider of the project's table."""
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_regen.errors import RegenError
+from pytest_regen.modes import HAND
 from pytest_regen.prompts.render import is_shared
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.values import Known
 from pytest_regen.stores import RegenStore, StoredPage
-from pytest_regen.stores.formats import HAND
 
 Recipient = tuple[str | None, str]
 """A provider, as pages name it, and the model that it would be asked for."""

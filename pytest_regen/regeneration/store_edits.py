@@ -7,6 +7,7 @@ from typing import Any, Final
 from pytest_regen.documents.ir import type_hash
 from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, UnknownPageError
 from pytest_regen.languages import find_language
+from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.store_pages import with_pages
@@ -20,7 +21,6 @@ from pytest_regen.stores import (
     history,
     history_entry,
 )
-from pytest_regen.stores.formats import HAND
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
 from pytest_regen.validation.issues import ValidationResult

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ValidationError
 
 from pytest_regen.canonical import canonical_hash, text_hash
+from pytest_regen.commit import now
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
@@ -21,9 +21,6 @@ SCHEMA_FILE = "schema.md"
 _VERSION = 1
 
 _NO_INDEX = -1
-
-HAND = "hand"
-"""The model of a page whose output a person wrote."""
 
 _ARTIFACT_NAMES = frozenset({"history", IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE})
 
@@ -74,11 +71,6 @@ def ir_as_json(ir: IR) -> bytes:
     ]
     head = as_json({**ir.to_json(), "validation": {}}).removesuffix(b"{}\n}\n")
     return head + "{{\n\n{}\n  }}\n}}\n".format(",\n\n".join(lines)).encode()
-
-
-def now() -> str:
-    """Return the present moment as artifacts hold it: UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def describe_page(key: PageKey) -> str:

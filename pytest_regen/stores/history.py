@@ -1,6 +1,6 @@
 """``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -12,7 +12,7 @@ from pytest_regen.files import lock_file, safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
 from pytest_regen.strict_json import Node, as_json, parse_json
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, read_reason
 
 HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted", "dropped"]
 """Why an output is not, or no longer, the stored one. ``restored`` and ``adopted``: it was replaced
@@ -130,21 +130,6 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
             hint=f"pytest-regen history '{path}'",
         )
     return entries[entry_id.removesuffix(".json")]
-
-
-def read_reason(node: Node, words: Collection[str]) -> tuple[Any, tuple[Issue, ...]]:
-    """Return why an output is in a history, and what was found in it.
-
-    Raises:
-        StoreCorruptError: it is for none of these words, or the issues are none.
-    """
-    reason = node.text("reason")
-    if reason not in words:
-        raise node.error("reason", f"unknown reason {reason!r}")
-    try:
-        return reason, tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
-    except (AttributeError, KeyError, TypeError):
-        raise node.error("issues", "no list of issues") from None
 
 
 def _read_entry(view: View, name: str) -> HistoryEntry:

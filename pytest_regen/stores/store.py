@@ -13,21 +13,20 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, refuse_link
+from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now, refuse_link
 from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
 from pytest_regen.errors import StoreMissingError, UnknownPageError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
+from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores.conflicts import read_artifact, with_worked_out
 from pytest_regen.stores.formats import (
-    HAND,
     SCHEMA_FILE,
     PagesEnvelope,
     StoredPage,
     describe_page,
     ir_as_json,
-    now,
     read_pages,
     read_prompts,
 )

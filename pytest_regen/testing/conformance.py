@@ -26,6 +26,7 @@ import pytest
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.files import observe_effects
+from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.flow import Job, Work, work_steps
 from pytest_regen.regeneration.places import Place
@@ -36,7 +37,6 @@ from pytest_regen.regeneration.values import Ask, TurnSettings
 from pytest_regen.settings import read_settings
 from pytest_regen.sources.boundaries import extract_type_block, replace_type_block
 from pytest_regen.store_folders import is_store
-from pytest_regen.stores.formats import HAND
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 from pytest_regen.units.kind import Example, Kind, issues_from
 from pytest_regen.units.ledger import as_bytes, entry_name

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
-from pytest_regen.stores.formats import HAND
-from pytest_regen.stores.history import read_reason
+from pytest_regen.modes import HAND
 from pytest_regen.strict_json import Node, as_json, conflict_line, strict_loads
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.units.naming import decode_name, encode_name
 from pytest_regen.units.texts import sides
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, read_reason
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View

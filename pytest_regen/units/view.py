@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
+from pytest_regen.commit import now
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
 from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Mark, Score
 from pytest_regen.regions.base import decode
-from pytest_regen.stores.formats import now
 from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
 from pytest_regen.units.claimed import ClaimedFile

@@ -9,11 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pytest_regen.commit import Candidate, new_id
+from pytest_regen.commit import Candidate, new_id, now
 from pytest_regen.errors import SourceError, StoreWriteError, UnknownPageError, UsageError
 from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
-from pytest_regen.stores.formats import now
 from pytest_regen.units import ledger as ledgers
 from pytest_regen.units import texts
 from pytest_regen.units.claimed import ClaimedFile

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, Self
 
 from pytest_regen.errors import UsageError
+from pytest_regen.strict_json import Node
 from pytest_regen.suppressions import split_directive
 from pytest_regen.text import in_quotes
 
@@ -343,3 +344,18 @@ def _without(result: ValidationResult, codes: Collection[str]) -> ValidationResu
     if not codes:
         return result
     return ValidationResult.of(issue for issue in result.issues if issue.code not in codes)
+
+
+def read_reason(node: Node, words: Collection[str]) -> tuple[Any, tuple[Issue, ...]]:
+    """Return why an output is in a history, and what was found in it.
+
+    Raises:
+        StoreCorruptError: it is for none of these words, or the issues are none.
+    """
+    reason = node.text("reason")
+    if reason not in words:
+        raise node.error("reason", f"unknown reason {reason!r}")
+    try:
+        return reason, tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
+    except (AttributeError, KeyError, TypeError):
+        raise node.error("issues", "no list of issues") from None

@@ -12,10 +12,9 @@ from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
-from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
+from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.conflicts import read_ours
-from pytest_regen.stores.formats import HAND
 from pytest_regen.text import join_names
 from pytest_regen.validation.behaviour import (
     COUNT,

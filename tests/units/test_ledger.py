@@ -11,8 +11,8 @@ from unit_asking import unit_history
 from unit_work import GERMAN, PLACE, German, codes, entry_of, kinds_with, project
 
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
+from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
-from pytest_regen.stores.formats import HAND
 from pytest_regen.units.ledger import Entry, as_bytes, entry_name
 from pytest_regen.units.place import open_units
 

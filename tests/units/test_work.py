@@ -12,8 +12,8 @@ from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, proj
 
 from pytest_regen import Kind, Unit
 from pytest_regen.errors import SourceError, UsageError
+from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
-from pytest_regen.stores.formats import HAND
 from pytest_regen.units.ledger import as_bytes, entry_name
 from pytest_regen.units.place import open_units
 
