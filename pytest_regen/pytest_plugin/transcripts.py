@@ -32,22 +32,23 @@ def transcript_of(attempts: Sequence[Attempt], config: pytest.Config) -> list[Js
     """Return what was asked for a type or unit, what came back, and how that did in its test."""
     entries: list[Json] = []
     for attempt in attempts:
-        system = {"role": "system", "text": attempt.request.system}
+        answer, ask = attempt.answer, attempt.answer.ask
+        system = {"role": "system", "text": ask.request.system}
         if system not in entries:
             entries.append(system)
-        prompt = attempt.request.messages[-1].content
+        prompt = ask.request.messages[-1].content
         entries.append(
             {
                 "role": "user",
-                "correction": attempt.correction,
-                "text": prompt.removeprefix(attempt.correction).lstrip("\n"),
-                "page": attempt.page,
+                "correction": ask.correction,
+                "text": prompt.removeprefix(ask.correction).lstrip("\n"),
+                "page": ask.page,
             }
         )
-        if attempt.failure:
-            entries.append({"role": "failure", "text": attempt.failure})
+        if answer.failure:
+            entries.append({"role": "failure", "text": str(answer.failure)})
         else:
-            entries.append({"role": "assistant", "text": attempt.reply})
+            entries.append({"role": "assistant", "text": "".join(answer.pieces)})
             entries.append(_trial(attempt.findings, is_kept=attempt.is_kept))
     return _bounded(entries, config)
 

@@ -21,14 +21,14 @@ _LONGEST: Final = 240
 
 def why_lines(result: HealResult) -> Iterator[str]:
     """Yield what was wrong with each answer that was not kept, and why no other was asked for."""
-    replies = [attempt for attempt in result.transcript if not attempt.failure]
-    rounds = Counter(attempt.page for attempt in replies)
+    replies = [attempt for attempt in result.transcript if not attempt.answer.failure]
+    rounds = Counter(attempt.answer.ask.page for attempt in replies)
     # First drafts are kept as they come, so that the transcript does not have them.
     drafts = result.attempts - max(rounds.values(), default=0)
     seen: Counter[int] = Counter()
     last_lines: dict[int, list[str]] = {}
     for attempt in replies:
-        page = attempt.page
+        page = attempt.answer.ask.page
         seen[page] += 1
         if not attempt.is_kept:
             errors = [

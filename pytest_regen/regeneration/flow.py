@@ -413,13 +413,10 @@ class Work(Generic[V]):
     ) -> None:
         """Add what was asked, what came back and what is wrong with it to the transcript."""
         for answer in answers:
-            ask = answer.ask
-            if not answer.by_template and ask.known is None:
-                attempt = Attempt(ask.page, ask.request, ask.correction, "".join(answer.pieces))
+            if not answer.by_template and answer.ask.known is None:
                 findings = () if answer.failure else (*_issues_on(tried, answer), *fails)
-                result, failure = self._pieces[ask.name].result, str(answer.failure or "")
-                attempt = replace(attempt, is_kept=is_kept, findings=findings, failure=failure)
-                result.transcript = (*result.transcript, attempt)
+                result = self._pieces[answer.ask.name].result
+                result.transcript = (*result.transcript, Attempt(answer, is_kept, findings))
 
     def _result(self, name: str, piece: _Piece) -> HealResult:
         is_changed = bool(piece.result.regenerated) and name not in self._waiting

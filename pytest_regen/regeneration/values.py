@@ -220,17 +220,10 @@ class Rejected:
 class Attempt:
     """One text that was asked for and put to the test, for whoever wants to read along."""
 
-    page: int
-    request: TurnRequest
-    """As it was sent first."""
-    correction: str = ""
-    """The part of the request that says what was wrong before."""
-    reply: str = ""
-    is_kept: bool = False
-    findings: tuple[Feedback, ...] = ()
-    """What is wrong with it, and what the asking test said to it."""
-    failure: str = ""
-    """Why there is no reply."""
+    answer: Answer
+    is_kept: bool
+    findings: tuple[Feedback, ...]
+    """What is wrong with it, and what the asking test said to it; nothing where it failed."""
 
 
 @dataclass(frozen=True, slots=True)
