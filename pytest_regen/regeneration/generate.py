@@ -21,7 +21,7 @@ from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_place import LockedStore, StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error, is_edited
 from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
-from pytest_regen.stores import RegenStore, refuse_unwritable
+from pytest_regen.stores import RegenStore, StoredPage, refuse_unwritable
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, provider_reference
@@ -338,16 +338,23 @@ class _PlannedStore(StorePlace):
 
     @cached_property
     def _unwritten(self) -> RegenStore:
+        previous, pages = self._plan.previous, self._plan.carried.values()
+        return self._planned(None, pages, previous.source if previous else "")
+
+    def _planned(
+        self, before: RegenStore | None, pages: Iterable[StoredPage], source: str
+    ) -> RegenStore:
         plan = self._plan
         return RegenStore.from_plan(
             plan.path,
             ir=plan.ir,
             prompts=plan.prompts,
-            pages=plan.carried.values(),
-            source=plan.previous.source if plan.previous else "",
+            pages=pages,
+            source=source,
             source_file=plan.source_file,
             namespace=plan.namespace,
             profile=plan.profile,
+            before=before,
         )
 
     def _follow(self, store: RegenStore) -> RegenStore:
@@ -357,22 +364,13 @@ class _PlannedStore(StorePlace):
             return self._followed[1]
         plan, types = self._plan, self._plan.types
         stored = {**store.pages, **plan.carry_over(store)}
-        planned = store.with_plan(
-            ir=plan.ir,
-            prompts=plan.prompts,
-            pages=[stored[entry.key] for entry in plan.prompts if entry.key in stored],
-            source=store_pages.without_types(store.source, types["removed"]),
-            envelope=replace(
-                store.envelope,
-                source_file=plan.source_file,
-                namespace=plan.namespace,
-                profile=plan.profile,
-            ),
-        )
+        pages = [stored[entry.key] for entry in plan.prompts if entry.key in stored]
+        source = store_pages.without_types(store.source, types["removed"])
+        planned = self._planned(store, pages, source)
         # A type may have lost a page without any of its others changing.
         whole = {*types["changed"]} - {entry.type_name for entry in plan.asked}
-        pages = [page for page in planned.pages.values() if page.type_name in whole]
-        self._followed = store, store_pages.with_pages(planned, pages)
+        changed = [page for page in planned.pages.values() if page.type_name in whole]
+        self._followed = store, store_pages.with_pages(planned, changed)
         return self._followed[1]
 
     def written(self, view: StoreView) -> RegenStore | None:

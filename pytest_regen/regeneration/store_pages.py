@@ -1,6 +1,7 @@
 """The pages of a store: asked for, written by a language, put into the source."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from pytest_regen import sources
@@ -122,28 +123,26 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     merged = {**store.pages, **{page.key: page for page in pages}}
     source = store.source
     candidate = store.with_content(merged.values(), source)
-    for type_name in dict.fromkeys(page.type_name for page in pages):
-        source = _with_block(candidate, source, type_name)
-    return store.with_content(merged.values(), source)
-
-
-def _with_block(store: RegenStore, source: str, type_name: str) -> str:
-    code = store.stitch_type(type_name)
-    if code is None:
-        return source
-    if not source:
-        return store.assembly()
-    if sources.extract_type_block(source, type_name) is not None:
-        return sources.replace_type_block(source, type_name, code)
+    names = dict.fromkeys(page.type_name for page in pages)
+    stitched = {name: code for name in names if (code := candidate.stitch_type(name)) is not None}
+    # Read once, because it takes as long as the file is, and no block moves another one.
+    there = sources.list_type_names(source) if stitched else ()
     comment = find_language(store.ir.language).comment
-    return sources.insert_type_block(
-        source, type_name, code, order=store.type_names, comment=comment
-    )
+    for name, code in stitched.items() if source else ():
+        if name in there:
+            source = sources.replace_type_block(source, name, code)
+        else:
+            source = sources.insert_type_block(
+                source, name, code, order=store.type_names, comment=comment
+            )
+    if stitched and not source:
+        source = candidate.assembly()
+    return replace(candidate, source=source, has_source=store.has_source or bool(source))
 
 
 def without_types(source: str, type_names: Sequence[str]) -> str:
     """Return ``source`` without the blocks of types that are gone."""
-    for name in type_names:
-        if sources.extract_type_block(source, name) is not None:
-            source = sources.remove_type_block(source, name)
+    there = sources.list_type_names(source) if type_names else ()
+    for name in set(type_names).intersection(there):
+        source = sources.remove_type_block(source, name)
     return source

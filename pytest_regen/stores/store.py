@@ -150,6 +150,7 @@ class RegenStore:
         source: str = "",
         namespace: str | None = None,
         profile: str = "default",
+        before: "RegenStore | None" = None,
     ) -> "RegenStore":
         """Return a store as it would be, before anything of it is written.
 
@@ -162,18 +163,19 @@ class RegenStore:
             source: the whole source file.
             namespace: of the source, where it has one.
             profile: of the language's assembly.
+            before: the store that is there, whose moment, model and boundaries stay.
         """
-        path = Path(path)
+        path, old = Path(path), before.envelope if before else None
         envelope = PagesEnvelope(
             version=1,
             endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},
             language=ir.language,
             namespace=namespace,
             profile=profile,
-            boundary_tag="REGEN",
+            boundary_tag=old.boundary_tag if old else "REGEN",
             ir_hash=None if ir.endpoint.status == SCHEMAS else ir_hash(ir),
-            generated_at=now(),
-            model="",
+            generated_at=old.generated_at if old else now(),
+            model=old.model if old else "",
             source_file=source_file,
         ).with_pages(pages, prompts)
         with store_files(path).explain_errors():
@@ -221,33 +223,9 @@ class RegenStore:
         """
         stored = {page.key: page for page in pages}
         ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
-        return self._as_planned(self.envelope.with_pages(ordered, self.prompts), source)
-
-    def with_plan(
-        self,
-        *,
-        ir: IR,
-        prompts: Sequence[PromptEntry],
-        pages: Iterable[StoredPage],
-        source: str,
-        envelope: PagesEnvelope,
-    ) -> "RegenStore":
-        """Return the store as it would be with another plan; nothing is written.
-
-        Args:
-            ir: value of ``ir.json``.
-            prompts: all of them.
-            pages: those that are kept, in the order of their prompts.
-            source: the whole source file; empty before the first page.
-            envelope: what the store says of itself; its pages are not used.
-        """
-        planned = self._as_planned(envelope.with_pages(pages, prompts), source)
-        return replace(planned, plan=Plan.of(self.path, ir, prompts), memo={})
-
-    def _as_planned(self, envelope: PagesEnvelope, source: str) -> "RegenStore":
         return replace(
             self,
-            envelope=envelope,
+            envelope=self.envelope.with_pages(ordered, self.prompts),
             pages_data=b"",
             memo={**self.memo},
             source=source,
