@@ -171,7 +171,7 @@ class Project:
         Raises:
             UsageError: a path holds none, or the project names none.
         """
-        from pytest_regen.regeneration.registry import places_in
+        from pytest_regen.regeneration.places import places_in
 
         if not paths:
             places = places_in(self)
@@ -192,7 +192,7 @@ class Project:
 
     def find_place(self, path: Path) -> "Place[Any] | None":
         """Return the place at a path; ``None`` where there is none."""
-        from pytest_regen.regeneration.registry import open_place
+        from pytest_regen.regeneration.places import open_place
 
         return open_place(self, path)
 

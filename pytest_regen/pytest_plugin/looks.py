@@ -21,9 +21,8 @@ from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.project import RunProject, from_here, from_rootdir
-from pytest_regen.regeneration import registry
 from pytest_regen.regeneration.flow import Check
-from pytest_regen.regeneration.places import Place, View
+from pytest_regen.regeneration.places import Place, View, open_place
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.text import excerpt, shorten
 from pytest_regen.units.naming import command, decode_name, encode_name, node_id
@@ -119,7 +118,7 @@ class Look:
     @cached_property
     def home(self) -> Place[Any]:
         """The place, as the main flow works on it."""
-        place = registry.open_place(RunProject(self.config), self.path)
+        place = open_place(RunProject(self.config), self.path)
         if place is None:
             raise StoreError(f"{self.here} is not there any more", hint="run pytest again")
         return place

@@ -137,9 +137,9 @@ def is_used(config: pytest.Config) -> bool:
 
 def other_places() -> Sequence[str]:
     """Return the modules of registered places that are neither stores nor files with units."""
-    # Whoever registered one has loaded the registry.
-    registry = sys.modules.get("pytest_regen.regeneration.registry")
-    modules: Sequence[str] = registry.PLACES[2:] if registry else ()
+    # Whoever registered one has loaded the module.
+    places = sys.modules.get("pytest_regen.regeneration.places")
+    modules: Sequence[str] = places.PLACES[2:] if places else ()
     return modules
 
 

@@ -128,7 +128,7 @@ def kinds_of(config: pytest.Config) -> "ProjectKinds":
 
 
 class RunProject:
-    """The project of a run, as the registry of places wants it."""
+    """The project of a run, as what opens places wants it."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.root = config.rootpath

@@ -2,11 +2,12 @@
 
 A store holds types, a file that a kind claims holds units of that kind. Each is known by its name
 and has pages, counted from 1: a type has one per prompt, any other unit has one. Nobody above knows
-which class a place is of; ``registry.py`` finds them.
+which class a place is of; ``open_place`` and ``places_in`` find them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -27,6 +28,7 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.validation.issues import Feedback, Issue
 
 if TYPE_CHECKING:
+    from pytest_regen.units.loading import ProjectKinds
     from pytest_regen.validation.stores import Origin
 
 
@@ -342,3 +344,60 @@ class Place(Protocol[V]):
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""
+
+
+class Project(Protocol):
+    """What it takes to open places: where a project lies, and what it fixed."""
+
+    @property
+    def root(self) -> Path:
+        """The folder that ids begin at."""
+
+    @property
+    def kinds(self) -> "ProjectKinds":
+        """The kinds of units that it has."""
+
+    @property
+    def ignored_codes(self) -> Callable[[str], frozenset[str]]:
+        """Returns the codes that are not reported, by id of a unit."""
+
+    def stores(self) -> Iterable[Path]:
+        """Return the stores that it names; raises UsageError where it names none."""
+
+
+PLACES: list[str] = [
+    "pytest_regen.regeneration.store_place",
+    "pytest_regen.units.opening",
+]
+"""Modules with two functions: ``at`` returns the place at a path, or ``None``; ``below`` returns
+the paths of places at or below a folder, or, given ``None``, of the project."""
+
+
+def open_place(project: Project, path: Path) -> Place[Any] | None:
+    """Return the place at a path; ``None`` where nothing of the project is one.
+
+    Raises:
+        UsageError: a kind cannot be loaded, or two claim the file.
+    """
+    # What reads stores is imported last for a file, because it takes a while and is not needed.
+    kinds = PLACES if path.is_dir() else reversed(PLACES)
+    places = (import_module(kind).at(project, path) for kind in kinds)
+    return next((place for place in places if place is not None), None)
+
+
+def places_in(project: Project, paths: Iterable[Path] | None = None) -> list[Place[Any]]:
+    """Return the places at or below paths; by default all of the project.
+
+    Raises:
+        UsageError: as by ``open_place``.
+    """
+    folders = [None] if paths is None else list(paths)
+    # By absolute path, because the folders that are given may lie in one another.
+    by_path = {
+        path.absolute(): path
+        for kind in PLACES
+        for folder in folders
+        for path in import_module(kind).below(project, folder)
+    }
+    places = (open_place(project, path) for path in by_path.values())
+    return [place for place in places if place is not None]

@@ -27,7 +27,7 @@ from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Ignore
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.registry import Project
+    from pytest_regen.regeneration.places import Project
 
 
 def at(project: "Project", path: Path) -> "StorePlace | None":

@@ -29,10 +29,9 @@ from pytest_regen.files import observe_effects
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.flow import Job, Work, work_steps
-from pytest_regen.regeneration.places import Place
+from pytest_regen.regeneration.places import Place, open_place, places_in
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
-from pytest_regen.regeneration.registry import open_place, places_in
 from pytest_regen.regeneration.values import Ask, TurnSettings
 from pytest_regen.settings import read_settings
 from pytest_regen.sources.boundaries import extract_type_block, replace_type_block

@@ -13,7 +13,7 @@ from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.place import UnitFile, open_units
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.registry import Project
+    from pytest_regen.regeneration.places import Project
 
 
 def at(project: "Project", path: Path) -> UnitFile | None:

@@ -15,7 +15,7 @@ from unit_project import KIND, SETTINGS, record_file
 from unit_work import ENGLISH, GERMAN, write_json
 
 from pytest_regen.cli.project import Project
-from pytest_regen.regeneration import registry
+from pytest_regen.regeneration import places
 from pytest_regen.turns import CallableProvider
 from pytest_regen.turns.values import Reply
 
@@ -103,7 +103,7 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_json(here / "locales/en.json", ENGLISH)
     write_json(here / "locales/de.json", GERMAN)
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
-    monkeypatch.setattr(registry, "PLACES", [*registry.PLACES, "cells"])
+    monkeypatch.setattr(places, "PLACES", [*places.PLACES, "cells"])
     return here
 
 

@@ -7,7 +7,7 @@ from plugin_project import emulated
 from unit_project import KIND, translate
 from unit_work import ENGLISH, GERMAN, write_json
 
-from pytest_regen.regeneration import registry
+from pytest_regen.regeneration import places
 
 CELLS = '''
 import regen_kinds
@@ -42,7 +42,7 @@ def notebook(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     """A project with a notebook of which one cell is wrong, and nothing else of ours."""
     for name in ("cells", "regen_kinds"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(registry, "PLACES", [*registry.PLACES, "cells"])
+    monkeypatch.setattr(places, "PLACES", [*places.PLACES, "cells"])
     pytester.syspathinsert()
     pytester.makepyfile(cells=CELLS, regen_kinds=KIND)
     pytester.makeini("[pytest]\n")

@@ -14,9 +14,8 @@ from harbour_store import HARBOUR, harbour_store
 
 from pytest_regen.errors import HandEditError, UsageError
 from pytest_regen.regeneration import TurnSettings, verbs
-from pytest_regen.regeneration.places import Place
+from pytest_regen.regeneration.places import PLACES, Place, open_place, places_in
 from pytest_regen.regeneration.queue import drive_flow
-from pytest_regen.regeneration.registry import PLACES, open_place, places_in
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.stores import is_store
 from pytest_regen.turns import CallableProvider
@@ -191,7 +190,7 @@ def test_a_place_that_the_package_lacks_takes_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then all verbs are there for it: cells of a notebook are generated and forgotten, too."""
-    monkeypatch.setattr("pytest_regen.regeneration.registry.PLACES", [*PLACES, "cells"])
+    monkeypatch.setattr("pytest_regen.regeneration.places.PLACES", [*PLACES, "cells"])
     path = cells.notebook(tmp_path / "work.ipynb", {"peak": "2"}, PROMPTS)
     kinds = unit_work.kinds_with(tmp_path)
     project: Any = SimpleNamespace(root=tmp_path, kinds=kinds, stores=lambda: (), ignored_codes=set)

@@ -18,8 +18,7 @@ from pytest_regen.errors import HandEditError, RegenError, UsageError
 from pytest_regen.files import lock_file
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.flow import source_diff
-from pytest_regen.regeneration.places import Trial
-from pytest_regen.regeneration.registry import Project
+from pytest_regen.regeneration.places import Project, Trial
 from pytest_regen.regeneration.values import (
     Advice,
     Answer,
