@@ -13,10 +13,9 @@ from pytest_regen.cli.places import Request
 from pytest_regen.modes import split_provider
 from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.places import Place, View
-from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
 from pytest_regen.regeneration.values import Advice, RunState, TurnSettings
-from pytest_regen.regeneration.verbs import Result
+from pytest_regen.regeneration.verbs import SPELLING_ADVICE, Result
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
 from pytest_regen.turns.models import tokens_for

@@ -17,7 +17,7 @@ from pytest_regen.documents.changes import direction_of
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import GenerateResult
-from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+from pytest_regen.regeneration.verbs import SPELLING_ADVICE
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.models import tokens_for

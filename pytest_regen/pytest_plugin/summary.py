@@ -16,7 +16,7 @@ from pytest_regen.pytest_plugin.stash import RECORD_KEY, notes_on_models, used_s
 from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.prompt_faults import PromptFault
+    from pytest_regen.regeneration.verbs import PromptFault
     from pytest_regen.turns.values import Usage
 
 
@@ -301,7 +301,7 @@ class RunLog:
         """Errors that the prompts ask for, each once with all types that have it."""
         if not any(heal.ordered for heal in self._heals):
             return ()  # Most runs: what answers below is not imported for them.
-        from pytest_regen.regeneration.prompt_faults import prompt_faults
+        from pytest_regen.regeneration.verbs import prompt_faults
         from pytest_regen.validation.issues import Issue
 
         return prompt_faults(

@@ -6,21 +6,80 @@ driven alone or beside others (``queue.py``). The others ask nobody.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
 from pytest_regen.regeneration.flow import Job, source_diff, work_steps
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import Policy
-from pytest_regen.regeneration.prompt_faults import PromptFault, prompt_faults
 from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.values import Changes, HealResult, Past, StopReason, TurnSettings
+from pytest_regen.text import join_names, plural
 from pytest_regen.turns.values import Usage
-from pytest_regen.validation.issues import Feedback
+from pytest_regen.validation.issues import Feedback, Issue
 
 Pages = Mapping[str, Sequence[int] | None]
 """Names of units, each with the pages that are meant; ``None`` for all."""
+
+
+SPELLING_ADVICE: Final = (
+    "change the spelling that the prompts ask for: by the type or format in the API description, "
+    "another --profile, or the language itself; then pytest-regen generate"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFault:
+    """One fault of the prompts, with all places that it stands for.
+
+    A prompt of a type orders each spelling. Where that spelling is wrong, every type that uses it
+    fails in the same way, and a reply that follows its prompt fails again.
+    """
+
+    code: str
+    """Of the issues that show it."""
+    finding: str
+    """What is wrong, in words that hold for all places; else the message of the first."""
+    places: tuple[tuple[str, str | None], ...]
+    """Names of types, each with a field where the issue is about one."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types that have it."""
+        return tuple(dict.fromkeys(name for name, _ in self.places))
+
+    def __str__(self) -> str:
+        where = [name if field is None else f"{name}.{field}" for name, field in self.places]
+        return (
+            f"{self.code} in {plural(len(self.types), 'type')}, {join_names(where, 'and')}: it is "
+            f"what the prompts ask for, so that no reply can correct it: {self.finding}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "code": "UNFIXABLE",
+            "issue": self.code,
+            "finding": self.finding,
+            "places": [{"type_name": name, "field": field} for name, field in self.places],
+            "next": SPELLING_ADVICE,
+        }
+
+
+def prompt_faults(issues: Iterable[tuple[str, Issue]]) -> tuple[PromptFault, ...]:
+    """Return issues that prompts ask for as faults of the prompts.
+
+    Args:
+        issues: each with the name of its type.
+    """
+    words: dict[tuple[str, str | None], str] = {}
+    places: dict[tuple[str, str | None], dict[tuple[str, str | None], None]] = {}
+    for name, issue in issues:
+        key = issue.code, issue.finding
+        words.setdefault(key, issue.finding or issue.message)
+        places.setdefault(key, {})[name, issue.field] = None
+    return tuple(PromptFault(key[0], words[key], tuple(places[key])) for key in words)
 
 
 @dataclass(frozen=True)

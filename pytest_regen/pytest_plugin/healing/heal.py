@@ -260,7 +260,7 @@ class _Healing:
 
     def _plan(self, target: Target) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
-        from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+        from pytest_regen.regeneration.verbs import SPELLING_ADVICE
 
         look, name, view = target.look, target.name, target.look.view
         errors = policies.fixable_issues(view.issues(name))

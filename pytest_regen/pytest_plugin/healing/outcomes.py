@@ -144,7 +144,7 @@ def unfixable_advice(look: Look) -> str:
 
 def _next_after(target: Target, result: HealResult) -> str:
     """Return what to run or do; never what would end where this run did."""
-    from pytest_regen.regeneration.prompt_faults import SPELLING_ADVICE
+    from pytest_regen.regeneration.verbs import SPELLING_ADVICE
 
     look, config, item, cassette = target.look, target.look.config, target.nodeid, target.cassette
     advice = "" if result.by_template else unfixable_advice(look)
