@@ -7,7 +7,7 @@ from pytest_regen.languages import find_language
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.prompts import build_prompts
 from pytest_regen.prompts.values import PromptEntry
-from pytest_regen.regeneration.store_pages import write_page
+from pytest_regen.regeneration.store_view import write_page
 from pytest_regen.stores import RegenStore, StoredPage
 
 __all__ = ["FIELDS", "make_store"]

@@ -11,7 +11,7 @@ from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.changes import Change, compare_types
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.regeneration import store_pages, verbs
+from pytest_regen.regeneration import store_view, verbs
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.flow import Job, source_diff, work_steps
 from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store, schema_markdown
@@ -236,7 +236,7 @@ class _PlannedStore(StorePlace):
         self._written = tuple(
             entry.key
             for entry in plan.asked
-            if is_all or store_pages.keeps_template(plan.previous, entry, run.settings)
+            if is_all or store_view.keeps_template(plan.previous, entry, run.settings)
         )
         for entry in plan.asked:
             if entry.key not in self._written:
@@ -248,7 +248,7 @@ class _PlannedStore(StorePlace):
         type_ = self._plan.ir.type_named(entry.type_name)
         if type_ is not None and len(type_.enum_values) == 1:
             # Its language writes it, because a model could only get it wrong.
-            code = store_pages.write_page(self._unwritten, entry)
+            code = store_view.write_page(self._unwritten, entry)
             self._known[entry.key] = Known(code, template, template)
         elif not self._run.dry_run:
             self._note(entry, sharing.find(path, entry, self._recipient(entry)) or path.name)
@@ -265,7 +265,7 @@ class _PlannedStore(StorePlace):
 
     def _recipient(self, entry: PromptEntry) -> Recipient:
         settings = self._run.settings
-        model = store_pages.model_for(self._plan.previous, entry, settings.model)
+        model = store_view.model_for(self._plan.previous, entry, settings.model)
         return provider_reference(settings.provider), model
 
     def result(self, view: StoreView | None = None, **facts: Any) -> GenerateResult:
@@ -273,7 +273,7 @@ class _PlannedStore(StorePlace):
         plan = self._plan
         asked = [e for e in plan.asked if e.key not in self._known and e.key not in self._shared]
         sizes = tuple(
-            store_pages.page_size(self._unwritten, entry, self._recipient(entry)[1])
+            store_view.page_size(self._unwritten, entry, self._recipient(entry)[1])
             for entry in asked
             if view is None and entry.key not in self._written
         )
@@ -365,12 +365,12 @@ class _PlannedStore(StorePlace):
         plan, types = self._plan, self._plan.types
         stored = {**store.pages, **plan.carry_over(store)}
         pages = [stored[entry.key] for entry in plan.prompts if entry.key in stored]
-        source = store_pages.without_types(store.source, types["removed"])
+        source = store_view.without_types(store.source, types["removed"])
         planned = self._planned(store, pages, source)
         # A type may have lost a page without any of its others changing.
         whole = {*types["changed"]} - {entry.type_name for entry in plan.asked}
         changed = [page for page in planned.pages.values() if page.type_name in whole]
-        self._followed = store, store_pages.with_pages(planned, changed)
+        self._followed = store, store_view.with_pages(planned, changed)
         return self._followed[1]
 
     def written(self, view: StoreView) -> RegenStore | None:

@@ -10,8 +10,7 @@ from pytest_regen.languages import find_language
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.flow import source_diff
-from pytest_regen.regeneration.store_pages import with_pages
-from pytest_regen.regeneration.store_view import edit_error, is_edited
+from pytest_regen.regeneration.store_view import edit_error, is_edited, with_pages
 from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.stores import (
     HistoryEntry,

@@ -12,7 +12,7 @@ from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
-from pytest_regen.regeneration import store_edits, store_pages
+from pytest_regen.regeneration import store_edits, store_view
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.store_view import StoreView
@@ -126,11 +126,11 @@ class StorePlace:
             page = before.pages.get(entry.key) if before and not notes else None
             # The template reads no corrections; what a person or a test says, a model is told.
             is_told = any(isinstance(note, str) for note in notes)
-            by_template = not is_told and store_pages.keeps_template(before, entry, settings)
+            by_template = not is_told and store_view.keeps_template(before, entry, settings)
             request = TurnRequest(
                 entry.system,
                 (Message("user", with_correction(entry.user, correction)),),
-                store_pages.model_for(before, entry, settings.model),
+                store_view.model_for(before, entry, settings.model),
                 settings.max_tokens or FIRST_LIMIT,
                 cache="5m",
             )
@@ -141,9 +141,9 @@ class StorePlace:
                 output_tokens=estimated_output_tokens(entry),
                 prompt_file=PROMPTS_FILE,
                 title=f"{name}, page {entry.page} of {entry.total_pages}",
-                extract=partial(store_pages.code_in, entry=entry, language=language),
+                extract=partial(store_view.code_in, entry=entry, language=language),
                 entry=entry,
-                template=partial(store_pages.write_page, store, entry),
+                template=partial(store_view.write_page, store, entry),
                 provider=TemplateProvider() if by_template else None,
                 correction=correction,
                 stored=page.output if page and page.prompt_hash == entry.prompt_hash else None,
@@ -161,8 +161,8 @@ class StorePlace:
         """Yield about how large the request for each page of types is, and its reply."""
         store = view.store
         for entry in (entry for name in names for entry in store.prompts_of(name)):
-            recipient = store_pages.model_for(store, entry, model)
-            yield entry.type_name, entry.page, store_pages.page_size(store, entry, recipient)
+            recipient = store_view.model_for(store, entry, model)
+            yield entry.type_name, entry.page, store_view.page_size(store, entry, recipient)
 
     def past(self) -> list[Past]:
         """Return what was replaced or rejected, oldest first."""
@@ -266,7 +266,7 @@ class LockedStore:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
         entries = [
             HistoryEntry.of(
-                store_pages.page_of(self.view.store, output.answer), "rejected", output.issues
+                store_view.page_of(self.view.store, output.answer), "rejected", output.issues
             )
             for output in rejected
         ]

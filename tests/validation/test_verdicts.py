@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_regen.errors import SourceError
-from pytest_regen.regeneration.store_pages import with_pages
+from pytest_regen.regeneration.store_view import with_pages
 from pytest_regen.sources import Block, blocks
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
