@@ -6,7 +6,7 @@ continuation whose pieces are joined into the same output.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.errors import (
     BudgetError,
@@ -46,38 +46,28 @@ _STOP_REASONS: Final[dict[type[RegenError], StopReason]] = {
 }
 
 
-class Output(Protocol):
-    """What is known of who wrote a text."""
-
-    @property
-    def model(self) -> str:
-        """The model, as its provider says."""
-
-    @property
-    def provider(self) -> str | None:
-        """Who was asked; ``None`` where that was the Messages API."""
-
-    @property
-    def generated_at(self) -> str:
-        """When."""
-
-
-def model_to_ask(
-    stored: Output | None, beside: Iterable[Output], default: str = DEFAULT_MODEL
-) -> str:
+def model_to_ask(stored: Any, beside: Iterable[Any], default: str = DEFAULT_MODEL) -> str:
     """Return the model that wrote a text, else the one that wrote another one last, else ours.
 
     A person, or a provider of the user's, is no model that the API could be asked for.
+
+    Args:
+        stored: what is known of who wrote the text: its ``model``, the ``provider`` that was asked,
+            and ``generated_at``; ``None`` where there is none.
+        beside: the same of the other texts.
+        default: where neither is a model.
     """
     for outputs in ([stored] if stored else [], beside):
         models = [o for o in outputs if o.provider is None and o.model not in _NO_MODELS]
         if models:
-            return max(models, key=lambda output: output.generated_at).model
+            model: str = max(models, key=lambda output: output.generated_at).model
+            return model
     return default
 
 
 def stop_reason_of(failure: RegenError) -> StopReason:
     """Return the stop reason of a request that got no reply."""
+    # By kind, because a recording that lacks a turn and one that cannot be read are two classes.
     reasons = (reason for kind, reason in _STOP_REASONS.items() if isinstance(failure, kind))
     return next(reasons, "transport")
 
@@ -179,6 +169,7 @@ def note_stored(answers: Iterable[Answer], settings: TurnSettings) -> None:
 
 
 def _settle(requests: Sequence[TurnRequest], settings: TurnSettings, provider: Provider) -> None:
+    # Only now, because a run that is killed before it is given the same replies again.
     if requests and settings.journal is not None:
         settings.journal.stored(requests)
     stored = getattr(provider, "stored", None)

@@ -155,6 +155,7 @@ class PendingFolder:
             lock=lock_file(real),
             journal=f"{self._prefix}.journal",
             aside=f"{self._prefix}.aside",
+            # Nobody else's, because what a test has seen may be quoted there.
             mode=0o600,
         )
 

@@ -131,7 +131,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
         )
     place = StorePlace(output_dir, ignore)
     view = place.open()
-    # Both may name a type by its schema, so that they are compared by declared names.
+    # By declared names, because both may name a type by its schema.
     pages = {view.resolve(name): numbers for name, numbers in (page_numbers or {}).items()}
     names = view.names if type_names is None else map(view.resolve, type_names)
     steps = verbs.regenerate_steps(

@@ -51,6 +51,7 @@ def accept_candidate(
     """
     _refuse_trial(place, candidate)
     view = place.open()
+    # Before the lock, because code may be run to validate it, and others would wait for it.
     place.prepare(_fitting_answers(place, view, candidate))
     with place.update() as update:
         _refuse_gone(folder, candidate)
@@ -85,6 +86,7 @@ def reject_candidate(
         UsageError: it does not wait any more.
         StoreError: the place cannot be read or written.
     """
+    # Without a lock, because there is no place that others could write meanwhile.
     if place is None:
         _refuse_gone(folder, candidate)
         folder.change(drop=[candidate])
