@@ -52,7 +52,14 @@ class HeldPlace(Generic[V]):
         self._pending = pending
         self._feedback = feedback
         self._folder = PendingFolder.of_project(pending.root)
-        self._name = _name_of(place.path, pending.root)
+        relative = os.path.relpath(place.path.absolute(), pending.root.absolute())
+        self._name = Path(relative).as_posix()
+        if self._name.startswith("../") or Path(relative).is_absolute():
+            raise UsageError(
+                f"{place.path} lies outside of the project at {pending.root}",
+                why="candidates wait in the project, and name places below it",
+                hint="run the command in the project of that place",
+            )
         self._answers = pending.answers.setdefault(place.path, {})
         self._update: PlaceUpdate[V]
         self.view: V
@@ -169,25 +176,10 @@ def _key(answer: Answer) -> tuple[str, int]:
     return answer.ask.name, answer.ask.page
 
 
-def _name_of(path: Path, root: Path) -> str:
-    """Return a place as candidates name it."""
-    name = Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
-    if name.startswith("../") or Path(name).is_absolute():
-        raise UsageError(
-            f"{path} lies outside of the project at {root}",
-            why="candidates wait in the project, and name places below it",
-            hint="run the command in the project of that place",
-        )
-    return name
-
-
 def _scrubbed(issues: Sequence[Issue]) -> tuple[Issue, ...]:
     """Return issues without credentials: a message may quote what a test has seen."""
-    texts = [(scrub_text(issue.message), scrub_text(issue.detail or "")) for issue in issues]
-    return tuple(
-        replace(issue, message=message, detail=detail or None)
-        for issue, (message, detail) in zip(issues, texts, strict=True)
-    )
+    said = [replace(issue, message=scrub_text(issue.message)) for issue in issues]
+    return tuple(replace(one, detail=one.detail and scrub_text(one.detail)) for one in said)
 
 
 @dataclass(slots=True)
