@@ -95,7 +95,7 @@ class _Side:
             for operation in document.operations:
                 if operation.schemas or operation.broken:
                     parts[str(operation), ""] = operation
-                if operation.request is not None or operation.broken_request is not None:
+                if operation.takes_json:
                     parts[str(operation), REQUEST] = Request(operation)
             return cls(parts, document)
         for folder in [path] if is_store(path) else sorted(filter(is_store, path.iterdir())):

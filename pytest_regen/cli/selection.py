@@ -119,7 +119,7 @@ def select_operations(document: Document, options: PartOptions) -> PartSelection
     for operation in tagged:
         if operation in left_out:
             excluded.append(operation)
-        elif request and (operation.request is not None or operation.broken_request is not None):
+        elif request and operation.takes_json:
             # Broken ones as well, because generating it says what is wrong with the document.
             chosen.append(Request(operation))
         elif not request and operation in answered:

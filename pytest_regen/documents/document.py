@@ -218,6 +218,11 @@ class Operation:
         return tuple(sorted(good, key=lambda status: (status != "200", status.upper())))
 
     @property
+    def takes_json(self) -> bool:
+        """Whether its body is JSON, as far as the document can be read."""
+        return self.request is not None or self.broken_request is not None
+
+    @property
     def is_answered_in_json(self) -> bool:
         """Whether a success is JSON, as far as the document can be read."""
         known = {status for status, _ in (*self.schemas, *self.broken)}

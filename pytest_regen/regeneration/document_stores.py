@@ -98,33 +98,20 @@ class DocumentStores:
     @property
     def absent(self) -> tuple[Absent, ...]:
         """The operations without a store; of a document that cannot be read, none."""
-        return tuple(
-            Absent(
-                from_here(group.document),
-                group.out.as_posix(),
-                names,
-                f"{update_command(self._stores[group][0], every=True)} --dry-run",
-            )
-            for group, names in self._lacking.items()
-        )
+        return tuple(self._lacking.values())
 
     @cached_property
-    def _lacking(self) -> dict[_Group, tuple[str, ...]]:
-        lacking: dict[_Group, tuple[str, ...]] = {}
-        for group in self._stores:
+    def _lacking(self) -> dict[_Group, Absent]:
+        lacking: dict[_Group, Absent] = {}
+        for group, (store, *_) in self._stores.items():
             try:
                 document = read_document(group.document)
             except RegenError:
                 continue
-            parts: list[Part] = [
-                operation for operation in document.operations if operation.is_answered_in_json
-            ]
+            operations = document.operations
+            parts: list[Part] = [op for op in operations if op.is_answered_in_json]
             if group.is_request:
-                parts = [
-                    Request(o)
-                    for o in document.operations
-                    if o.request is not None or o.broken_request
-                ]
+                parts = [Request(op) for op in operations if op.takes_json]
             without = [
                 p for p in parts if not is_store(group.out / endpoint_of(p, document).folder)
             ]
@@ -135,8 +122,11 @@ class DocumentStores:
                 )
                 nothing = {part for part, it in plans if isinstance(it, NothingToGenerateError)}
                 without = [part for part in without if str(part) not in nothing]
-            names = tuple(str(p.operation if isinstance(p, Request) else p) for p in without)
-            lacking |= {group: names} if names else {}
+            if without:
+                names = (str(p.operation if isinstance(p, Request) else p) for p in without)
+                following = f"{update_command(store, every=True)} --dry-run"
+                spec, out = from_here(group.document), group.out.as_posix()
+                lacking[group] = Absent(spec, out, tuple(names), following)
         return lacking
 
     def command_for_all(self, store: Origin) -> str:

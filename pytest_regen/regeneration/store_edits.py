@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pytest_regen.documents.ir import type_hash
 from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, UnknownPageError
 from pytest_regen.languages import find_language
 from pytest_regen.modes import HAND
@@ -64,7 +63,6 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
         )
     pages = []
     for entry in entries:
-        current = store.pages.get(entry.key)
         restored = StoredPage.of(
             prompts[entry.key],
             entry.output,
@@ -72,7 +70,7 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
             # What does not say what it was made from must not look fresh.
             type_hash=entry.type_hash or _UNKNOWN,
             stop_reason=entry.stop_reason,
-            attempt=(current.attempt if current else 0) + 1,
+            attempt=store.next_attempt(entry.key),
             generated_at=entry.generated_at,
             provider=entry.provider,
             shared_from=entry.shared_from,
@@ -171,7 +169,7 @@ def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
     keys = {page.key for page in pages}
     others = [page for edit in edited for page in store.pages_of(edit.type_name)]
     fresh = [
-        replace(page, type_hash=_type_hash(store, page.type_name))
+        replace(page, type_hash=store.plan.hashes.get(page.type_name))
         for page in others
         if page.key not in keys
     ]
@@ -204,8 +202,7 @@ def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage],
         new = [_by_hand(store, p, stored[p.page].output) for p in prompts if p.page in edit.pages]
         proven = split_block(store, name, block, edit.pages) if edit.where == "pages" else None
         return new, [replace(stored[at], output=text) for at, text in (proven or {}).items()]
-    type_ = store.ir.type_named(name)
-    is_enum = type_ is not None and type_.kind == "enum"
+    is_enum = store.is_enum(name)
     language = find_language(store.ir.language)
 
     def is_stored(entry: PromptEntry, output: str) -> bool:
@@ -225,18 +222,9 @@ def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage],
     return new, [stored[page.page] for page in new if page.page in stored]
 
 
-def _type_hash(store: RegenStore, name: str) -> str | None:
-    type_ = store.ir.type_named(name)
-    return type_hash(type_) if type_ else None
-
-
 def _by_hand(store: RegenStore, entry: PromptEntry, output: str) -> StoredPage:
-    current = store.pages.get(entry.key)
-    attempt = (current.attempt if current else 0) + 1
-    hash_ = _type_hash(store, entry.type_name)
-    return StoredPage.of(
-        entry, output, model=HAND, type_hash=hash_, stop_reason=None, attempt=attempt
-    )
+    hash_, attempt = store.plan.hashes.get(entry.type_name), store.next_attempt(entry.key)
+    return StoredPage.of(entry, output, model=HAND, type_hash=hash_, attempt=attempt)
 
 
 def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:

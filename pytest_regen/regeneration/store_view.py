@@ -445,7 +445,6 @@ def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, Validati
 def page_of(store: RegenStore, answer: Answer) -> StoredPage:
     """Return an answer as the page of ``store`` that it would become."""
     entry = answer.ask.entry
-    before = store.pages.get(entry.key)
     ready = answer.ask.known
     return StoredPage.of(
         entry,
@@ -455,7 +454,7 @@ def page_of(store: RegenStore, answer: Answer) -> StoredPage:
         usage=answer.usage,
         stop_reason=answer.stop_reason or None,
         provider=answer.provider,
-        attempt=(before.attempt if before else 0) + 1,
+        attempt=store.next_attempt(entry.key),
         generated_at=ready.generated_at if ready else None,
         shared_from=ready.shared_from if ready else None,
     )

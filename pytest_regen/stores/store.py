@@ -286,6 +286,15 @@ class RegenStore:
         pages = (self.pages.get(entry.key) for entry in self.prompts_of(type_name))
         return tuple(page for page in pages if page is not None)
 
+    def next_attempt(self, key: PageKey) -> int:
+        """Return the running number that the next output of a page gets."""
+        return self.pages[key].attempt + 1 if key in self.pages else 1
+
+    def is_enum(self, type_name: str) -> bool:
+        """Return whether a type is an enum; one that the IR does not have is none."""
+        type_ = self.plan.types.get(type_name)
+        return type_ is not None and type_.kind == "enum"
+
     def resolve_type(self, name: str) -> str:
         """Return the declared name meant by ``name``: that name itself, or the schema's.
 
@@ -345,10 +354,8 @@ class RegenStore:
         outputs = [page.output for page in self.pages_of(name)]
         if not outputs or len(outputs) < len(self.prompts_of(name)):
             return None
-        type_ = self.plan.types.get(name)
-        is_enum = type_ is not None and type_.kind == "enum"
         language = find_language(self.envelope.language)
-        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
+        return stitch(outputs, name=name, is_enum=self.is_enum(name), language=language).text
 
 
 def refuse_no_store(path: Path) -> None:
