@@ -25,18 +25,6 @@ _NO_INDEX = -1
 _ARTIFACT_NAMES = frozenset({"history", IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE})
 
 
-def source_file_fault(name: str) -> str:
-    """Return why a source file cannot be called ``name``; empty where it can."""
-    if name in {"", ".", ".."} or set(name) & set("/\\:\0"):
-        return f"{name!r} is no plain file name"
-    # Some file systems take no notice of case, nor of dots and blanks at the end.
-    if name.casefold().rstrip(". ") in _ARTIFACT_NAMES:
-        return f"{name!r} is the name of another artifact of the store"
-    if name.startswith("."):
-        return f"{name!r} is hidden, as are the files that the store needs while it is written"
-    return ""
-
-
 def read_ir(data: bytes, file: Path) -> IR:
     """Return the IR in ``data``; raises StoreCorruptError."""
     try:
@@ -76,11 +64,6 @@ def ir_as_json(ir: IR) -> bytes:
 def describe_page(key: PageKey) -> str:
     """Return a page's identity in words."""
     return f"{key.type_name}, page {key.page} of {key.total_pages}"
-
-
-def _whole_text(text: str) -> str:
-    """Return ``text`` without half surrogate pairs, which a reply may hold and no file can."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +140,8 @@ class StoredPage:
             shared_from: folder of the store that it was asked for.
         """
         usage = usage or Usage()
-        output = _whole_text(output)
+        # Half surrogate pairs go, because a reply may hold them and no file can.
+        output = output.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return cls(
             index=_NO_INDEX,
             type_name=prompt.type_name,
@@ -286,8 +270,12 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
     if version != _VERSION:
         raise node.error("version", f"version {version} was written by a newer pytest-regen")
     endpoint = node.node("endpoint")
-    if why := source_file_fault(node.text("source_file")):
-        raise node.error("source_file", why)
+    name = node.text("source_file")
+    # Some file systems take no notice of case, nor of dots and blanks at the end.
+    plain = name.casefold().rstrip(". ")
+    # A hidden one neither, because the store needs those while it is written.
+    if not plain or name[0] == "." or set(name) & set("/\\:\0") or plain in _ARTIFACT_NAMES:
+        raise node.error("source_file", f"{name!r} is no plain file name for a source")
     pages = tuple(
         StoredPage.from_json(entry, file, f"$.pages[{number}]")
         for number, entry in enumerate(node.list("pages"))
