@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pytest_regen.documents import Document, Part, read_document
 from pytest_regen.documents.changes import Change, compare_types
@@ -165,54 +165,40 @@ def generate_stores(
     settings = settings or TurnSettings(
         provider or AnthropicProvider(), keeps_template=provider is None
     )
-    run = _Run(
-        document,
-        Path(out),
-        StoreOptions(**options),
-        settings,
-        sharing or Sharing(out, reads_stored=not options.get("force", False)),
-        ignore,
-        attempts,
-        discard_edits=discard_edits,
-        dry_run=dry_run,
-    )
+    sharing = sharing or Sharing(out, reads_stored=not options.get("force", False))
+    store_options = StoreOptions(**options)
+    run = _Run(settings, sharing, ignore, attempts, discard_edits, dry_run)
+
+    def steps(part: Part | str) -> Flow[GenerateResult]:
+        # Planned in its turn, because the plans of many stores take much memory.
+        plan = plan_store(
+            document,
+            part,
+            out,
+            store_options,
+            resolve=not dry_run,
+            is_shared=sharing.is_for_many,
+        )
+        place = _PlannedStore(plan, run)
+        return place.result(is_stored=False) if dry_run else (yield from place.steps())
 
     def flows() -> Iterator[tuple[str, Flow[GenerateResult]]]:
         for number, part in enumerate(parts, 1):
             begins(number, part)
-            yield str(part), run.steps(part)
+            yield str(part), steps(part)
 
     yield from drive_flows(flows(), settings, total=len(parts))
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What stores have in common that are made of one document."""
+class _Run(NamedTuple):
+    """What stores have in common that are generated together."""
 
-    document: Document
-    out: Path
-    options: StoreOptions
     settings: TurnSettings
     sharing: Sharing
     ignore: Callable[[Path], Ignore]
     attempts: int
     discard_edits: bool
     dry_run: bool
-
-    def steps(self, part: Part | str) -> Flow[GenerateResult]:
-        """Generate one store, as ``generate_store`` says."""
-        plan = plan_store(
-            self.document,
-            part,
-            self.out,
-            self.options,
-            resolve=not self.dry_run,
-            is_shared=self.sharing.is_for_many,
-        )
-        place = _PlannedStore(plan, self)
-        if self.dry_run:
-            return place.result(is_stored=False)
-        return (yield from place.steps())
 
 
 class _PlannedStore(StorePlace):

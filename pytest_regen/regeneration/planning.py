@@ -189,6 +189,7 @@ def plan_store(
         words = SCHEMAS if endpoint.status == SCHEMAS else words
         namespace = f"Generated.{target.type_name(words, is_root=False)}"
     target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
+    # Nothing of it is carried, because --force asks each page anew.
     base = None if options.force else previous
     # What is stored keeps its way of asking, because other words would make all pages stale.
     if previous is not None:
@@ -248,6 +249,7 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
 def _take_ours(path: Path) -> tuple[str, ...]:
     """Take our version of a store that cannot be read because git could not merge it."""
     try:
+        # The IR as well, because it is read only when somebody needs it.
         _ = RegenStore.open(path).ir
     except StoreCorruptError:
         return verbs.rebuild(StorePlace(path)).joined

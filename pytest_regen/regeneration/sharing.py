@@ -115,4 +115,5 @@ class Sharing:
 
     def release(self, path: Path) -> None:
         """Note that a store asks no more: what it has is known by ``add``."""
+        # Also where it failed, because those that wait would wait for ever.
         self._asking = {key: name for key, name in self._asking.items() if name != path.name}

@@ -183,7 +183,7 @@ def _write(
     replaced: Sequence[HistoryEntry],
     fresh: Sequence[StoredPage] = (),
 ) -> Changes:
-    before = tx.store
+    before = tx.store  # Before the write, because the transaction holds what is read after it.
     ids = tx.write(pages=[*pages, *fresh], source=source, replaced=replaced)
     names = tuple(dict.fromkeys(page.type_name for page in pages))
     changed = tuple(Written(page.type_name, page.page, page.model) for page in pages)
@@ -253,6 +253,7 @@ def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) ->
     summary = summary_of(results)
     if store.ir.validation == summary:
         return False
+    # Into what is read under the lock, because the store may have changed since it was validated.
     with RegenStore.update(store.path) as tx:
         tx.write(ir=tx.store.ir.model_copy(update={"validation": summary}))
     return True

@@ -222,6 +222,7 @@ class StorePlace:
             pages = [tried.pages[answer.ask.entry.key] for answer in answers]
             return StoreUpdate(RegenStore.open(self.path)).candidate(pages, tried.source, issues)
 
+        # By `trial`, because what is in place is undone whatever becomes of the test.
         with store_files(self.path).trial(place) as trial:
             yield trial
 

@@ -110,7 +110,7 @@ class RegenStore:
         store = cls(path, envelope, plan, source, data is not None, pages_data, settled, {**memo})
         if before == store:
             return before  # The same object, because what was found about it is kept with it.
-        # Read again by `AtomicFiles.read`, because a writer may have come in between.
+        # Checked here, and read again by `AtomicFiles.read`, because a writer may have come in between.
         planned = {entry.key for entry in plan.prompts}
         for number, page in enumerate(envelope.pages):
             if page.key not in planned:
@@ -134,7 +134,7 @@ class RegenStore:
             StoreWriteError: another writer does not finish, or the folder cannot be written.
         """
         path = Path(path)
-        refuse_no_store(path)  # No lock is made for what is no store.
+        refuse_no_store(path)  # First, because a lock would make a folder that is no store.
         with store_files(path).locked(timeout):
             yield StoreUpdate(cls.open(path))
 
@@ -389,7 +389,7 @@ def refuse_unwritable(planned: RegenStore, schema: str) -> None:
         for file in (path / PAGES_FILE, files.lock):
             refuse_obstacle(file)
         folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
-        # Only writing tells whether one may write.
+        # Written, because permissions tell neither whether one may nor of a full disk.
         with tempfile.TemporaryFile(dir=folder) as probe:
             plan = planned.plan
             probe.writelines((plan.ir_data, plan.prompts_data, schema.encode()))
