@@ -110,7 +110,7 @@ class RegenStore:
         store = cls(path, envelope, plan, source, data is not None, pages_data, settled, {**memo})
         if before == store:
             return before  # The same object, because what was found about it is kept with it.
-        # Checked here, and read again by `AtomicFiles.read`, because a writer may have come in between.
+        # Read again by `AtomicFiles.read`, because a writer may have come in between.
         planned = {entry.key for entry in plan.prompts}
         for number, page in enumerate(envelope.pages):
             if page.key not in planned:
