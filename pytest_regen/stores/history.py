@@ -123,13 +123,14 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
         StoreCorruptError: one is unreadable.
     """
     entries = {entry.id: entry for entry in history(path)}
-    if entry_id.removesuffix(".json") not in entries:
+    entry = entries.get(entry_id.removesuffix(".json"))
+    if entry is None:
         raise UsageError(
             f"the history of {path} has no entry {entry_id!r}",
             why=f"it has: {', '.join(entries) or 'none'}",
             hint=f"pytest-regen history '{path}'",
         )
-    return entries[entry_id.removesuffix(".json")]
+    return entry
 
 
 def _read_entry(view: View, name: str) -> HistoryEntry:
