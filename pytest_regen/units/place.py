@@ -34,7 +34,6 @@ from pytest_regen.units.view import Asked, FileUnits
 from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, FailedTest, Feedback
 
-_LOCK: Final = ".regen/locks/units.lock"
 _LEAST_TOKENS: Final = 64
 """What the shortest answer costs in output, for the budget's estimate."""
 _LONGEST_ANSWER: Final = 2_000
