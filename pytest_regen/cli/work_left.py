@@ -114,9 +114,13 @@ class WorkLeft:
                 self._estimate.add(self._turns.size(size))
 
     def add_unreadable(self, place: Place[Any]) -> None:
-        """Add a place that cannot be read."""
+        """Add a place that cannot be read; a store that git did not merge is made anew."""
+        if origin := Origin.of_conflict(place.path):
+            self._documents.add(origin)
+            self._outdated += 1
         self._count_place(place, 0)
-        self._note("not_mended", place.noun, 1, command("validate", place), None)
+        following = update_command(origin) if origin else command("validate", place)
+        self._note("not_mended", place.noun, 1, following, origin)
 
     def _count_place(self, place: Place[Any], number: int) -> None:
         self._places[place.group] += 1

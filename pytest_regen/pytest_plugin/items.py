@@ -124,7 +124,8 @@ class UnitItem(pytest.Item):
         try:
             failing, warned = look.gate(name)
         except RegenError as error:
-            record.next = look.rescue(error)
+            if command := look.rescue(error):
+                record.next, record.outdated = command, look.place
             raise
         # Of a unit that has no item this one tells the warning.
         others = [issue.type_name if issue.type_name != name else None for issue in warned]

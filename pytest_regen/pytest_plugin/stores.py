@@ -21,7 +21,7 @@ from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.validation import store_cache
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult, without_ignored
-from pytest_regen.validation.stores import runs_any
+from pytest_regen.validation.stores import Origin, runs_any
 
 _HELD: Final = 4
 """Stores that stay open, so that none is read twice in a row."""
@@ -203,8 +203,8 @@ class StoreLook(Look):
         return super().ending(name, issues) if is_stale else ""
 
     def rescue(self, error: RegenError) -> str:
-        """Return the command that takes our version of what git could not merge."""
-        return error.hint if error.hint.startswith("pytest-regen rebuild") else ""
+        """Return the command that makes anew what git could not merge."""
+        return error.hint if Origin.of_conflict(self.path) else ""
 
     def checker(self, name: str) -> Check | None:
         """Return what calls validators of the user's about a candidate; ``None`` without any."""

@@ -1,7 +1,6 @@
 """The stores of a project by the document that they are made of: what one command serves."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -58,13 +57,16 @@ def command_for_all(folders: Sequence[Path]) -> str:
     documents = DocumentStores(is_whole=True)
     # Others beside them may have been made in another way.
     beside = [file.parent for file in sorted(folders[0].parent.glob("*/pages.json"))]
-    origins = []
+    origins: list[Origin | None] = []
     for folder in (*folders, *beside):
-        # Because one that cannot be read has a command of its own, and hinders no other.
-        with suppress(StoreError):
-            origins.append(Origin.of(RegenStore.open(folder)))
-            documents.add(origins[-1])
-    return documents.command_for_all(origins[0]) if origins else ""
+        try:
+            origin: Origin | None = Origin.of(RegenStore.open(folder))
+        except StoreError:
+            origin = Origin.of_conflict(folder)
+        origins.append(origin)
+        if origin is not None:
+            documents.add(origin)
+    return documents.command_for_all(origins[0]) if origins[0] else ""
 
 
 class DocumentStores:

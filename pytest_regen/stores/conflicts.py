@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pytest_regen.commit import View
 from pytest_regen.documents.ir import IR, ir_hash, type_hash
+from pytest_regen.errors import StoreError
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import formats
@@ -77,6 +78,19 @@ def with_worked_out(
     is_planned = all(entry.type_hash == hashes.get(entry.type_name) for entry in prompts)
     new_hash = ir_hash(ir) if is_planned and envelope.ir_hash is not None else envelope.ir_hash
     return replace(envelope, ir_hash=new_hash, model=last.model)
+
+
+def read_ours(path: Path) -> tuple[IR, formats.PagesEnvelope] | None:
+    """Return our version of a store that git could not merge; ``None`` of any other."""
+    try:
+        view = store_files(path).view()
+        sides = {name: _sides(view, name) for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE)}
+        if all(ours == theirs for ours, theirs in sides.values()):
+            return None
+        ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
+        return ir, formats.read_pages(sides[PAGES_FILE][0], path / PAGES_FILE)
+    except (OSError, StoreError):
+        return None
 
 
 def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] | None:

@@ -14,6 +14,7 @@ from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchema
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE
 from pytest_regen.stores import RegenStore
+from pytest_regen.stores.conflicts import read_ours
 from pytest_regen.text import join_names
 from pytest_regen.validation.behaviour import (
     COUNT,
@@ -156,6 +157,12 @@ class Origin(NamedTuple):
     def of(cls, store: RegenStore) -> "Origin":
         """Return that of a store."""
         return cls(store.path, store.ir, is_by_template(store))
+
+    @classmethod
+    def of_conflict(cls, path: Path) -> "Origin | None":
+        """Return that of our version of a store that git did not merge; ``None`` of any other."""
+        ours = read_ours(path)
+        return cls(path, ours[0], ours[1].model == TEMPLATE) if ours else None
 
 
 def update_command(store: "RegenStore | Origin", *, every: bool = False) -> str:
