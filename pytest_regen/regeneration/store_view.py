@@ -284,8 +284,8 @@ class StoreView:
         errors = [issue for issue in issues if issue.severity == "error"]
         codes = {issue.code for issue in errors}
         is_old = any(issue.code == "STALE" for issue in issues)
-        if is_old and ("STALE" in codes or not errors):
-            # The prompts of a stale type are the old ones: it is updated before it is regenerated.
+        if is_old and codes != {"DRIFT"}:
+            # First, because regenerating refuses the old prompts of a stale type.
             return Advice(update_command(store))
         if not errors:
             return None
