@@ -38,7 +38,7 @@ def test_a_run_killed_at_twenty_moments_pays_each_page_once(tmp_path: Path, seed
         environment = {"ANTHROPIC_BASE_URL": emulated.base_url, "ANTHROPIC_API_KEY": KEY}
         with patch.dict(os.environ, environment):
             work = "regeneration_work:generate_all_in_batches"
-            kills = kill_until_done(work, tmp_path, 20, within=2_500, seed=seed)
+            kills = kill_until_done(work, tmp_path, 20, within=1_200, seed=seed)
 
     stores = [RegenStore.open(path) for path in tmp_path.glob("generated/GET_*")]
     assert kills
