@@ -128,13 +128,14 @@ class HeldPlace(Generic[V]):
         if answers:
             self.add(self._update.view, candidate, answers)
         older = self._folder.read((self._name, name) for name in self.ids).older
-        past = (rejected_of(self._place, candidate, replaced) for replaced in older)
+        past = [rejected_of(self._place, candidate, replaced) for replaced in older]
         # In one change with what is rejected, because a kill must not lose one of both.
         entries = [*rejected, *chain.from_iterable(past)]
         ids = self._update.write(self._update.view, (), entries) if entries else ()
         if older:
             # Dropped last, because a kill before it leaves them to whoever writes next.
-            self._folder.change(drop=older)
+            lost = [gone for gone, entries in zip(older, past, strict=True) if not entries]
+            self._folder.change(drop=older, aside=lost)
         self.view = candidate
         return ids[: len(rejected)]
 
@@ -178,8 +179,10 @@ def _key(answer: Answer) -> tuple[str, int]:
 
 def _scrubbed(issues: Sequence[Issue]) -> tuple[Issue, ...]:
     """Return issues without credentials: a message may quote what a test has seen."""
-    said = [replace(issue, message=scrub_text(issue.message)) for issue in issues]
-    return tuple(replace(one, detail=one.detail and scrub_text(one.detail)) for one in said)
+    messages = [replace(issue, message=scrub_text(issue.message)) for issue in issues]
+    return tuple(
+        replace(issue, detail=issue.detail and scrub_text(issue.detail)) for issue in messages
+    )
 
 
 @dataclass(slots=True)

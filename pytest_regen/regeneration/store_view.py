@@ -559,7 +559,8 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
 
 def without_types(source: str, type_names: Sequence[str]) -> str:
     """Return ``source`` without the blocks of types that are gone."""
-    there = list_type_names(source) if type_names else ()
-    for name in set(type_names).intersection(there):
-        source = remove_type_block(source, name)
+    stored = list_type_names(source) if type_names else ()
+    for name in type_names:
+        if name in stored:
+            source = remove_type_block(source, name)
     return source

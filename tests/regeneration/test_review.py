@@ -21,7 +21,7 @@ from unit_work import GERMAN
 from pytest_regen.errors import ReviewError, StoreWriteError
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.pending import PendingFolder, Waiting
-from pytest_regen.regeneration.review import accept_candidate, look_at
+from pytest_regen.regeneration.review import accept_candidate, look_at, reject_candidate
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.validation import validate_store
@@ -117,6 +117,21 @@ def test_healings_at_once_leave_one_candidate_of_each(project: Path) -> None:
     assert waiting(project).older == ()
     made = {berth.outputs[0].new} | {past.entry.output for past in unit_history(unit_file(project))}
     assert made == {f"Platz {number} {{number}}" for number in range(3)}
+
+
+def test_what_nothing_asks_for_any_more_is_put_aside(project: Path) -> None:
+    """No history can take it; no review shows it again, and its text is not lost."""
+    heal_for_review(project)
+    folder = PendingFolder.of_project(project)
+    files = {path.name: path.read_bytes() for path in folder.path.glob("*.json")}
+
+    for candidate in waiting(project).candidates:
+        assert reject_candidate(None, candidate, folder) == ()
+
+    assert not waiting(project).candidates
+    aside = {path.name: path.read_bytes() for path in folder.path.rglob("*.json")}
+    assert files
+    assert aside == files
 
 
 def test_a_linked_folder_is_not_written(project: Path, tmp_path: Path) -> None:
