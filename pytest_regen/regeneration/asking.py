@@ -16,6 +16,7 @@ from pytest_regen.errors import (
     RegenError,
     TransportError,
 )
+from pytest_regen.modes import HAND
 from pytest_regen.regeneration.values import Answer, Ask, StopReason, TurnSettings
 from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
 from pytest_regen.turns.providers import TemplateProvider, no_template
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 FIRST_LIMIT: Final = 8_192
 """Tokens a page may take at first; several times what the planner aims at."""
 
-_NO_MODELS: Final = frozenset({"", "hand", "dry-run"})
+_NO_MODELS: Final = frozenset({"", HAND, "dry-run"})
 
 LARGER_LIMIT: Final = 32_000
 """Tokens allowed when the first limit cut the reply."""

@@ -9,13 +9,12 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.commit import AtomicFiles, View, new_id
+from pytest_regen.commit import AtomicFiles, View, new_id, now
 from pytest_regen.errors import ReviewError, StoreCorruptError, StoreWriteError
 from pytest_regen.files import is_linked, lock_file
 from pytest_regen.strict_json import as_json
@@ -81,9 +80,7 @@ class Candidate:
     """The sources of the tests that the correction showed: a text made for them alone is weaker."""
     asked_by: str
     """The test item, or the command."""
-    made_at: str = field(
-        default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), kw_only=True
-    )
+    made_at: str = field(default_factory=now, kw_only=True)
     """UTC, to the second."""
     format: Literal[1] = field(default=1, kw_only=True)
     """Another one is of a newer version."""
