@@ -117,6 +117,9 @@ def _parse(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
     try:
         return _YamlBuilder(path, place, log).build(text)
     except yaml.YAMLError as error:
+        # PyYAML 6.0.4 counts by itself, where others recurse until Python stops them.
+        if "maximum nesting depth" in str(error):
+            raise _too_deep(path) from error
         raise DocumentUnreadableError(
             f"{str(path)!r} is neither JSON nor YAML",
             why=_yaml_reason(error),

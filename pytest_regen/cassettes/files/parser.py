@@ -255,6 +255,9 @@ def _compose(
 
 def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
     """Return the error for what PyYAML stumbled over."""
+    # PyYAML 6.0.4 counts by itself, and stops before ``descend_resolver`` can.
+    if "maximum nesting depth" in problem:
+        problem = f"it is nested more than {_DEEPEST} levels deep"
     tag = _OBJECT_TAG.search(problem)
     if not tag:
         return unreadable(path, f"the YAML is broken: {problem}", line=line)
