@@ -397,9 +397,10 @@ def confirm_everything(targets: Places, request: Request) -> None:
         for name, _, size in place.sizes(view, view.names, turns.model_asked):
             if not turns.writes(place, view, name):
                 estimate.add(size)
-    noun = _noun(first) if len({place.group for place in targets}) == 1 else "place"
-    of = first.here if len(targets) == 1 else plural(len(targets), noun)
-    what, option = f"all {plural(pages, _asked(first))} of {of}", first.option
+    is_alike = len({place.group for place in targets}) == 1
+    asked, sort = (_asked(first), _noun(first)) if is_alike else ("text", "place")
+    of = first.here if len(targets) == 1 else plural(len(targets), sort)
+    what, option = f"all {plural(pages, asked)} of {of}", first.option
     noun = option.removeprefix("--")
     if not output.is_terminal():
         raise errors.UsageError(

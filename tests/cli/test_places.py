@@ -266,6 +266,7 @@ def test_all_places_of_a_project_are_looked_at_together(
 
     validated, told = command("validate", "--json"), command("status")
     planned = case.ask("regenerate", words=(".", "--from-errors", "--dry-run", "--json"))
+    everything = case.ask("regenerate", words=(".",))
 
     assert validated.code == 0, validated.err
     assert (
@@ -273,3 +274,5 @@ def test_all_places_of_a_project_are_looked_at_together(
     )
     counted = "5 types in 1 store, 3 units in 1 file, 2 cells in 1 notebook: nothing to do"
     assert counted in told.out
+    # Neither pages nor units: a store has six of the ones, a file three of the others.
+    assert "regenerating all 11 texts of 3 places was not confirmed" in everything.err
