@@ -139,8 +139,10 @@ def look_ahead(members: Sequence[Place[Any]], jobs: int) -> None:
         for child in children:
             child.wait()
     finally:
+        # Waited for, because whoever stops the command wants none of them to write after it.
         for child in children:
             child.kill()
+            child.wait()
 
 
 def _tell_sum(
