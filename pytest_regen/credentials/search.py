@@ -137,8 +137,10 @@ _LETTERS: Final = string.ascii_letters + string.digits
 _ALPHABETS: Final = (f"{_LETTERS}-_", f"{_LETTERS}+/")
 _BESIDE: Final = 100
 """How many characters of encoded data are looked at on either side of a shape."""
-_SLUG = re.compile(r"[-_+/]?(?:[A-Z]?[a-z0-9]+(?:[-_+/][A-Z]?[a-z0-9]+)*[-_+/]?)?")
-"""What may stand beside a credential in one word: a path, a name in lower case."""
+# No word fits two of these, because a search that tries both would take for ever.
+_PART = "(?:[A-Z]?[a-z0-9]+|[A-Z]{2}[A-Z0-9]*|[A-Z])"
+_SLUG = re.compile(rf"[-_+/]{{0,2}}(?:{_PART}(?:[-_+/]{{1,2}}{_PART})*[-_+/]{{0,2}})?")
+"""What may stand beside a credential in one word: a path, a name, as in ``PROD_AKIA…``."""
 _FOLD = re.compile(
     # Between two lines of base64: of 64 characters in PEM, 76 in mail.
     r"(?<=[A-Za-z0-9+/_-]{60})(?<![A-Za-z0-9+/_-]{81})"
