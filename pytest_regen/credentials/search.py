@@ -139,8 +139,10 @@ _BESIDE: Final = 100
 """How many characters of encoded data are looked at on either side of a shape."""
 # No word fits two of these, because a search that tries both would take for ever.
 _PART = "(?:[A-Z]?[a-z0-9]+|[A-Z]{2}[A-Z0-9]*|[A-Z])"
-_SLUG = re.compile(rf"[-_+/]{{0,2}}(?:{_PART}(?:[-_+/]{{1,2}}{_PART})*[-_+/]{{0,2}})?")
+_SLUG = re.compile(rf"[-_+/]?(?:{_PART}(?:[-_+/]{_PART})*[-_+/]?)?")
 """What may stand beside a credential in one word: a path, a name, as in ``PROD_AKIA…``."""
+_LEAST_DATA: Final = 8
+"""Fewer characters beside a credential say nothing about what they are."""
 _FOLD = re.compile(
     # Between two lines of base64: of 64 characters in PEM, 76 in mail.
     r"(?<=[A-Za-z0-9+/_-]{60})(?<![A-Za-z0-9+/_-]{81})"
@@ -337,12 +339,16 @@ def _is_in_data(text: str, start: int, end: int) -> bool:
     end = start + len(found)
     before = _FOLD.sub("", text[max(0, start - _BESIDE) : start]).rpartition("%")[2]
     behind = _FOLD.sub("", text[start : end + _BESIDE])[len(found) :]
-    return not all(
-        _SLUG.fullmatch(before[len(before.rstrip(signs)) :])
-        and _SLUG.fullmatch(behind[: len(behind) - len(behind.lstrip(signs))])
+    sides = (
+        side
         for signs in _ALPHABETS
         if not found.strip(signs)
+        for side in (
+            before[len(before.rstrip(signs)) :],
+            behind[: len(behind) - len(behind.lstrip(signs))],
+        )
     )
+    return any(len(side) >= _LEAST_DATA and not _SLUG.fullmatch(side) for side in sides)
 
 
 def _behind(text: str, lowered: str, name: str) -> Iterator[tuple[int, int]]:
