@@ -244,8 +244,11 @@ def test_another_address_has_batches_of_its_own(tmp_path: Path) -> None:
 def test_what_failed_in_an_earlier_run_is_asked_again(tmp_path: Path) -> None:
     """Even where it was refused: what stood against it then may be mended now."""
     answers: list[Any] = [Fault(403), "Now."]
-    with emulator(answer=lambda _: answers.pop(0)) as emulated:
+    # Held back until the run has ended, because what failed is not noted any longer then.
+    steps, clock = (BatchStep(seconds=LONG), BatchStep()), Clock()
+    with emulator(*steps, answer=lambda _: answers.pop(0), clock=clock) as emulated:
         begin(emulated, tmp_path, "a", until=has_id)
+        clock.advance(LONG)
         with provider(emulated, tmp_path) as asked:
             assert ask(asked, "a") == ["Now."]
 
