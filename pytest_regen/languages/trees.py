@@ -8,8 +8,21 @@ from time import thread_time
 from typing import Final
 
 from pytest_regen.extras import needs
+from pytest_regen.languages import artifacts
+from pytest_regen.languages.base import SyntaxFault
+from pytest_regen.text import in_quotes
 
-__all__ = ["Grammar", "Node", "Tree", "join_leaves", "leaves", "text_of", "walk"]
+__all__ = [
+    "Grammar",
+    "Node",
+    "Tree",
+    "comment_faults",
+    "first_fault",
+    "join_leaves",
+    "leaves",
+    "text_of",
+    "walk",
+]
 
 with needs("openapi", "stores of generated code"):
     import tree_sitter
@@ -115,6 +128,74 @@ class Grammar:
                 self._too_slow.clear()
             self._too_slow.add(hash(code))
         return tree
+
+
+def first_fault(
+    grammar: Grammar, code: bytes, is_loose: Callable[[Node], bool]
+) -> SyntaxFault | None:
+    """Return the first place where ``code`` is not legal; ``None`` where all of it is.
+
+    What follows it is not looked at: a grammar that has lost its way says little that helps, and
+    the code is asked for again.
+
+    Args:
+        grammar: of its language.
+        code: UTF-8.
+        is_loose: whether a node at the top level is no declaration, though the grammar takes it.
+    """
+    rows = grammar.unreadable_rows(code)
+    for row, why in rows.items():
+        return SyntaxFault(row + 1, why)
+    root = grammar.parse(code).root_node
+    node = next((child for child in root.children if child.has_error or is_loose(child)), None)
+    if node is None:
+        return SyntaxFault(1, f"not legal {grammar.title}") if root.has_error else None
+    inner = node
+    while inner.has_error and not inner.is_missing:
+        # The innermost error: an outer one starts long before its cause.
+        inside = next((child for child in inner.children if child.has_error), None)
+        if inside is None:
+            break
+        inner = inside
+    lines = code.decode("utf-8", "replace").split("\n")
+    first, last = node.start_point.row, inner.end_point.row
+    for row in range(first, min(last + 1, len(lines))):
+        message = artifacts.leftover(lines[row])
+        if message and not inner.is_missing:
+            return SyntaxFault(row + 1, message, "ARTIFACT", in_member=False)
+    row = inner.start_point.row
+    shown = lines[row].strip()[:80] if row < len(lines) else ""
+    is_open = inner.is_error and code.count(b"{") > code.count(b"}")
+    if is_open and not code[inner.end_byte :].strip():
+        # The error begins with the declaration because nothing closes it.
+        row, shown = len(code.rstrip().split(b"\n")) - 1, ""
+    if inner.is_missing:
+        message = f"not legal {grammar.title}: {in_quotes(inner.type)} is missing"
+        at_end = not code[inner.end_byte :].strip()
+        end = ": the code ends too early" if at_end else f" after {in_quotes(shown)}"
+        return SyntaxFault(row + 1, message + end, in_member=not at_end)
+    if not shown:
+        message = f"not legal {grammar.title}: the code ends too early"
+        return SyntaxFault(row + 1, message, in_member=False)
+    if not inner.has_error:
+        return SyntaxFault(row + 1, f"this stands outside of every type: {in_quotes(shown)}")
+    return SyntaxFault(row + 1, f"not legal {grammar.title}: {in_quotes(shown)}")
+
+
+def comment_faults(root: Node, is_documentation: Callable[[str], bool]) -> Iterator[SyntaxFault]:
+    """Yield the comments that stand for code, and those that ask for review.
+
+    Args:
+        root: of a source.
+        is_documentation: whether the text of a comment comes from the document.
+    """
+    for node in walk(root):
+        if node.type == "comment":
+            text = text_of(node)
+            line = node.start_point.row + 1
+            fault = artifacts.fault_of_comment(text, line, is_documentation=is_documentation(text))
+            if fault is not None:
+                yield fault
 
 
 def _deep_branches(tree: Tree, chains: frozenset[str]) -> list[Node]:
