@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.reading import BrokenReference, References, load_file
 from pytest_regen.documents.schemas import Schemas
 from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
+from pytest_regen.extras import needs
 from pytest_regen.text import plural
 
 _HOMES: Final = (("components", "schemas"), ("definitions",), ("$defs",))
@@ -345,6 +347,10 @@ def read_document(path: Path) -> Document:
     Raises:
         DocumentUnreadableError: the file cannot be read, or is no OpenAPI 3.x or Swagger 2.0.
     """
+    with needs("openapi", "API descriptions"):
+        # What comes later needs all of the extra, and asking costs money: of its packages the
+        # cheapest to import is missed here.
+        import_module("tree_sitter")
     path = Path(path)
     loaded = load_file(path)
     return Document(path, loaded.sha256, _version(loaded.value, path), References(path, loaded))

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 STORE = ROOT / "examples" / "csharp_dto" / "generated" / "GET_v1_tides"
 BLOCKED = (
     "import sys\n"
-    "for name in ('anthropic', 'genai_prices', 'itsdangerous', 'referencing', 'starlette',"
+    "for name in ('anthropic', 'genai_prices', 'itsdangerous', 'starlette',"
     " 'polib', 'tree_sitter', 'tree_sitter_c_sharp', 'uvicorn'):\n"
     "    sys.modules[name] = None\n"
 )

@@ -90,7 +90,6 @@ DOORS = {
     "tree_sitter": ("languages.trees",),
     "tree_sitter_c_sharp": ("languages.csharp.tree",),
     "tree_sitter_typescript": ("languages.typescript.tree",),
-    "referencing": ("documents.reading",),
     "itsdangerous": ("context.signing",),
     "jinja2": ("pytest_plugin.report_page",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
