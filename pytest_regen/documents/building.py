@@ -1,7 +1,7 @@
 """From one part of a document, such as the response of an operation, to its IR."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from pytest_regen.documents.ir import (
     TypeIR,
     UnionOf,
     referenced_names,
+    with_expressions,
 )
 from pytest_regen.documents.naming import NamingRules, give_names
 from pytest_regen.documents.parts import (
@@ -32,7 +33,7 @@ from pytest_regen.documents.parts import (
 )
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import Schemas
-from pytest_regen.documents.settling import Found, settle, tag_names
+from pytest_regen.documents.settling import settle, tag_names
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
 
 _PARAMETER: Final = re.compile(r"\{([^{}]+)\}")
@@ -97,119 +98,96 @@ def build_ir(
     expressions = Expressions(
         schemas, log, document.subtypes, language, is_request=isinstance(part, Request)
     )
-    closure = _Closure(expressions, schemas, log)
-    begun, is_wrapped, skipped = closure.begin(starts, is_whole=isinstance(part, Components))
-    closure.close(begun)
-    roots = {} if isinstance(part, Components) else begun
+    wholes = {title: expressions.type_of(schema).expression for title, schema in starts.items()}
+    # Several where an answer is a union of them.
+    begun = [name for whole in wholes.values() for name in referenced_names(whole)]
+    begun = list(dict.fromkeys(begun))
+    others = {title: _describe(e) for title, e in wholes.items() if not isinstance(e, Ref)}
+    if not begun:
+        raise _no_type(wholes, others, log)
+    roots = [] if isinstance(part, Components) else begun
+    types = _close(expressions, begun)
     if language.has_unions:
-        closure.found = settle(closure.found, list(begun), expressions.tags)
-    titles = [text_in(schemas.shape(root).notes, "title") for root in roots.values()]
-    places = {key: expressions.types[key][0].place for key in closure.found}
+        types = settle(types, begun, expressions.tags)
+    cores = {key: expressions.types[key][0] for key in types}
+    titles = [text_in(schemas.shape(cores[key]).notes, "title") for key in roots]
     names = give_names(
-        places.values(),
-        [root.place for root in roots.values()],
+        [core.place for core in cores.values()],
+        [cores[key].place for key in roots],
         titles[0] if len(titles) == 1 else None,
         language,
-        {"#": document.name} | tag_names(closure.found) | expressions.option_names,
+        {"#": document.name} | tag_names(types) | expressions.option_names,
     )
-    keys = [*roots, *sorted(closure.found.keys() - roots.keys(), key=names.__getitem__)]
-    types = [closure.found[key].with_names(names, is_root=key in roots) for key in keys]
-    for number, root in enumerate(roots.values()):
-        notes = schemas.shape(root).notes
-        key_field = _primary_key(types[number], notes, root, part, log, is_wrapped=is_wrapped)
-        types[number] = types[number].model_copy(update={"primary_key": key_field})
+    order = [*roots, *sorted(types.keys() - set(roots), key=names.__getitem__)]
+    is_wrapped = any(isinstance(whole, ArrayOf | MapOf) for whole in wholes.values())
+    for key in roots:
+        notes = schemas.shape(cores[key]).notes
+        primary = _primary_key(types[key], notes, cores[key], part, log, is_wrapped=is_wrapped)
+        types[key] = types[key].model_copy(update={"is_root": True, "primary_key": primary})
     of_files = document.references.log.in_order()
     reviews: list[Review] = []
     if of_files or log.in_order():
-        first = expressions.types[keys[0]][0]
-        begins = [schema.place for schema in starts.values()]
-        reached = _Origins(begins, first.place, places, expressions, schemas)
+        places = {key: core.place for key, core in cores.items()}
+        reached = _Origins([start.place for start in starts.values()], order, places, expressions)
         log.extend(filter(reached.has, of_files))
         reviews = [review for each in log.in_order() for review in reached.reviews(each, names)]
-    order = {type_.name: number for number, type_ in enumerate(types)}
+    positions = {names[key]: number for number, key in enumerate(order)}
     ir = IR(
         endpoint=endpoint_of(part, document, chosen),
         language=language.name,
         document=DocumentRef(path=document.path.name),
         schemas=part.names or None if isinstance(part, Components) else None,
-        types=tuple(types),
-        reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
+        types=tuple(_with_names(types[key], names) for key in order),
+        reviews=tuple(sorted(reviews, key=lambda review: positions[review.type_name])),
         format=FORMAT,
     )
-    read_from = {names[key]: expressions.types[key][0] for key in keys}
-    return IRBuild(ir, log.in_order(), chosen, read_from, skipped)
+    skipped = others if isinstance(part, Components) else {}
+    return IRBuild(ir, log.in_order(), chosen, {names[key]: cores[key] for key in order}, skipped)
 
 
-class _Closure:
-    """Every type that the root reaches, and no other."""
-
-    def __init__(self, expressions: Expressions, schemas: Schemas, log: DefectLog) -> None:
-        self.expressions = expressions
-        self._schemas = schemas
-        self._log = log
-        self.found: dict[str, Found] = {}
-
-    def begin(
-        self, starts: Mapping[str, JsonNode], *, is_whole: bool
-    ) -> tuple[dict[str, JsonNode], bool, dict[str, str]]:
-        """Return the types to begin with, and whether arrays or maps stand around them.
-
-        There are several where a response is a union.
-
-        Args:
-            starts: schemas, under what they are called in messages.
-            is_whole: whether each of them is to be a type by itself; what else they are is
-                returned as well, by name.
-        """
-        begun: dict[str, JsonNode] = {}
-        others: dict[str, str] = {}
-        is_wrapped = False
-        for title, schema in starts.items():
-            whole = self.expressions.type_of(schema).expression
-            expression = _unwrapped(whole)
-            is_wrapped |= whole is not expression
-            types = self.expressions.types
-            begun.update((name, types[name][0]) for name in _root_names(expression))
-            if not isinstance(whole, Ref):
-                others[title] = _describe(whole)
-        if begun:
-            return begun, is_wrapped, others if is_whole else {}
-        first, described = next(iter(others.items()))
-        expression = _unwrapped(self.expressions.type_of(starts[first]).expression)
-        defects = self._log.in_order()
-        what = f"{first} is {described}"
-        if expression.kind in {"any", "union"} and defects:
-            raise DocumentDefectError(
-                what,
-                why=str(defects[0]),
-                hint="a type is generated from an object with properties, from an enum, or from "
-                "arrays and maps of them; correct the schema, or choose another operation or "
-                "--status",
-            )
-        raise NothingToGenerateError(
-            what,
-            why="plain values need no type: only objects with properties and enums are generated",
-            hint="read the response as it is, or choose another operation or --status",
-        )
-
-    def close(self, roots: Iterable[str]) -> None:
-        """Read the types that ``roots`` use, directly or not."""
-        waiting = list(roots)
-        while waiting:
-            key = waiting.pop()
-            if key in self.found:
-                continue
-            found = self.found[key] = self._read(key)
-            for field in found.fields:
+def _close(expressions: Expressions, roots: Iterable[str]) -> dict[str, TypeIR]:
+    """Return by place the types that ``roots`` use, directly or not, and they themselves."""
+    types: dict[str, TypeIR] = {}
+    waiting = list(roots)
+    while waiting:
+        key = waiting.pop()
+        if key not in types:
+            types[key] = expressions.type_at(key)
+            for field in types[key].fields:
                 waiting.extend(referenced_names(field.type))
+    return types
 
-    def _read(self, key: str) -> Found:
-        core, kind = self.expressions.types[key]
-        shape, _ = self.expressions.classify(core)
-        description = text_in(shape.notes, "description")
-        if kind == "enum":
-            return Found(key, kind, description, (), shape.enum or (), shape.labels)
-        return Found(key, kind, description, tuple(self.expressions.fields(core, shape)))
+
+def _with_names(type_: TypeIR, names: Mapping[str, str]) -> TypeIR:
+    """Return a type with every reference under the name that is declared."""
+
+    def with_name(expression: TypeExpr) -> TypeExpr:
+        return Ref(name=names[expression.name]) if isinstance(expression, Ref) else expression
+
+    name = names[type_.schema_id]
+    return with_expressions(type_, with_name).model_copy(update={"name": name})
+
+
+def _no_type(
+    wholes: Mapping[str, TypeExpr], described: Mapping[str, str], log: DefectLog
+) -> DocumentDefectError:
+    """Return why no type can be made of what a part begins with."""
+    first, expression = next(iter(wholes.items()))
+    what = f"{first} is {described[first]}"
+    defects = log.in_order()
+    if defects and _unwrapped(expression).kind in {"any", "union"}:
+        return DocumentDefectError(
+            what,
+            why=str(defects[0]),
+            hint="a type is generated from an object with properties, from an enum, or from "
+            "arrays and maps of them; correct the schema, or choose another operation or "
+            "--status",
+        )
+    return NothingToGenerateError(
+        what,
+        why="plain values need no type: only objects with properties and enums are generated",
+        hint="read the response as it is, or choose another operation or --status",
+    )
 
 
 def _unwrapped(expression: TypeExpr) -> TypeExpr:
@@ -217,17 +195,6 @@ def _unwrapped(expression: TypeExpr) -> TypeExpr:
     while isinstance(expression, ArrayOf | MapOf):
         expression = expression.items if isinstance(expression, ArrayOf) else expression.values
     return expression
-
-
-def _root_names(expression: TypeExpr) -> dict[str, None]:
-    """Return the types that a response is, without those that they use in turn."""
-    match _unwrapped(expression):
-        case Ref(name=name):
-            return {name: None}
-        case UnionOf(options=options):
-            return {name: None for option in options for name in _root_names(option)}
-        case _:
-            return {}
 
 
 def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
@@ -241,7 +208,7 @@ def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
             return "any values" if is_plural else "any value"
         case Ref():
             word, rest = "type", ""
-        case UnionOf(options=options) if _root_names(expression):
+        case UnionOf(options=options) if any(referenced_names(expression)):
             word, rest = "union", f" of {len(options)}"
         case UnionOf(options=options):
             return " or ".join(_describe(option, is_plural=is_plural) for option in options)
@@ -258,23 +225,23 @@ class _Origins:
     def __init__(
         self,
         begins: Iterable[Pointer],
-        root: Pointer,
+        order: Sequence[str],
         types: Mapping[str, Pointer],
         expressions: Expressions,
-        schemas: Schemas,
     ) -> None:
-        self._root = str(root)
         cores = frozenset(types.values())
+        read = expressions.schemas.places_read
         owners: dict[Pointer, list[tuple[str, str | None]]] = {
-            place: [] for begin in begins for place in schemas.places_read(begin, stop=cores)
+            place: [] for begin in begins for place in read(begin, stop=cores)
         }
         for key, core in types.items():
-            for place in schemas.places_read(core):
+            for place in read(core):
                 owners.setdefault(place, []).append((key, None))
             for name, start in expressions.fields_read.get(key, {}).items():
-                for place in schemas.places_read(start, stop=cores) - cores:
+                for place in read(start, stop=cores) - cores:
                     owners.setdefault(place, []).append((key, name))
-        self._owners = {str(place): found for place, found in owners.items()}
+        self._order = order
+        self._owners = {str(place): owned for place, owned in owners.items()}
         """By place: types, by theirs, and the fields that were read from it."""
 
     def has(self, defect: Defect) -> bool:
@@ -286,9 +253,9 @@ class _Origins:
 
     def reviews(self, defect: Defect, names: Mapping[str, str]) -> Iterator[Review]:
         """Yield what validation is to say about a defect: on each type or field it concerns."""
-        found = self._owners.get(self._at(defect.where) or "") or [(self._root, None)]
-        for key, field in dict.fromkeys(found):
-            if field is None and any(k == key and f is not None for k, f in found):
+        owned = self._owners.get(self._at(defect.where) or "") or [(self._order[0], None)]
+        for key, field in dict.fromkeys(owned):
+            if field is None and any(k == key and f is not None for k, f in owned):
                 continue  # Said once, where it is most precise.
             yield Review(
                 type_name=names[key],

@@ -7,7 +7,7 @@ only reads breaks on the first, who only writes on the second.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, Literal
@@ -72,6 +72,19 @@ def direction_of(ir: IR) -> Direction:
     return "request" if ir.endpoint.status == REQUEST else "response"
 
 
+_ATTRIBUTES: Final[tuple[tuple[str, str, Effect, str, Effect], ...]] = (
+    ("required", "is always there now", "narrower", "may be left out now", "wider"),
+    ("nullable", "may be null now", "wider", "is never null now", "narrower"),
+    ("write_only", "is left out of answers now", "gone", "is in answers now", "none"),
+    ("deprecated", "is deprecated now", "none", "is no longer deprecated", "none"),
+)
+"""What a field may be: what is said and what it does where it is now, and where it no longer is."""
+
+_BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "float": 32, "double": 64}
+_INCOMPARABLE: Final = ("multipleOf", "pattern", "contentEncoding", "contentMediaType")
+"""Limits of which another one is neither looser nor tighter."""
+
+
 class _Comparison:
     """Two IRs side by side."""
 
@@ -86,7 +99,10 @@ class _Comparison:
         """Yield all changes."""
         yield from self._roots()
         while self._waiting:
-            yield from self._pair(*self._waiting.popleft())
+            old, new = self._waiting.popleft()
+            # In an IR that was edited a type may be missing, and there is nothing to compare.
+            if old in self._old and new in self._new:
+                yield from self._types(self._old[old], self._new[new])
 
     def _roots(self) -> Iterator[Change]:
         """Meet the types to begin with: one as a rule, several for a union, or schemas by name."""
@@ -94,27 +110,20 @@ class _Comparison:
             [name for name, type_ in types.items() if type_.is_root or self._are_named]
             for types in (self._old, self._new)
         )
-        message: str
-        effect: Effect
-        if len(old) == len(new) == 1 and not self._are_named:
-            self._meet(old[0], new[0])
-            return
+        is_one = len(old) == len(new) == 1 and not self._are_named
         for pair in product(old, new):
-            if self._is_same(*pair):
+            if is_one or self._is_same(*pair):
                 self._meet(*pair)
-        known = [{pair[side] for pair in self._seen} for side in (0, 1)]
+        removed: tuple[str, Effect] = ("is no longer one of the types", "narrower")
+        added: tuple[str, Effect] = ("is one of the types now", "wider")
+        if self._are_named:
+            removed, added = ("was removed", "gone"), ("was added", "none")
         for name in old:
-            if name not in known[0]:
-                message, effect = "is no longer one of the types", "narrower"
-                if self._are_named:
-                    message, effect = "was removed", "gone"
-                yield Change("root_removed", name, None, message, effect)
+            if not any(name == before for before, _ in self._seen):
+                yield Change("root_removed", name, None, *removed)
         for name in new:
-            if name not in known[1]:
-                message, effect = "is one of the types now", "wider"
-                if self._are_named:
-                    message, effect = "was added", "none"
-                yield Change("root_added", name, None, message, effect)
+            if not any(name == after for _, after in self._seen):
+                yield Change("root_added", name, None, *added)
 
     def _meet(self, old: str, new: str) -> None:
         if (old, new) not in self._seen:
@@ -124,28 +133,23 @@ class _Comparison:
     def _is_same(self, old: str, new: str) -> bool:
         """Return whether two names mean one schema."""
         before, after = self._old.get(old), self._new.get(new)
-        if before is None or after is None:
-            return old == new
-        return old == new or before.schema_id == after.schema_id
+        is_moved = before is not None and after is not None and before.schema_id == after.schema_id
+        return old == new or is_moved
 
     # --- types -----------------------------------------------------------------------------------
 
-    def _pair(self, old_name: str, new_name: str) -> Iterator[Change]:
-        old, new = self._old.get(old_name), self._new.get(new_name)
-        if old is None or new is None:
-            return  # An IR that was edited: there is nothing to compare.
-        if old_name != new_name:
-            yield Change(
-                "renamed", new_name, None, f"was called {old_name}", "none", old_name, new_name
-            )
+    def _types(self, old: TypeIR, new: TypeIR) -> Iterator[Change]:
+        if old.name != new.name:
+            message = f"was called {old.name}"
+            yield Change("renamed", new.name, None, message, "none", old.name, new.name)
         if old.kind != new.kind:
             message = f"was {old.kind}, is {new.kind}"
-            yield Change("type", new_name, None, message, "other", old.kind, new.kind)
+            yield Change("type", new.name, None, message, "other", old.kind, new.kind)
         elif new.kind == "enum":
-            yield from _values(new_name, old.enum_values, new.enum_values)
+            yield from _values(new.name, None, old.enum_values, new.enum_values)
         else:
             yield from self._fields(old, new)
-        yield from _documentation(new_name, None, old.description, new.description)
+        yield from _documentation(new.name, None, old.description, new.description)
 
     def _fields(self, old: TypeIR, new: TypeIR) -> Iterator[Change]:
         before = {field.json_name: field for field in old.fields}
@@ -159,168 +163,145 @@ class _Comparison:
                 yield Change("field_removed", new.name, name, "was removed", effect, type_)
         for name, field in after.items():
             if name not in before:
-                type_ = show_expression(field.type)
-                how = "required" if field.required else "optional"
-                effect = "narrower" if field.required else "none"
+                how, effect = ("required", "narrower") if field.required else ("optional", "none")
                 message = f"was added, {how}"
+                type_ = show_expression(field.type)
                 yield Change("field_added", new.name, name, message, effect, None, type_)
 
     def _field(self, owner: str, old: FieldIR, new: FieldIR) -> Iterator[Change]:
-        def change(kind: str, message: str, effect: Effect, before: Any, after: Any) -> Change:
-            return Change(kind, owner, new.json_name, message, effect, before, after)
-
-        if old.required != new.required and not new.write_only:
-            word = "is always there now" if new.required else "may be left out now"
-            effect: Effect = "narrower" if new.required else "wider"
-            yield change("required", word, effect, old.required, new.required)
-        if old.nullable != new.nullable:
-            word = "may be null now" if new.nullable else "is never null now"
-            effect = "wider" if new.nullable else "narrower"
-            yield change("nullable", word, effect, old.nullable, new.nullable)
-        if old.write_only != new.write_only:
-            word = "is left out of answers now" if new.write_only else "is in answers now"
-            effect = "gone" if new.write_only else "none"
-            yield change("write_only", word, effect, old.write_only, new.write_only)
+        name = new.json_name
+        for word, on, effect_on, off, effect_off in _ATTRIBUTES:
+            was, now = getattr(old, word), getattr(new, word)
+            if was != now and not (word == "required" and new.write_only):
+                message, effect = (on, effect_on) if now else (off, effect_off)
+                yield Change(word, owner, name, message, effect, was, now)
         contents = list(self._contents(owner, old, new))
         yield from contents
-        is_other = any(each.kind == "type" and each.effect == "other" for each in contents)
         # Limits of another type say nothing of those that there were.
-        limits = () if is_other else _constraint_effects(old.constraints, new.constraints)
-        for key, effect in limits:
-            before, after = old.constraints.get(key), new.constraints.get(key)
-            yield change("constraint", _change_of(key, before, after), effect, before, after)
-        if old.deprecated != new.deprecated:
-            word = "is deprecated now" if new.deprecated else "is no longer deprecated"
-            yield change("deprecated", word, "none", old.deprecated, new.deprecated)
-        yield from _documentation(owner, new.json_name, old.description, new.description)
+        if not any(each.kind == "type" and each.effect == "other" for each in contents):
+            yield from _limit_changes(owner, name, old.constraints, new.constraints)
+        yield from _documentation(owner, name, old.description, new.description)
 
     def _contents(self, owner: str, old: FieldIR, new: FieldIR) -> Iterator[Change]:
         """Yield what changed about the type of a field, or about the values it is limited to."""
-        before, after = self._allowed(old, self._old), self._allowed(new, self._new)
+        before, after = _allowed(old, self._old), _allowed(new, self._new)
         are_named = isinstance(old.type, Ref) and isinstance(new.type, Ref)
         is_limited = any({"enum", "const"} & field.constraints.keys() for field in (old, new))
-        effect = self._relation(old.type, new.type)
+        self._meet_inside(old.type, new.type)
         if before is not None and after is not None and (is_limited or not are_named):
             # An enum of one value may be no type of its own: what is allowed counts.
-            yield from _field_values(owner, new.json_name, before, after)
+            yield from _values(owner, new.json_name, before, after)
             return
+        is_held = _fits(old.type, new.type, self._old, self._new)
+        holds = _fits(new.type, old.type, self._new, self._old)
+        effect: Effect = "none" if holds else "wider"
+        if not is_held:
+            effect = "narrower" if holds else "other"
         if effect != "none":
             was, now = show_expression(old.type), show_expression(new.type)
-            message = f"was {was}, is {now}"
-            yield Change("type", owner, new.json_name, message, effect, was, now)
+            yield Change("type", owner, new.json_name, f"was {was}, is {now}", effect, was, now)
         if is_limited and (before is None) != (after is None):
-            message = "is limited to certain values now"
+            message, effect = "is limited to certain values now", "narrower"
             if after is None:
-                message = "is no longer limited to certain values"
-            effect = "wider" if after is None else "narrower"
+                message, effect = "is no longer limited to certain values", "wider"
             listed = (None if values is None else list(values) for values in (before, after))
             yield Change("values", owner, new.json_name, message, effect, *listed)
 
-    def _allowed(self, field: FieldIR, types: Mapping[str, TypeIR]) -> Sequence[Any] | None:
-        """Return the values that a field is limited to; ``None`` where it is not."""
-        if "const" in field.constraints:
-            return [field.constraints["const"]]
-        if isinstance(field.constraints.get("enum"), list):
-            listed: list[Any] = field.constraints["enum"]
-            return listed
-        if isinstance(field.type, Ref):
-            named = types.get(field.type.name)
-            return named.enum_values if named is not None and named.kind == "enum" else None
-        return None
-
-    # --- type expressions ------------------------------------------------------------------------
-
-    def _relation(self, old: TypeExpr, new: TypeExpr) -> Effect:
-        """Return what became of a type; types that are referred to are met for later."""
+    def _meet_inside(self, old: TypeExpr, new: TypeExpr) -> None:
+        """Meet the types that stand at the same place in both."""
         match old, new:
-            case Ref(name=before), Ref(name=after):
-                return self._references(before, after)
+            # Types of another kind are another type, which is told where they are used.
+            case Ref(name=before), Ref(name=after) if _fits(old, new, self._old, self._new):
+                self._meet(before, after)
             case (ArrayOf(items=inner), ArrayOf(items=inner_now)) | (
                 MapOf(values=inner),
                 MapOf(values=inner_now),
             ):
-                return self._relation(inner, inner_now)
-            case Scalar(), Scalar():
-                return _scalars(old, new)
-            case _, Scalar(kind="any"):
-                return "wider"
-            case Scalar(kind="any"), _:
-                return "narrower"
+                self._meet_inside(inner, inner_now)
             case (UnionOf(), _) | (_, UnionOf()):
-                options = (
-                    each.options if isinstance(each, UnionOf) else (each,) for each in (old, new)
-                )
-                return self._options(*options)
-            case Ref(), Scalar():
-                return "wider" if self._is_of(self._old.get(old.name), new) else "other"
-            case Scalar(), Ref():
-                return "narrower" if self._is_of(self._new.get(new.name), old) else "other"
-        return "other"
-
-    def _references(self, old: str, new: str) -> Effect:
-        before, after = self._old.get(old), self._new.get(new)
-        if before is not None and after is not None and before.kind != after.kind:
-            return "other"
-        self._meet(old, new)
-        return "none"
-
-    @staticmethod
-    def _is_of(type_: TypeIR | None, scalar: Scalar) -> bool:
-        """Return whether the values of an enum are values of a plain type."""
-        if type_ is None or type_.kind != "enum" or scalar.format is not None:
-            return False
-        kinds = {"integer" if isinstance(value, int) else "string" for value in type_.enum_values}
-        return kinds <= ({"integer"} if scalar.kind == "number" else {scalar.kind})
-
-    def _options(self, old: Sequence[TypeExpr], new: Sequence[TypeExpr]) -> Effect:
-        left, effects = list(new), set[Effect]()
-        for option in old:
-            match = next((other for other in left if self._matches(option, other)), None)
-            if match is None:
-                effects.add("narrower")
-            else:
-                left.remove(match)
-                effects.add(self._relation(option, match))
-        effects |= {"wider"} if left else set()
-        if len(left) == len(new):  # Nothing that was allowed is allowed now.
-            return "other"
-        effects.discard("none")
-        return effects.pop() if len(effects) == 1 else "other" if effects else "none"
-
-    def _matches(self, old: TypeExpr, new: TypeExpr) -> bool:
-        match old, new:
-            case Ref(), Ref():
-                return self._is_same(old.name, new.name)
-            case Scalar(), Scalar():
-                return old.kind == new.kind
-        return type(old) is type(new)
+                for option, other in product(_options(old), _options(new)):
+                    are_refs = isinstance(option, Ref) and isinstance(other, Ref)
+                    if not are_refs or _fits(option, other, self._old, self._new, by_name=True):
+                        self._meet_inside(option, other)
 
 
-def _holds(values: Iterable[Any], wanted: object) -> bool:
-    """Return whether a value is among others; ``True`` is not ``1``."""
-    return any(type(value) is type(wanted) and value == wanted for value in values)
+_Types = Mapping[str, TypeIR]
 
 
-def _values(owner: str, old: Sequence[EnumValue], new: Sequence[EnumValue]) -> Iterator[Change]:
-    for value in old:
-        if not _holds(new, value):
-            yield Change("value_removed", owner, value, "is no longer a value", "narrower", value)
-    for value in new:
-        if not _holds(old, value):
-            yield Change("value_added", owner, value, "is a new value", "wider", None, value)
+def _options(expression: TypeExpr) -> tuple[TypeExpr, ...]:
+    return expression.options if isinstance(expression, UnionOf) else (expression,)
 
 
-def _field_values(
-    owner: str, field: str, old: Sequence[Any], new: Sequence[Any]
+def _allowed(field: FieldIR, types: _Types) -> Sequence[Any] | None:
+    """Return the values that a field is limited to; ``None`` where it is not."""
+    if "const" in field.constraints:
+        return [field.constraints["const"]]
+    if isinstance(field.constraints.get("enum"), list):
+        return list(field.constraints["enum"])
+    named = types.get(field.type.name) if isinstance(field.type, Ref) else None
+    return named.enum_values if named is not None and named.kind == "enum" else None
+
+
+def _fits(
+    inner: TypeExpr, outer: TypeExpr, types: _Types, others: _Types, *, by_name: bool = False
+) -> bool:
+    """Return whether ``outer`` allows all that ``inner`` does.
+
+    Types that are referred to are compared by themselves.
+
+    Args:
+        inner: what is to be allowed.
+        outer: what allows it.
+        types: those that ``inner`` uses.
+        others: those that ``outer`` uses.
+        by_name: whether two types have to be the same, as options of a union have to.
+    """
+    match inner, outer:
+        case _, Scalar(kind="any"):
+            return True
+        case (UnionOf(), _) | (_, UnionOf()):
+            return all(
+                any(_fits(one, each, types, others, by_name=True) for each in _options(outer))
+                for one in _options(inner)
+            )
+        case Ref(name=name), Ref(name=other_name):
+            type_, other = types.get(name), others.get(other_name)
+            if type_ is None or other is None:
+                return name == other_name or not by_name
+            is_same = name == other_name or type_.schema_id == other.schema_id
+            return type_.kind == other.kind and (is_same or not by_name)
+        case (ArrayOf(items=one), ArrayOf(items=each)) | (MapOf(values=one), MapOf(values=each)):
+            return _fits(one, each, types, others, by_name=by_name)
+        case Ref(name=name), Scalar(kind=kind, format=None):
+            values = types[name].enum_values if name in types else ()
+            kinds = {"integer" if isinstance(value, int) else "string" for value in values}
+            return bool(kinds) and kinds <= {"integer" if kind == "number" else kind}
+        case Scalar(), Scalar():
+            if inner.kind != outer.kind:
+                return (inner.kind, outer.kind) == ("integer", "number")
+            bits, more = _BITS.get(inner.format or ""), _BITS.get(outer.format or "")
+            is_larger = bits is not None and more is not None and bits <= more
+            return outer.format in (None, inner.format) or is_larger
+    return False
+
+
+def _values(
+    owner: str, field: str | None, old: Sequence[Any], new: Sequence[Any]
 ) -> Iterator[Change]:
-    for value in old:
-        if not _holds(new, value):
-            message = f"may no longer be {quoted(value)}"
-            yield Change("value_removed", owner, field, message, "narrower", value)
-    for value in new:
-        if not _holds(old, value):
-            message = f"may be {quoted(value)} now"
-            yield Change("value_added", owner, field, message, "wider", None, value)
+    """Yield the values that are gone and those that are new: of an enum, or of a field."""
+    words = ("is no longer a value", "is a new value")
+    for value in _missing(old, new):
+        message = f"may no longer be {quoted(value)}" if field else words[0]
+        yield Change("value_removed", owner, field or value, message, "narrower", value)
+    for value in _missing(new, old):
+        message = f"may be {quoted(value)} now" if field else words[1]
+        yield Change("value_added", owner, field or value, message, "wider", None, value)
+
+
+def _missing(values: Iterable[Any], others: Sequence[Any]) -> list[Any]:
+    """Return those of ``values`` that are not among ``others``; ``True`` is not ``1``."""
+    typed = [(type(other), other) for other in others]
+    return [value for value in values if (type(value), value) not in typed]
 
 
 def _documentation(
@@ -330,119 +311,47 @@ def _documentation(
         yield Change("description", owner, field, "has another description", "none", old, new)
 
 
-_SIZES: Final[Mapping[str, Mapping[str, int]]] = {
-    "integer": {"int8": 8, "int16": 16, "int32": 32, "int64": 64},
-    "number": {"float": 32, "double": 64},
-}
-
-
-def _scalars(old: Scalar, new: Scalar) -> Effect:
-    if old.kind != new.kind:
-        wider = {("integer", "number"), *((old.kind, "any"),)}
-        if (old.kind, new.kind) in wider:
-            return "wider"
-        return "narrower" if old.kind == "any" or (new.kind, old.kind) in wider else "other"
-    if old.format == new.format:
-        return "none"
-    if new.format is None:
-        return "wider"
-    if old.format is None:
-        return "narrower"
-    sizes = _SIZES.get(old.kind, {})
-    before, after = sizes.get(old.format), sizes.get(new.format)
-    if before is None or after is None:
-        return "other"
-    return "wider" if after > before else "narrower"
-
-
-# --- constraints ---------------------------------------------------------------------------------
-
-_Constraints = Mapping[str, Any]
-
-_SIZE_LIMITS: Final = ("Length", "Items", "Properties")
-_TEXTS: Final = ("pattern", "contentEncoding", "contentMediaType")
-
-
-def _constraint_effects(old: _Constraints, new: _Constraints) -> Iterator[tuple[str, Effect]]:
-    """Yield the constraints that differ, by the key to show, and what became of the values."""
-    checks: tuple[tuple[str, Callable[[_Constraints], Any], Callable[[Any, Any], Effect]], ...] = (
-        ("minimum", lambda limits: _bound(limits, "minimum", "exclusiveMinimum", 1), _lower),
-        ("maximum", lambda limits: _bound(limits, "maximum", "exclusiveMaximum", -1), _upper),
-        *((f"min{name}", _number(f"min{name}"), _lower) for name in _SIZE_LIMITS),
-        *((f"max{name}", _number(f"max{name}"), _upper) for name in _SIZE_LIMITS),
-        ("multipleOf", _number("multipleOf"), _multiple),
-        *((key, _plain(key), _either) for key in _TEXTS),
-        ("uniqueItems", lambda limits: limits.get("uniqueItems") is True or None, _either),
-        *(
-            (key, lambda limits, key=key: limits.get(key) is not True or None, _either)
-            for key in ("nullableItems", "nullableValues")
-        ),
-        ("default", _plain("default"), lambda *_: "none"),
-    )
-    for key, read, relate in checks:
-        before, after = read(old), read(new)
-        if before == after and type(before) is type(after):
+def _limit_changes(
+    owner: str, field: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Change]:
+    before, after = _limits(old), _limits(new)
+    for limit in before | after:
+        was, now = before.get(limit), after.get(limit)
+        if was == now:
             continue
-        if before is None or after is None:
-            effect: Effect = "wider" if after is None else "narrower"
-            effect = "none" if key == "default" else effect
-        else:
-            effect = relate(before, after)
-        yield _shown_key(key, old, new), effect
+        effect: Effect = "wider" if now is None else "narrower"
+        if limit == "default":
+            effect = "none"
+        elif was is not None and now is not None:
+            effect = "other" if limit in _INCOMPARABLE else "narrower" if now > was else "wider"
+        exclusive = f"exclusive{limit.capitalize()}"
+        is_exclusive = old.get(limit) == new.get(limit) and exclusive in {*old, *new}
+        key = exclusive if is_exclusive else limit
+        was, now = old.get(key), new.get(key)
+        message = f"has {key} {quoted(now)}, it was {quoted(was)}"
+        if was is None:
+            message = f"has {key} {quoted(now)} now"
+        elif now is None:
+            message = f"has no {key} any more, it was {quoted(was)}"
+        yield Change("constraint", owner, field, message, effect, was, now)
 
 
-def _shown_key(key: str, old: _Constraints, new: _Constraints) -> str:
-    """Return the key under which a bound stands."""
-    exclusive = f"exclusive{key.capitalize()}"
-    changed = old.get(key) != new.get(key) or key not in {"minimum", "maximum"}
-    return key if changed else exclusive
-
-
-def _plain(key: str) -> Callable[[_Constraints], Any]:
-    return lambda limits: limits.get(key)
-
-
-def _number(key: str) -> Callable[[_Constraints], Any]:
-    return lambda limits: limits[key] if _is_number(limits.get(key)) else None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _bound(limits: _Constraints, key: str, exclusive: str, sign: int) -> tuple[float, int] | None:
-    """Return a bound as a pair that orders as it limits: OpenAPI 3.0 and 3.1 spell it apart."""
-    found = []
-    if _is_number(limits.get(key)):
-        found.append((limits[key], sign * (limits.get(exclusive) is True)))
-    if _is_number(limits.get(exclusive)):
-        found.append((limits[exclusive], sign))
-    if not found:
-        return None
-    return max(found) if sign > 0 else min(found)
-
-
-def _lower(old: Any, new: Any) -> Effect:
-    return "narrower" if new > old else "wider"
-
-
-def _upper(old: Any, new: Any) -> Effect:
-    return "narrower" if new < old else "wider"
-
-
-def _multiple(old: float, new: float) -> Effect:
-    if old and new and new % old == 0:
-        return "narrower"
-    return "wider" if old and new and old % new == 0 else "other"
-
-
-def _either(_old: Any, _new: Any) -> Effect:
-    return "other"
-
-
-def _change_of(key: str, old: Any, new: Any) -> str:
-    if old is None:
-        return f"has {key} {quoted(new)} now"
-    if new is None:
-        return f"has no {key} any more, it was {quoted(old)}"
-    return f"has {key} {quoted(new)}, it was {quoted(old)}"
+def _limits(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return limits as values of which the larger one is the tighter."""
+    numbers = {k: v for k, v in said.items() if type(v) in (int, float)}
+    limits: dict[str, Any] = {}
+    for key, sign in (("minimum", 1), ("maximum", -1)):
+        exclusive = f"exclusive{key.capitalize()}"
+        bounds = [(sign * numbers[key], said.get(exclusive) is True)] if key in numbers else []
+        # OpenAPI 3.0 says beside a bound that it is exclusive, 3.1 has bounds that are.
+        bounds += [(sign * numbers[exclusive], True)] if exclusive in numbers else []
+        limits |= {key: max(bounds)} if bounds else {}
+    for name in ("Length", "Items", "Properties"):
+        limits |= {f"min{name}": numbers.get(f"min{name}")}
+        limits |= {f"max{name}": -numbers[f"max{name}"]} if f"max{name}" in numbers else {}
+    limits |= {key: said.get(key) for key in (*_INCOMPARABLE, "default")}
+    limits["uniqueItems"] = said.get("uniqueItems") is True or None
+    # Null inside an array or map is what is noted, so that its absence is the limit.
+    for key in ("nullableItems", "nullableValues"):
+        limits[key] = said.get(key) is not True or None
+    return limits

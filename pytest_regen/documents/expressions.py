@@ -1,6 +1,6 @@
 """From schemas to type expressions and fields of the IR, and to the types they use."""
 
-import math
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -14,7 +14,9 @@ from pytest_regen.documents.ir import (
     Ref,
     Scalar,
     TypeExpr,
+    TypeIR,
     UnionOf,
+    expressions_in,
 )
 from pytest_regen.documents.naming import MAX_TITLE_WORDS, NamingRules, home_name
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
@@ -35,7 +37,6 @@ from pytest_regen.documents.unions import (
     narrowed_values,
     one_of,
     only_value,
-    size_of,
     type_order,
 )
 from pytest_regen.text import join_names
@@ -48,10 +49,14 @@ _MAX_UNIONS: Final = 20_000
 """Unions that are read for one operation; more is an explosion, not a description."""
 _MAX_SIZE: Final = 256
 """Parts of one type expression that holds a union."""
-_MAX_NOTE_DEPTH: Final = 16
 _MAX_LINES: Final = 20
 """Lines of the detail of a defect."""
-_SCALAR_TYPES: Final = ("string", "integer", "number", "boolean")
+_SCALARS: Final = {
+    "string": Scalar(kind="string"),
+    "integer": Scalar(kind="integer"),
+    "number": Scalar(kind="number"),
+    "boolean": Scalar(kind="boolean"),
+}
 _CONSTRAINTS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "pattern", "contentEncoding", "contentMediaType"),
@@ -87,7 +92,7 @@ class Expressions:
         *,
         is_request: bool = False,
     ) -> None:
-        self._schemas = schemas
+        self.schemas = schemas
         self._log = log
         self._subtypes = subtypes
         self._language = language
@@ -114,11 +119,10 @@ class Expressions:
 
     def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
-        with self._schemas.reading(node.place):
-            return self._type_once(node)
+        with self.schemas.reading(node.place):
+            return self._type_of(self.schemas.reduce(node), node.place)
 
-    def _type_once(self, node: JsonNode) -> FieldType:
-        reduced = self._schemas.reduce(node)
+    def _type_of(self, reduced: CoreSchema, place: Pointer) -> FieldType:
         shape, kind = self.classify(reduced.core)
         said = allows_null(reduced.overlay)
         nullable = bool(shape.null) if said is None else said
@@ -137,7 +141,7 @@ class Expressions:
             if key is None:
                 return FieldType(ANY, nullable, reduced.overlay)
             # A type written in place describes the field as well; one referred to does not.
-            notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(node.place) else ())
+            notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(place) else ())
             return FieldType(Ref(name=key), nullable, notes, narrowed_values(reduced.overlay))
         notes = (*reduced.overlay, *shape.notes)
         if kind == "scalar":
@@ -148,6 +152,21 @@ class Expressions:
         if has_null_inside:
             notes += ({"nullableItems" if kind == "array" else "nullableValues": True},)
         return FieldType(expression, nullable, notes)
+
+    def type_at(self, key: str) -> TypeIR:
+        """Return the type of a place in ``types``, which is its name as well."""
+        core, kind = self.types[key]
+        shape, _ = self.classify(core)
+        is_enum = kind == "enum"
+        return TypeIR(
+            name=key,
+            schema_id=key,
+            kind="enum" if is_enum else "object",
+            description=text_in(shape.notes, "description"),
+            fields=() if is_enum else tuple(self._fields(core, shape)),
+            enum_values=shape.enum or () if is_enum else (),
+            enum_names=shape.labels if is_enum else None,
+        )
 
     def _type_at(self, core: JsonNode, kind: SchemaKind) -> str | None:
         """Return the place of a type; ``None`` if merging would go on without end.
@@ -167,22 +186,17 @@ class Expressions:
 
     def classify(self, core: JsonNode) -> tuple[Shape, SchemaKind]:
         """Return the shape of a reduced schema and its kind, with what is doubtful noted."""
-        shape = self._schemas.shape(core)
+        shape = self.schemas.shape(core)
         kind = kind_of(shape)
         where = core.place
-        if kind == "union":
-            pass
-        elif self._language.has_unions and kind == "any" and shape.types and not shape.doubt:
-            kind = "union"
-        elif shape.doubt:
-            self._log.review(where, f"{shape.doubt}; read as any value")
-        elif kind == "enum":
+        names = " or ".join(sorted(shape.types or ()))
+        if kind == "enum":
             only = only_value(CoreSchema(core), shape, kind) if self._language.has_unions else None
-            if only is None:
-                shape, kind = self._enum(shape, where)
-        elif kind == "any" and shape.types:
-            names = " or ".join(sorted(shape.types))
-            self._log.review(where, f"it may be {names}; read as any value")
+            return (shape, kind) if only is not None else self._enum(shape, where)
+        if kind == "any" and shape.types and not shape.doubt and self._language.has_unions:
+            return shape, "union"
+        if kind != "union" and (shape.doubt or (kind == "any" and names)):
+            self._log.review(where, f"{shape.doubt or f'it may be {names}'}; read as any value")
         return shape, kind
 
     def _review_merge(self, where: Pointer, shape: Shape) -> None:
@@ -229,20 +243,29 @@ class Expressions:
         )
         return plain, kind
 
+    def _is_cut(self, core: JsonNode, kind: str) -> bool:
+        """Return whether an array, a map or a union cannot be followed any further."""
+        is_inside_itself = core.place in self._open
+        if is_inside_itself:
+            why = "contains itself with no object between"
+        elif len(self._open) >= _MAX_LEVELS or not self._unions_left:
+            why = "is nested too deeply, or too large"
+        else:
+            return False
+        self._cuts += is_inside_itself
+        self._log.review(core.place, f"the {kind} {why}; read as any value")
+        return True
+
     def _collection(self, core: JsonNode, shape: Shape, kind: SchemaKind) -> tuple[TypeExpr, bool]:
         """Return an array or map, and whether null may be inside."""
-        if core.place in self._open or len(self._open) >= _MAX_LEVELS:
-            self._cuts += core.place in self._open
-            self._log.review(
-                core.place, f"the {kind} contains itself with no object between; read as any value"
-            )
+        if self._is_cut(core, kind):
             return ANY, False
         inner = shape.items if kind == "array" else shape.extra
         if not inner:
             return (ArrayOf(items=ANY) if kind == "array" else MapOf(values=ANY)), False
         self._open.append(core.place)
         word = "items" if kind == "array" else "additionalProperties"
-        with self._schemas.reading(core.place):
+        with self.schemas.reading(core.place):
             found = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
         self._open.pop()
         if kind == "array":
@@ -257,12 +280,7 @@ class Expressions:
         notes = (*reduced.overlay, *shape.notes)
         known = self._unions.get(core.place)
         if known is None:
-            if core.place in self._open or len(self._open) >= _MAX_LEVELS or not self._unions_left:
-                self._cuts += core.place in self._open
-                why = "contains too many others" if self._unions_left else "is too large"
-                if core.place in self._open:
-                    why = "contains itself with no object between"
-                self._log.review(core.place, f"the union {why}; read as any value")
+            if self._is_cut(core, "union"):
                 return FieldType(ANY, is_nullable, notes)
             cuts = self._cuts
             known = self._read_union(core, shape)
@@ -274,7 +292,7 @@ class Expressions:
     def _read_union(self, core: JsonNode, shape: Shape) -> FieldType:
         """Return the union of the options of a schema, with what they say of null inside them."""
         self._unions_left -= 1
-        with self._schemas.reading(core.place):
+        with self.schemas.reading(core.place):
             if shape.options:
                 self._open.append(core.place)
                 found = [self.type_of(option) for option in shape.options]
@@ -285,7 +303,8 @@ class Expressions:
         word = self._note_tags(core, [each.expression for each in found])
         expression = one_of([each.expression for each in found], self._scalar_kinds)
         count = len(expression.options) if isinstance(expression, UnionOf) else 1
-        if size_of(expression) > _MAX_SIZE or count > MAX_OPTIONS:
+        size = sum(1 for _ in expressions_in(expression))
+        if size > _MAX_SIZE or count > MAX_OPTIONS:
             self._log.review(core.place, "the union is too large; read as any value")
             expression = ANY
         if isinstance(expression, UnionOf):
@@ -314,11 +333,10 @@ class Expressions:
                 word = "nullableItems" if kind == "array" else "nullableValues"
                 yield FieldType(expression, nullable=False, notes=({word: has_null_inside},))
             else:
-                format_ = (
-                    own.format if (own.format in NUMBER_FORMATS) == (name != "string") else None
-                )
-                found = _scalar(replace(own, format=format_), ())
-                yield FieldType(found, nullable=False, notes=())
+                # A format is about numbers or about texts; the other type has none.
+                is_meant = (own.format in NUMBER_FORMATS) == (name != "string")
+                scalar = _scalar(own if is_meant else replace(own, format=None), ())
+                yield FieldType(scalar, nullable=False, notes=())
 
     def _scalar_kinds(self, reference: Ref) -> frozenset[str]:
         """Return the scalars that hold all values of an enum; of an object there is none."""
@@ -337,7 +355,7 @@ class Expressions:
         found = {each.place: each for each in mapped.found if "$ref" not in each.value}
         if not found or len(found) >= MAX_OPTIONS:
             return None
-        if any(kind_of(self._schemas.shape(each)) != "object" for each in found.values()):
+        if any(kind_of(self.schemas.shape(each)) != "object" for each in found.values()):
             return None
         values: dict[Pointer, dict[str, None]] = {}
         for value, target in mapped.mapped:
@@ -361,11 +379,11 @@ class Expressions:
 
     def _tag(self, node: JsonNode, word: str, values: Iterable[str]) -> EnumValue | bool | None:
         """Return the value of a property that stands for a schema; ``None`` if there is none."""
-        parts = self._schemas.shape(node).properties.get(word)
+        parts = self.schemas.shape(node).properties.get(word)
         if not parts:
             return None
-        reduced = self._schemas.reduce(as_one_schema("allOf", parts, node.place / "allOf" / word))
-        inner = self._schemas.shape(reduced.core)
+        reduced = self.schemas.reduce(as_one_schema("allOf", parts, node.place / "allOf" / word))
+        inner = self.schemas.shape(reduced.core)
         own = only_value(reduced, inner, kind_of(inner))
         mapped = list(values)
         return own if own is not None else mapped[0] if len(mapped) == 1 else None
@@ -387,14 +405,14 @@ class Expressions:
             self._log.review(where, message)
         places = {option.name for option in options if isinstance(option, Ref)}
         for value, target in declared.mapped:
-            place = str(self._schemas.reduce(target).core.place)
+            place = str(self.schemas.reduce(target).core.place)
             if place in places:
                 self.tags.setdefault(place, {}).setdefault(declared.word, {})[value] = None
         return declared.word
 
     # --- fields ---------------------------------------------------------------------------------
 
-    def fields(self, core: JsonNode, shape: Shape) -> Iterator[FieldIR]:
+    def _fields(self, core: JsonNode, shape: Shape) -> Iterator[FieldIR]:
         """Yield the fields of an object, in the document's order."""
         places = self.fields_read[str(core.place)] = {}
         if shape.extra:
@@ -459,20 +477,20 @@ class Expressions:
         )
 
     def _constraints(self, field_type: FieldType, where: Pointer) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
         for key in (*_CONSTRAINTS, "nullableItems", "nullableValues"):
-            for note in field_type.notes:
-                if key in note:
-                    if _is_plain(note[key]):
-                        found[key] = note[key]
-                    else:
-                        self._log.review(where, f"{key} is no plain JSON value and is left out")
-                    break
+            note = next((note for note in field_type.notes if key in note), None)
+            if note is not None:
+                try:
+                    json.dumps(note[key], allow_nan=False)
+                    limits[key] = note[key]
+                except (ValueError, RecursionError):
+                    self._log.review(where, f"{key} is no plain JSON value and is left out")
         if field_type.const is not None:
-            found["const"] = field_type.const
+            limits["const"] = field_type.const
         elif field_type.narrowed is not None:
-            found["enum"] = list(field_type.narrowed)
-        return found
+            limits["enum"] = list(field_type.narrowed)
+        return limits
 
 
 def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
@@ -505,18 +523,8 @@ def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
     types = shape.types or types_of(shape.enum or ())
     if len(types) != 1 and not types <= {"integer", "number"}:
         return ANY
-    name = "number" if len(types) > 1 else next(iter(types))
-    wanted = next((kind for kind in _SCALAR_TYPES if kind == name), None)
-    if wanted is None:
+    scalar = _SCALARS.get("number" if len(types) > 1 else next(iter(types)))
+    if scalar is None:
         return ANY
-    return Scalar(kind=wanted, format=shape.format or text_in(notes, "format"))
-
-
-def _is_plain(value: Any, depth: int = 0) -> bool:
-    """Return whether a value can be written to ``ir.json``: no NaN, and not endlessly deep."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return depth < _MAX_NOTE_DEPTH and all(_is_plain(each, depth + 1) for each in inner)
-    return True
+    format_ = shape.format or text_in(notes, "format")
+    return scalar.model_copy(update={"format": format_}) if format_ else scalar

@@ -4,7 +4,7 @@ Values only. Other programs read the file, so that names and shapes change with 
 ``enum_names``, ``primary_key`` and ``reviews`` are present only where the document gives cause.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
@@ -321,18 +321,40 @@ def type_hash(type_: TypeIR) -> str:
     return canonical_hash(type_.to_json())
 
 
+def expressions_in(expression: TypeExpr) -> Iterator[TypeExpr]:
+    """Yield ``expression`` and all that it is made of, from the outside in."""
+    yield expression
+    inside: tuple[TypeExpr, ...] = ()
+    match expression:
+        case ArrayOf(items=inner) | MapOf(values=inner):
+            inside = (inner,)
+        case UnionOf(options=options):
+            inside = options
+    for each in inside:
+        yield from expressions_in(each)
+
+
 def referenced_names(expression: TypeExpr) -> Iterator[str]:
     """Yield the names of the types that ``expression`` uses."""
-    match expression:
-        case Ref(name=name):
-            yield name
-        case ArrayOf(items=inner) | MapOf(values=inner):
-            yield from referenced_names(inner)
-        case UnionOf(options=options):
-            for option in options:
-                yield from referenced_names(option)
-        case _:
-            return
+    return (each.name for each in expressions_in(expression) if isinstance(each, Ref))
+
+
+def with_expressions(type_: TypeIR, change: Callable[[TypeExpr], TypeExpr]) -> TypeIR:
+    """Return ``type_`` with the types of its fields changed, from the inside out."""
+
+    def changed(expression: TypeExpr) -> TypeExpr:
+        match expression:
+            case ArrayOf(items=inner):
+                expression = ArrayOf(items=changed(inner))
+            case MapOf(values=inner):
+                expression = MapOf(values=changed(inner))
+            case UnionOf(options=options):
+                inside = tuple(map(changed, options))
+                expression = expression.model_copy(update={"options": inside})
+        return change(expression)
+
+    fields = (each.model_copy(update={"type": changed(each.type)}) for each in type_.fields)
+    return type_.model_copy(update={"fields": tuple(fields)})
 
 
 def show_expression(expression: TypeExpr) -> str:

@@ -247,7 +247,7 @@ class _Yaml:
         return str(key), is_plain and key == "<<"
 
     def _alias(self, event: yaml.AliasEvent) -> Any:
-        value, weight = self._anchors.get(event.anchor, (None, 0))
+        value, weight = self._anchors.get(event.anchor or "", (None, 0))
         if not weight:
             why = f"no anchor &{event.anchor} stands before this alias"
             if value is _UNFINISHED:
@@ -261,7 +261,8 @@ class _Yaml:
 
 
 def _refuse(event: yaml.Event, why: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=why, problem_mark=event.start_mark)
+    mark: Any = event.start_mark  # PyYAML's parser in C has marks of its own class.
+    return yaml.MarkedYAMLError(problem=why, problem_mark=mark)
 
 
 def _is_plain(event: yaml.ScalarEvent) -> bool:

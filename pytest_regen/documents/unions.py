@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pytest_regen.documents.ir import (
-    ArrayOf,
     EnumValue,
-    MapOf,
     Ref,
     Scalar,
     TypeExpr,
@@ -58,17 +56,6 @@ def _merge_scalars(scalars: Iterable[Scalar]) -> dict[str, Scalar]:
             merged["number"] = Scalar(kind="number")
         del merged["integer"]
     return merged
-
-
-def size_of(expression: TypeExpr) -> int:
-    """Return of how many parts a type consists."""
-    match expression:
-        case ArrayOf(items=inner) | MapOf(values=inner):
-            return 1 + size_of(inner)
-        case UnionOf(options=options):
-            return 1 + sum(map(size_of, options))
-        case _:
-            return 1
 
 
 def type_order(notes: Iterable[Mapping[str, Any]]) -> Callable[[str], tuple[int, str]]:
