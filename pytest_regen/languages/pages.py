@@ -1,78 +1,486 @@
-"""The pages of a type, as far as languages treat them alike: taken from a reply, taken apart."""
+"""The pages of a type joined into one declaration, and taken apart again; for every language.
+
+A page is read as a source that declares its type: as it stands, or with a frame around it, a
+declaration that takes bare members. What members stand in is a slot. What is around the slot of a
+later page is taken away, and the rest goes into the slot of page 1, line by line, so that each line
+of the type is known by its page. The syntax tree only finds: a page that is illegal alone is a
+fault, and stands where it would, unchanged.
+"""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import ClassVar, Final
 
 from pytest_regen.errors import SourceError
-from pytest_regen.languages.lines import TextEdit, cut, trim
-from pytest_regen.languages.trees import Node, walk
+from pytest_regen.languages.base import PageFault, SourceFacts, StitchedType
+from pytest_regen.prompts.values import OutputMode
 
 Units = Sequence[Sequence[str | int]]
 """For each page, the JSON names or enum values it asks for."""
+Span = tuple[int, int]
+"""Bytes of a text: from the first to the one after the last."""
 
-# Python reads its pages as lines and has a pattern of its own: its comments begin with "#".
-_DELIMITER: Final = re.compile(rb"//[ \t]*(?:BEGIN|END)_FIELDS[ \t]*")
-DELIMITER_LINE: Final = re.compile(rb"^[ \t]*//[ \t]*(BEGIN|END)_FIELDS[ \t]*$", re.MULTILINE)
-
-
-def spans(code: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a page that may be its members: all of it, then between delimiters."""
-    yield 0, len(code)
-    lines = list(DELIMITER_LINE.finditer(code)) if b"_FIELDS" in code else []
-    start = min((line.end() for line in lines if line[1] == b"BEGIN"), default=0)
-    end = max((line.start() for line in lines if line[1] == b"END"), default=len(code))
-    if lines and start < end:
-        yield start, end
+_WRAPPER: Final = "PageWrapper"
+_DELIMITER: Final = re.compile(r"[ \t]*(?://|#)[ \t]*(BEGIN|END)_FIELDS[ \t]*")
+# No legal code has these characters: they stand for what is cut out, and for where pages go in.
+_CUT: Final = "\0"
+_MARKS: Final = "\1\2"
+_RESERVED: Final = re.compile(rb"[\0-\2]")
+_EDGES: Final = re.compile(r"^\s*\0\s*|\s*\0\s*$|\0")
+_CODE_SIGNS: Final = frozenset("{}[]()=<>;")
 
 
-def outside(code: bytes, start: int, end: int) -> Iterator[TextEdit]:
-    """Yield what takes away all of a page but the part from ``start`` to ``end``."""
-    if start:
-        yield TextEdit(0, start)
-    if end < len(code):
-        yield TextEdit(end, len(code))
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a page, and where it comes from."""
+
+    text: str
+    page: int
+    number: int
+    """Of the line in the page's own output, counted from 1."""
 
 
-def delimiters(code: bytes, root: Node, shift: int) -> Iterator[TextEdit]:
-    """Yield what takes away the comments that only delimit a page.
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A declaration that takes members of one kind."""
 
-    Args:
-        code: the page.
-        root: the tree of a part of it.
-        shift: from positions in the tree to those in the page.
-    """
-    if b"_FIELDS" not in code:
-        return
-    for node in walk(root):
-        if node.type == "comment" and _DELIMITER.fullmatch(node.text or b""):
-            yield TextEdit(node.start_byte + shift, node.end_byte + shift)
-
-
-def illegal_bytes(root: Node, is_loose: Callable[[Node], bool]) -> int:
-    """Return how many bytes of a tree are errors or statements; a missing token counts as one.
-
-    Args:
-        root: of a source.
-        is_loose: whether a node is a statement that stands in no declaration.
-    """
-    if root.is_error:
-        # The grammar gave up on the whole: no node below need be an error of its own.
-        return root.end_byte - root.start_byte + 1
-    size = 0
-    waiting = list(root.children)
-    while waiting:
-        node = waiting.pop()
-        if node.is_missing:
-            size += 1
-        elif node.is_error or is_loose(node):
-            size += node.end_byte - node.start_byte
-        elif node.has_error:
-            waiting += node.children
-    return size
+    head: str
+    """Declares ``PageWrapper`` as far as the line before its members."""
+    tail: str
+    holds: str
+    """What its members are, in words that follow "it must hold"."""
+    mark: bytes = b""
+    """A comma that stands between members, or a semicolon that stands after all."""
+    sign: bytes = b""
+    """What each member begins with, but for the first of a declaration."""
+    indent: str = ""
+    """What lines of members must begin with to be legal."""
+    is_enum: bool = False
+    is_apart: bool = False
+    """Whether a blank line stands between pages."""
 
 
-def first_members(name: str, page_of: Sequence[int], total: int) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What the members of a declaration stand in; positions are those of the source."""
+
+    kind: str
+    """A name in ``Pages.frames``."""
+    start: int
+    end: int
+    """Members of other pages go before it."""
+    members: tuple[Span, ...] = ()
+    """With the comments above them."""
+    is_plain: bool = True
+    """Whether a page of generated code may hold such members."""
+    types: frozenset[str] = frozenset()
+    """Types declared among the members."""
+    is_absent: bool = False
+    """Whether a semicolon stands where a body might."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A declaration of a source."""
+
+    name: str
+    start: int
+    slots: tuple[Slot, ...]
+    """None where it takes no members on lines of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a legal source declares."""
+
+    shells: tuple[Shell, ...]
+    outside: tuple[Span, ...] = ()
+    """Imports and namespaces: the header of the whole file has them."""
+    has_strays: bool = False
+    """Whether statements or loose members stand outside of every declaration."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """A page, and what of it goes into the type."""
+
+    lines: list[Line]
+    slot: Slot | None = None
+    """``None`` where it has no members."""
+    is_legal: bool = True
+    edits: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """Bytes of its code, from one position to another, and what stands in their place."""
+
+    @property
+    def code(self) -> bytes:
+        """Its lines as UTF-8."""
+        return _text(self.lines).encode("utf-8", "surrogatepass")
+
+    def kept(self) -> list[Line]:
+        """Return the lines with the edits made, without those of which nothing is left."""
+        code = self.code
+        for start, end, new in sorted(self.edits, reverse=True):
+            *rows, last = code[start:end].split(b"\n")
+            gap = b"\n".join([*(b"\0" for _ in rows), b"\0" if last else b""])
+            code = code[:start] + gap + new + code[end:]
+        texts = code.decode("utf-8", "surrogatepass").split("\n")
+        found = []
+        for line, text in zip(self.lines, texts, strict=False):
+            left = _EDGES.sub("", text) if _CUT in text else text
+            if left or _CUT not in text:
+                found.append(replace(line, text=left))
+        return found
+
+
+class Pages(ABC):
+    """Joins the pages of types of one language."""
+
+    frames: ClassVar[Mapping[str, Frame]]
+    """By what members stand in; the first that takes a page is right."""
+    indent: ClassVar[str]
+    comment: ClassVar[str]
+    """What a comment to the end of its line begins with."""
+    comments: ClassVar[re.Pattern[bytes]]
+    around: ClassVar[re.Pattern[str]]
+    """Found in a page that may have something outside of its declaration."""
+    open_text: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
+    """Found in code with a string that goes over a line end, so that no line may be moved."""
+
+    @abstractmethod
+    def source(self, code: bytes) -> Source | None:
+        """Return what a source declares; ``None`` where it is illegal."""
+
+    @abstractmethod
+    def read(self, code: str) -> SourceFacts:
+        """Return the facts of a source; see ``Language.read``."""
+
+    @abstractmethod
+    def leaves(self, code: str) -> tuple[str, ...]:
+        """Return the tokens of code; see ``Language.leaves``."""
+
+    def names(self, name: str) -> Sequence[str]:
+        """Return what a type may be called in its pages, the likeliest first."""
+        return (name,)
+
+    def moved(self, lines: Sequence[Line], indent: str) -> list[Line]:
+        """Return the lines with the indentation that they share replaced by ``indent``."""
+        texts = [line.text for line in lines if line.text.strip()]
+        if self.open_text.search("\n".join(texts)):
+            return [*lines]
+        # Comments do not count, for one may stand further left than the code around it.
+        code = [text for text in texts if not text.lstrip().startswith(self.comment)] or texts
+        own = min([_indent(text) for text in code], key=len, default="")
+        return [replace(line, text=_moved(line.text, own, indent)) for line in lines]
+
+    # --- joining ----------------------------------------------------------------------------------
+
+    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
+        """Return the pages of one type as one declaration; see ``Language.stitch``.
+
+        Args:
+            outputs: code of the pages, page 1 first; any line ends.
+            name: of the type.
+            is_enum: whether the pages must hold enum values; what they hold, page 1 shows.
+        """
+        pages = [_lines(output, page) for page, output in enumerate(outputs or [""], 1)]
+        if len(pages) == 1:
+            return _as_type(self._only_page(pages[0]))
+        first = _Part(self.moved(pages[0], ""))
+        source = self._source(first.code)
+        shell = self._shell(source, name)
+        slots = shell.slots if shell else ()
+        faults = [] if slots else [self._first_fault(first, source, name)]
+        kinds = [slot.kind for slot in slots] or [*self.frames]
+        parts = []
+        for page in pages[1:]:
+            part = self._part(page, kinds, name)
+            if part is None:
+                part = _Part(page, is_legal=False)
+                faults.append(self._page_fault(page, kinds, name, is_enum=is_enum))
+            parts.append(part)
+        if source is None or shell is None or not slots:
+            pieces = [part.kept() for part in parts]
+            return _as_type(_join(pages[0], pieces, is_apart=True), faults)
+        first.edits += [(start, end, b"") for start, end in source.outside]
+        return _as_type(self._filled(first, shell, parts), faults)
+
+    def unwrap_page(self, code: str, mode: OutputMode) -> str:
+        """Return what a page contributes: its members, or its declaration without imports.
+
+        Args:
+            code: the page's text.
+            mode: what the page was asked for.
+        """
+        lines = _lines(code, 1)
+        if mode not in {"fields_only", "enum_values_only"}:
+            return _text(_trim(self._only_page(lines)))
+        part = self._part(lines, [*self.frames], None)
+        return _text(_trim(self.moved(part.kept(), "") if part else lines))
+
+    def _only_page(self, lines: list[Line]) -> list[Line]:
+        """Return a page that is a whole declaration, without what stands outside of it."""
+        if not self.around.search(_text(lines)):
+            return lines
+        part = _Part(lines)
+        source = self._source(part.code)
+        part.edits = [(start, end, b"") for start, end in source.outside] if source else []
+        return _without_delimiters(part.kept())
+
+    def _filled(self, first: _Part, shell: Shell, parts: Sequence[_Part]) -> list[Line]:
+        """Return page 1 with the members of the other pages in its declaration."""
+        code, groups = first.code, []
+        for mark, slot in zip(_MARKS, shell.slots, strict=False):
+            own = [part for part in parts if (part.slot or shell.slots[0]).kind == slot.kind]
+            if own:
+                groups.append((mark, slot, own))
+                self._separate([replace(first, slot=slot), *own])
+                at = _cut_at(code, slot.end)
+                first.edits += [(at, at, mark.encode())]
+                first.edits += [(slot.end, slot.end + 1, b"")] if slot.is_absent else []
+        lines = _without_delimiters(first.kept())
+        outer = _indent_at(code, shell.start)
+        for mark, slot, own in groups:
+            frame = self.frames[slot.kind]
+            starts = [at for at, _ in slot.members if _cut_at(code, at) < at]
+            indent = _indent_at(code, starts[0]) if starts else outer + self.indent
+            pieces = [
+                self.moved(part.kept(), indent) if part.is_legal else part.lines for part in own
+            ]
+            row = next(row for row, line in enumerate(lines) if mark in line.text)
+            before, _, after = lines[row].text.partition(mark)
+            here = lines[row]
+            head, tail = [*lines[:row], replace(here, text=before)], lines[row + 1 :]
+            if slot.is_absent:
+                head.append(replace(here, text=f"{outer}{{"))
+                tail = [replace(here, text=f"{outer}}}"), *tail]
+            elif after.strip():
+                after = outer + after.lstrip() if before.strip() else after
+                tail = [replace(here, text=after), *tail]
+            lines = [*_join(head, pieces, is_apart=frame.is_apart), *tail]
+        return lines
+
+    def _separate(self, parts: Sequence[_Part]) -> None:
+        """Put a comma between members of two parts, a semicolon only after all of them."""
+        filled = [(part, part.slot) for part in parts if part.slot and part.slot.members]
+        end, is_closed = 0, False
+        for number, (part, slot) in enumerate(filled, 1):
+            frame, code = self.frames[slot.kind], part.code
+            start, end = slot.members[0][0], slot.members[-1][1]
+            after = self.comments.sub(lambda match: b" " * len(match[0]), code[end : slot.end])
+            at = after.find(frame.mark) if frame.mark else -1
+            if frame.mark == b"," and at < 0 and number < len(filled):
+                part.edits.append((end, end, b","))
+            if frame.mark == b";" and at >= 0:
+                is_closed = True
+                part.edits.append((end + at, end + at + 1, b""))
+            if number > 1 and not code.startswith(frame.sign.strip(), start):
+                part.edits.append((start, start, frame.sign))
+        if is_closed:
+            filled[-1][0].edits.append((end, end, b";"))
+
+    # --- one page ---------------------------------------------------------------------------------
+
+    def _source(self, code: bytes) -> Source | None:
+        return None if _RESERVED.search(code) else self.source(code)
+
+    def _shell(self, source: Source | None, name: str) -> Shell | None:
+        """Return the declaration of a type, or the only one whatever it is called."""
+        shells = source.shells if source else ()
+        for name_ in self.names(name):
+            for shell in shells:
+                if shell.name == name_:
+                    return shell
+        return shells[0] if len({shell.name for shell in shells}) == 1 else None
+
+    def _part(self, lines: list[Line], kinds: Sequence[str], name: str | None) -> _Part | None:
+        """Return the members of a later page, whatever is around them; ``None`` if illegal.
+
+        Args:
+            lines: the page.
+            kinds: what its members may stand in.
+            name: of the type they belong to; ``None`` accepts any.
+        """
+        marks = [
+            (row, mark[1])
+            for row, line in enumerate(lines)
+            if (mark := _DELIMITER.fullmatch(line.text))
+        ]
+        first = next((row for row, word in marks if word == "BEGIN"), 0)
+        last = next((row for row, word in reversed(marks) if word == "END"), len(lines))
+        for reading in [lines, lines[first:last]] if marks else [lines]:
+            plain = _trim(_without_delimiters(reading))
+            if not self.comments.sub(b"", _Part(plain).code).strip():
+                return _Part(plain)  # An empty page is no illegal one.
+            part = self._bare(plain, kinds, name) or self._inside(plain, kinds, name)
+            if part is not None:
+                return part
+        return None
+
+    def _bare(self, lines: list[Line], kinds: Sequence[str], name: str | None) -> _Part | None:
+        """Return a page that is members alone."""
+        for kind in kinds:
+            part = self._inside(self._wrapped(lines, kind), [kind], _WRAPPER)
+            slot = part.slot if part else None
+            if slot is None or not slot.is_plain or not slot.members:
+                continue
+            # Where types may be nested, the type itself may stand there once more.
+            is_again = (
+                slot.types & {*self.names(name)} if name else len(slot.types) == len(slot.members)
+            )
+            if not is_again:
+                return part
+        return None
+
+    def _wrapped(self, lines: Sequence[Line], kind: str) -> list[Line]:
+        """Return a page that is not blank with a declaration around it."""
+        frame = self.frames[kind]
+        moved = self.moved(lines, frame.indent)
+        head = [replace(moved[0], text=text) for text in frame.head.split("\n")]
+        return [*head, *moved, *(replace(moved[-1], text=text) for text in frame.tail.split("\n"))]
+
+    def _inside(self, lines: list[Line], kinds: Sequence[str], name: str | None) -> _Part | None:
+        """Return a page that declares its type and nothing else, without what is around members."""
+        part = _Part(lines)
+        source = self._source(part.code)
+        if source is None or source.has_strays or len(source.shells) != 1:
+            return None
+        (shell,) = source.shells
+        slots = [slot for slot in shell.slots if slot.members] or [*shell.slots[:1]]
+        if (
+            len(slots) != 1
+            or slots[0].kind not in kinds
+            or not (name is None or shell.name in self.names(name))
+        ):
+            return None
+        (part.slot,) = slots
+        part.edits = [(0, part.slot.start, b""), (part.slot.end, len(part.code), b"")]
+        return part
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    def _first_fault(self, first: _Part, source: Source | None, name: str) -> PageFault:
+        """Return why page 1 takes no members."""
+        page = first.lines[0].page
+        if source is None or source.has_strays:
+            for fault in self.read(_text(first.lines)).faults:
+                return PageFault(page, fault.line, fault.code, fault.message, fault.in_member)
+        shell = self._shell(source, name)
+        if shell is None:
+            message = f"the page declares no type called {name!r}"
+            return PageFault(page, 1, "MISSING_CLASS", message, in_member=False)
+        line = first.code.count(b"\n", 0, shell.start) + 1
+        message = f"{shell.name!r} takes no members on lines of their own"
+        return PageFault(page, line, "SYNTAX", message, in_member=False)
+
+    def _page_fault(
+        self, lines: list[Line], kinds: Sequence[str], name: str, *, is_enum: bool
+    ) -> PageFault:
+        """Return why a later page cannot stand in its type."""
+        enums = [kind for kind, frame in self.frames.items() if frame.is_enum]
+        if is_enum and not {*enums} & {*kinds} and self._part(lines, enums, name):
+            message = f"{name!r} is declared as what takes no values of an enum"
+            return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
+        lines = _trim(_without_delimiters(lines))
+        source = self._source(_Part(lines).code)
+        for shell in source.shells if source else ():
+            if shell.name not in self.names(name):
+                number = lines[_Part(lines).code.count(b"\n", 0, shell.start)].number
+                message = f"the page declares {shell.name!r} instead of members alone"
+                return PageFault(lines[0].page, number, "FOREIGN_TYPE", message, in_member=False)
+        wrapped = self._wrapped(lines, kinds[0])
+        source = self._source(_Part(wrapped).code)
+        if source is None:
+            for fault in self.read(_text(wrapped)).faults:
+                line = wrapped[min(fault.line, len(wrapped)) - 1]
+                message = fault.message.replace(_WRAPPER, name)
+                return PageFault(line.page, line.number, fault.code, message, fault.in_member)
+        elif len(source.shells) > 1 and source.shells[0].slots:
+            end = source.shells[0].slots[0].end
+            number = wrapped[_Part(wrapped).code.count(b"\n", 0, end)].number
+            message = "a closing bracket more than the page opens: it ends the type too early"
+            return PageFault(lines[0].page, number, "SYNTAX", message, in_member=False)
+        message = f"the page cannot continue this type: it must hold {self.frames[kinds[0]].holds}"
+        return PageFault(lines[0].page, lines[0].number, "SYNTAX", message, in_member=False)
+
+    # --- how legal --------------------------------------------------------------------------------
+
+    def illegality(self, code: str) -> int:
+        """Return 0 for declarations or members and nothing else; more for more lines of no code."""
+        lines = _trim(_lines(code, 1))
+        plain = _without_delimiters(lines)
+        if not self.comments.sub(b"", _Part(plain).code).strip():
+            return len(code) + 1
+        source = self._source(_Part(self.moved(plain, "")).code)
+        is_source = source is not None and source.shells and not source.has_strays
+        if is_source or self._bare(plain, [*self.frames], None):
+            return 0
+        return 1 + sum(len(line.text) for line in lines if not _CODE_SIGNS & {*line.text})
+
+    def has_only_members(self, code: str) -> bool:
+        """Return whether code is legal members alone, and no type is declared among them."""
+        lines = _trim(_lines(code, 1))
+        part = self._bare(lines, [*self.frames], None) if lines else None
+        return part is not None and part.slot is not None and not part.slot.types
+
+    # --- taking apart -----------------------------------------------------------------------------
+
+    def split(self, code: str, *, name: str, units: Units) -> tuple[str, ...]:
+        """Return the pages of a declaration; joined again, they are the same but for white space.
+
+        A member goes to the page that asks for its JSON name or value. Members stay in their order:
+        one that stands before another page's members stays on the page of those.
+
+        Args:
+            code: the whole declaration.
+            name: of the type.
+            units: for each page, the JSON names or enum values it asks for.
+
+        Raises:
+            SourceError: the declaration is illegal, or its members are so mixed that a page would
+                be left without any.
+        """
+        if len(units) <= 1:
+            return (code,)
+        whole = _Part(_lines(code, 1))
+        data = whole.code
+        shell = self._shell(self._source(data), name)
+        if shell is None or not shell.slots:
+            raise _cannot_split(name, "it is no legal declaration of that name")
+        slot = next((slot for slot in shell.slots if slot.members), shell.slots[0])
+        pages_of = self._pages_of(_text(whole.lines), shell, slot, units)
+        starts = [slot.members[at][0] for at in _first_members(name, pages_of, len(units))]
+        cuts = [_cut_at(data, at) for at in (*starts, slot.end)]
+        head, tail = data[: cuts[0]].rstrip(), data[cuts[-1] :]
+        pages = [b"%s\n%s" % (head, tail.lstrip(b"\n")), *(data[a:b] for a, b in pairwise(cuts))]
+        texts = [_text(_trim(_lines(page.decode("utf-8", "surrogatepass"), 1))) for page in pages]
+        is_enum = self.frames[slot.kind].is_enum
+        joined = self.stitch(texts, name=name, is_enum=is_enum)
+        if joined.faults or self.leaves(joined.text) != self.leaves(code):
+            raise _cannot_split(name, "its pages would not be the same when joined again")
+        return tuple(texts)
+
+    def _pages_of(self, text: str, shell: Shell, slot: Slot, units: Units) -> list[int]:
+        """Return the page of each member, counted from 0; -1 for one that no page asks for."""
+        page_of = {str(unit): page for page, own in enumerate(units) for unit in own}
+        data = text.encode("utf-8", "surrogatepass")
+        named = [
+            (member.line, member.name if member.wire_name is None else member.wire_name)
+            for entry in self.read(text).declarations
+            for member in entry.members
+            if entry.name == shell.name and entry.outer is None
+        ]
+        pages = []
+        for start, end in slot.members:
+            first, last = (data.count(b"\n", 0, at) + 1 for at in (start, end))
+            row = next((at for at, (line, _) in enumerate(named) if first <= line <= last), None)
+            pages.append(-1 if row is None else page_of.get(str(named.pop(row)[1]), -1))
+        return pages
+
+
+def _first_members(name: str, page_of: Sequence[int], total: int) -> list[int]:
     """Return the first member of page 2 and of those after it.
 
     Args:
@@ -84,21 +492,17 @@ def first_members(name: str, page_of: Sequence[int], total: int) -> list[int]:
     Raises:
         SourceError: a page would be left without any.
     """
-    mixed = cannot_split(name, "its members are mixed so that one of its pages would have none")
     starts: list[int] = []
     for page in range(1, total):
         earlier = max((at for at, own in enumerate(page_of) if 0 <= own < page), default=-1)
-        first = next((at for at, own in enumerate(page_of) if own >= page and at > earlier), None)
-        if first is None:
-            raise mixed
-        starts.append(first)
-    if starts != sorted(set(starts)):
-        raise mixed
+        later = (at for at, own in enumerate(page_of) if own >= page and at > earlier)
+        starts += [next(later, -1)]
+    if starts != sorted({*starts} - {-1}):
+        raise _cannot_split(name, "its members are mixed so that one of its pages would have none")
     return starts
 
 
-def cannot_split(name: str, why: str) -> SourceError:
-    """Return the error of a declaration that cannot be taken apart into its pages."""
+def _cannot_split(name: str, why: str) -> SourceError:
     return SourceError(
         f"{name} cannot be taken apart into its pages",
         why=why,
@@ -107,13 +511,74 @@ def cannot_split(name: str, why: str) -> SourceError:
     )
 
 
-def text_of_lines(piece: bytes) -> str:
-    """Return a piece of a declaration as a page, without blank lines around it."""
-    return "\n".join(line.text for line in trim(cut(piece, (), page=1)))
+# --- lines ----------------------------------------------------------------------------------------
 
 
-def indent_at(code: bytes, node: Node) -> str:
-    """Return the white space at the start of the line that ``node`` begins on."""
-    start = code.rfind(b"\n", 0, node.start_byte) + 1
-    before = code[start : node.end_byte]
-    return before[: len(before) - len(before.lstrip(b" \t"))].decode()
+def _lines(output: str, page: int) -> list[Line]:
+    """Return the lines of a page, without a byte order mark."""
+    text = output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return [Line(line, page, number) for number, line in enumerate(text.split("\n"), 1)]
+
+
+def _text(lines: Sequence[Line]) -> str:
+    return "\n".join([line.text for line in lines])
+
+
+def _trim(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines without blank ones at either end."""
+    rows = [row for row, line in enumerate(lines) if line.text.strip()]
+    return [*lines[rows[0] : rows[-1] + 1]] if rows else []
+
+
+def _without_delimiters(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if not _DELIMITER.fullmatch(line.text)]
+
+
+def _join(head: list[Line], pieces: Sequence[list[Line]], *, is_apart: bool) -> list[Line]:
+    """Return ``head`` and the pieces below one another, with a blank line between them or none."""
+    lines = _trim(head)
+    if lines:
+        lines[-1] = replace(lines[-1], text=lines[-1].text.rstrip())
+    for piece in filter(None, map(_trim, pieces)):
+        if is_apart and lines and not lines[-1].text.endswith("{"):
+            lines.append(replace(piece[0], text=""))
+        lines += piece
+    return lines
+
+
+def _as_type(lines: Sequence[Line], faults: Sequence[PageFault] = ()) -> StitchedType:
+    """Return the lines as the declaration that they make."""
+    shown = _trim(lines)
+    return StitchedType(
+        text=_text(shown),
+        line_pages=tuple([line.page for line in shown]),
+        # One fault of page 1 may be found on each page that does not suit it.
+        faults=tuple(dict.fromkeys(faults)),
+        page_lines=tuple([line.number for line in shown]),
+    )
+
+
+def _indent(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]
+
+
+def _moved(text: str, own: str, indent: str) -> str:
+    """Return a line with the indentation ``own`` replaced by ``indent``."""
+    if not text.strip():
+        return ""
+    return indent + (text[len(own) :] if text.startswith(own) else text.lstrip())
+
+
+def _line_start(code: bytes, at: int) -> int:
+    return code.rfind(b"\n", 0, at) + 1
+
+
+def _cut_at(code: bytes, at: int) -> int:
+    """Return where the line of a position begins if only white space is before it."""
+    start = _line_start(code, at)
+    return at if code[start:at].strip() else start
+
+
+def _indent_at(code: bytes, at: int) -> str:
+    """Return the indentation of the line of a position."""
+    return _indent(code[_line_start(code, at) :].partition(b"\n")[0].decode("utf-8", "replace"))

@@ -36,7 +36,7 @@ from pytest_regen.languages.lines import (
     reindent,
     trim,
 )
-from pytest_regen.languages.pages import (
+from pytest_regen.languages.oldpages import (
     Units,
     cannot_split,
     first_members,

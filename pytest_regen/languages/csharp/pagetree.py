@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pytest_regen.languages.csharp.names import ROOT_SUFFIX
 from pytest_regen.languages.csharp.tree import is_unreadable, parse
 from pytest_regen.languages.lines import TextEdit
-from pytest_regen.languages.pages import delimiters, outside, spans
+from pytest_regen.languages.oldpages import delimiters, outside, spans
 from pytest_regen.languages.trees import Node, walk
 
 Container = Literal["body", "enum", "parameters"]

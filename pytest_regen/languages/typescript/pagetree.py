@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pytest_regen.languages.lines import TextEdit
-from pytest_regen.languages.pages import DELIMITER_LINE, delimiters, outside, spans
+from pytest_regen.languages.oldpages import DELIMITER_LINE, delimiters, outside, spans
 from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.languages.typescript.schemas import base_call, returned
 from pytest_regen.languages.typescript.tree import (
