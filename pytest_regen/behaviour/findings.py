@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
 
@@ -97,13 +97,16 @@ def findings_of_valid(
             yield Finding("refused", steps, instance, reason=reply.refusal or "no reason given")
             continue
         for text in reply.texts:
+            # What has no field is not in the first text, which is made of the fields alone.
+            is_whole = text is reply.texts[-1]
+            holding = traits if is_whole else replace(traits, keeps_more=False)
             try:
                 actual = strict_loads(text, decimals=True)
             except ValueError as error:
                 reason = f"what it dumps cannot be read: {error}"
                 yield Finding("changed", (), instance, _shown(instance), _cut(text), reason=reason)
                 continue
-            for found in differences(instance, actual, question.type, types, traits):
+            for found in differences(instance, actual, question.type, types, holding):
                 changed.add(found.steps[-1:])
                 yield _changed(found, instance)
         held.add(instance, reply)

@@ -21,7 +21,7 @@ from pytest_regen.behaviour.findings import (
     smallest,
     to_issue,
 )
-from pytest_regen.behaviour.same import has_format, prune
+from pytest_regen.behaviour.same import prune
 from pytest_regen.canonical import canonical_hash, canonical_json, text_hash
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language
@@ -31,15 +31,11 @@ from pytest_regen.validation.issues import Issue
 if TYPE_CHECKING:
     from pytest_regen.strategies import Instances, Violation
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Of what is kept about a type; raised when the same replies are judged differently."""
 
 _MAX_RUNS: Final = 8
 """Processes that are started because types keep others from being asked."""
-_SHRINK_ROUNDS: Final = 4
-_MAX_SHRUNK: Final = 12
-"""Findings whose instance is made smaller; the rest shows the smallest that was drawn."""
-_BATCH: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +208,6 @@ def check(
     *,
     instances_key: str,
     known: Known,
-    allows: Callable[[str], Callable[[Any], bool]] | None = None,
 ) -> Behaviour:
     """Return what is wrong with how the types of a source load and dump JSON.
 
@@ -222,8 +217,6 @@ def check(
         instances: returns the instances of each type; called only where a type must be run.
         instances_key: differs where the instances do.
         known: what was found before.
-        allows: name of a type to whether the document allows an instance of it; without it
-            instances are not made smaller.
     """
     version = [FORMAT, runner.version(subject.folder), instances_key]
     keys = {name: _key(subject, name, version) for name in subject.runnable}
@@ -233,8 +226,7 @@ def check(
             found = {name: found[name] or known.get(key) for name, key in keys.items()}
             missing = [name for name, verdict in found.items() if verdict is None]
             if missing:
-                run = _Run(subject, runner, instances(), allows)
-                new = run.verdicts(missing)
+                new = _Run(subject, runner, instances()).verdicts(missing)
                 for name, verdict in new.items():
                     known.put(keys[name], verdict)
                 found |= new
@@ -327,14 +319,8 @@ def _held(finding: Finding, subject: Subject) -> set[str]:
 class _Run:
     """Processes that ask types of one source."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        runner: Runner,
-        instances: Asked,
-        allows: Callable[[str], Callable[[Any], bool]] | None,
-    ) -> None:
-        self._subject, self._runner, self._allows = subject, runner, allows
+    def __init__(self, subject: Subject, runner: Runner, instances: Asked) -> None:
+        self._subject, self._runner = subject, runner
         self._instances = instances
         self._cases = {
             name: _Cases(subject, runner, name, given)
@@ -352,7 +338,6 @@ class _Run:
         found = {name: [fault] for name, fault in faulty.items()}
         for name, given in replies.items():
             found.setdefault(name, []).extend(smallest(self._cases[name].judge(given)))
-        self._shrink(found)
         return verdicts | {name: Verdict(tuple(findings)) for name, findings in found.items()}
 
     def _reason(self, name: str) -> str:
@@ -453,42 +438,6 @@ class _Run:
                     break
         return faulty
 
-    def _shrink(self, found: dict[str, list[Finding]]) -> None:
-        """Put smaller instances in place of those that were drawn, as far as they fail alike."""
-        if self._allows is None:
-            return
-        from pytest_regen.strategies import Shrinker
-
-        work: list[tuple[str, int, Shrinker]] = []
-        for name, findings in found.items():
-            for index, finding in enumerate(findings):
-                if finding.kind in {"refused", "changed"} and len(work) < _MAX_SHRUNK:
-                    shrinker = Shrinker(finding.instance, self._allows(name))
-                    work.append((name, index, shrinker))
-        for _ in range(_SHRINK_ROUNDS):
-            batches = [(name, index, search, search.batch(_BATCH)) for name, index, search in work]
-            batches = [entry for entry in batches if entry[3]]
-            if not batches:
-                return
-            cases = {
-                name: [value for other, *_, batch in batches if other == name for value in batch]
-                for name in dict.fromkeys(name for name, *_ in batches)
-            }
-            questions = {name: self._cases[name].ask(values) for name, values in cases.items()}
-            answers = self._ask(questions, ())
-            for name, index, search, batch in batches:
-                given = answers.replies.get(name)
-                if given is None:
-                    continue
-                start = next(at for at in range(len(cases[name])) if cases[name][at] is batch[0])
-                key = found[name][index].key
-                judged = self._cases[name].judge_valid(batch, given[start : start + len(batch)])
-                failing = [finding for finding in judged if finding.key == key]
-                if failing:
-                    best = smallest(failing)[0]
-                    found[name][index] = best
-                    search.keep(best.instance)
-
 
 class _Cases:
     """The instances of one type, valid and invalid ones mixed."""
@@ -512,9 +461,12 @@ class _Cases:
 
     def _can_hold(self, value: Any) -> bool:
         """Return whether right code can hold an instance."""
-        partial = self._traits.partial_formats
-        return _fits(value, self._traits.largest_integer) and not (
-            partial and has_format(value, self._type, self._types, partial)
+        from pytest_regen.strategies.dialects import has_format
+
+        return _fits(value, self._traits.largest_integer) and not any(
+            has_format(text, name)
+            for name in self._traits.partial_formats
+            for text in _texts(value)
         )
 
     def _taken(self, value: Any) -> Any:
@@ -526,23 +478,16 @@ class _Cases:
         """Whether there is a valid instance to ask about."""
         return bool(self._valid)
 
-    def ask(self, values: Sequence[Any]) -> Question:
-        """Return the question about other instances."""
-        texts = (canonical_json(self._taken(value)) for value in values)
-        return Question(self._type, self._members, tuple(texts))
-
     def judge(self, replies: Sequence[Reply]) -> Iterator[Finding]:
         """Yield what is wrong with the replies to ``question``."""
         given: list[Reply] = [Reply()] * len(self._order)
         for at, reply in zip(self._order, replies, strict=True):
             given[at] = reply
         count = len(self._valid)
-        yield from self.judge_valid(self._valid, given[:count])
+        yield from findings_of_valid(
+            self.question, self._valid, given[:count], self._types, self._traits
+        )
         yield from findings_of_invalid(self._type, self._invalid, given[count:], self._types)
-
-    def judge_valid(self, values: Sequence[Any], replies: Sequence[Reply]) -> Iterator[Finding]:
-        """Yield what is wrong with replies to instances that the document allows."""
-        return findings_of_valid(self.question, values, replies, self._types, self._traits)
 
 
 def _members(subject: Subject, type_: TypeIR) -> dict[str, str]:
@@ -560,6 +505,14 @@ def _wrong(violation: "Violation") -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 def _fits(value: Any, largest: int | None) -> bool:

@@ -25,6 +25,8 @@ class Traits:
     """Formats of which some right carriers hold only a part: instances with them are left out."""
     takes_more: bool = True
     """Whether properties beside those of the IR are let through, as an API that grows needs it."""
+    keeps_more: bool = False
+    """Whether they come back unchanged."""
     tells_absence: bool = True
     """Whether a member that was left out differs from one that is null."""
 

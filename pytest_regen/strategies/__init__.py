@@ -17,14 +17,12 @@ if TYPE_CHECKING:
         instances_of_store,
     )
     from pytest_regen.strategies.public import from_schema, invalid, valid
-    from pytest_regen.strategies.shrinking import Shrinker
     from pytest_regen.strategies.violations import Skipped, Violation
 else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "Instances",
-    "Shrinker",
     "Skipped",
     "Violation",
     "allows",

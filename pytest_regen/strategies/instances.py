@@ -1,6 +1,6 @@
-"""Instances of the types of a store: drawn once, the same every time, kept in the cache."""
+"""Instances of the types of a store, as its document allows them, the same every time."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
-from pytest_regen.errors import RegenError, UnknownTypeError
-from pytest_regen.strategies.patterns import UnreadablePatternError
-from pytest_regen.strategies.violations import Skipped, Violation
+from pytest_regen.documents.places import JsonNode
+from pytest_regen.errors import NoInstanceError, RegenError, UnknownTypeError
+from pytest_regen.strategies.plans import Plan, Plans
+from pytest_regen.strategies.samples import Samples
+from pytest_regen.strategies.translation import Translation
+from pytest_regen.strategies.violations import Skipped, Violation, find_violations
 
 if TYPE_CHECKING:
     from pytest_regen.cache import Cache
     from pytest_regen.stores import RegenStore
-    from pytest_regen.strategies.plans import Plan, Plans
-    from pytest_regen.strategies.reach import Reach
-    from pytest_regen.strategies.samples import Samples
 
 Json = Any
-_VERSION: Final = 2
+_VERSION: Final = 3
 """Raised with every change of what is drawn, or of how it is kept."""
 _SECTION: Final = "instances"
 
@@ -179,49 +179,54 @@ def resolve_type(store: "RegenStore", name: str | None) -> str:
     return root.name
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The document of a store."""
+
+    translation: Translation
+    plans: Plans
+    nodes: Mapping[str, JsonNode]
+    """The schema of each type that is what it was when the store was made, by its name."""
+
+
 class Source:
-    """The document of a store, and the schemas that its types were read from.
+    """The document of a store, and the schemas that its types were read from."""
 
-    Args:
-        store: where the types are.
-        extras: whether names of one's own are drawn beside declared ones.
-    """
-
-    def __init__(self, store: "RegenStore", *, extras: bool = False) -> None:
+    def __init__(self, store: "RegenStore") -> None:
         self._store = store
         self._types = {type_.name: type_ for type_ in store.ir.types}
-        self._extras = extras
-        self._problems: dict[str, str] = {}
-        self._schemas: dict[str, Any] = {}
+        self._samples = Samples()
 
     @cached_property
-    def _read(self) -> "tuple[Reach, Plans] | str":
-        """The schemas of all types, added to one reach; or why there are none."""
+    def _read(self) -> "_Read | str":
+        """What the document says of the types; or why it cannot be told."""
         from pytest_regen.documents import read_document, rebuild_ir
         from pytest_regen.languages import find_language
-        from pytest_regen.strategies.plans import Plans
-        from pytest_regen.strategies.reach import Reach
 
         ir = self._store.ir
         if ir.document is None:
             return "the store does not say which document it was made from"
-        path = self._store.path / ir.document.path
         try:
-            document = read_document(path)
+            document = read_document(self._store.path / ir.document.path)
             language = find_language(ir.language)
             build = rebuild_ir(ir, document, language=language)
         except RegenError as error:
             return f"{error.what}: {error.why}" if error.why else error.what
-        reach = Reach(
+        translation = Translation(
             document,
             direction="request" if ir.endpoint.status == "request" else "response",
             has_subtypes=language.has_unions,
         )
         changed = self._changed(build.ir)
-        for name, type_ in self._types.items():
-            if name not in changed:
-                self._schemas[name] = reach.add(build.schemas[name], _constants(type_))
-        return reach, Plans(reach, extras=self._extras)
+        nodes = {name: build.schemas[name] for name in self._types if name not in changed}
+        for name, node in nodes.items():
+            # What discriminators make of a type, the IR knows: it has one value for their property.
+            translation.tags[id(node.value)] = {
+                field.json_name: [field.constraints["const"]]
+                for field in self._types[name].fields
+                if isinstance(field.constraints.get("const"), str | int)
+            }
+        return _Read(translation, Plans(), nodes)
 
     def _changed(self, new: IR) -> set[str]:
         """Return the types that are another in a new IR, and those that are made of such."""
@@ -235,109 +240,63 @@ class Source:
             found |= more
         return found
 
-    @cached_property
-    def _samples(self) -> "Samples":
-        from pytest_regen.strategies.samples import Samples
-
-        return Samples()
-
-    def _problem(self, name: str) -> str | None:
-        """Return why nothing can be drawn of a type."""
-        if isinstance(self._read, str):
-            return self._read
-        if name not in self._schemas:
-            return (
-                f"{self._document_name} has changed since it was generated; "
-                "bring the store up to date with pytest-regen generate"
-            )
-        reach, _ = self._read
-        dynamic = next(iter(reach.unreadable), None)
-        return f"{dynamic.keyword} at {dynamic.where} is not followed" if dynamic else None
-
-    @property
-    def _document_name(self) -> str:
-        reference = self._store.ir.document
-        return Path(reference.path).name if reference else "the document"
-
     def key(self, name: str, count: int) -> str | None:
         """Return what the instances of a type depend on; ``None`` where there are none."""
-        if self._problem(name) is not None or isinstance(self._read, str):
+        if isinstance(self._read, str) or name not in self._read.nodes:
             return None
-        reach, _ = self._read
+        node, translation = self._read.nodes[name], self._read.translation
+        translation.schema(node)
         used = sorted(type_hash(type_) for type_ in self._types.values() if type_.kind == "enum")
         own = type_hash(self._types[name])
-        return canonical_hash([_VERSION, count, own, used, reach.hash(self._schemas[name])])
+        return canonical_hash([_VERSION, count, own, used, translation.digest(node)])
 
-    def plan(self, name: str) -> "Plan":
+    def plan(self, name: str) -> Plan:
         """Return the plan of a type.
 
         Raises:
             NoInstanceError: there is none.
         """
-        from pytest_regen.errors import NoInstanceError
-
-        problem = self._problem(name)
-        if problem is not None or isinstance(self._read, str):
+        why, read = "", self._read
+        if isinstance(read, str):
+            why = read
+        elif name not in read.nodes:
+            reference = self._store.ir.document
+            document = Path(reference.path).name if reference else "the document"
+            why = (
+                f"{document} has changed since it was generated; "
+                "bring the store up to date with pytest-regen generate"
+            )
+        if why or isinstance(read, str):
             raise NoInstanceError(
                 f"there are no instances of {name} in {self._store.path}",
-                why=problem or "",
+                why=why,
                 hint="check the document, then run pytest-regen generate again",
             )
-        return self._read[1].plan(self._schemas[name])
+        return read.plans.plan(read.translation.schema(read.nodes[name]))
 
     def instances(self, name: str, count: int) -> Instances:
-        """Return the instances of a type; none, with a reason, where it has no plan."""
-        problem = self._problem(name)
-        if problem is not None:
-            return _nothing(problem)
+        """Return the instances of a type; none, with a reason, where none can be drawn."""
         try:
             return self._instances(self._types[name], count)
-        except UnreadablePatternError as error:
-            return _nothing(str(error))
+        except NoInstanceError as error:
+            reason = error.why
         except RecursionError:
-            return _nothing("its schemas are nested too deeply, or lead on without end")
+            reason = "its schemas are nested too deeply, or lead on without end"
         except Exception as error:  # noqa: BLE001 - a document may say anything at all
-            return _nothing(f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}")
+            reason = f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}"
+        return Instances(skipped=(Skipped("", "", reason or ""),))
 
     def _instances(self, type_: TypeIR, count: int) -> Instances:
-        from pytest_regen.strategies.violations import find_violations
-
         plan = self.plan(type_.name)
-        found = self._samples.of(plan, count, only_objects=type_.kind == "object")
-        valid = _own(found, type_)
+        is_object = type_.kind == "object"
+        valid = [
+            value
+            for value in self._samples.of(plan, count, only_objects=is_object)
+            # The schema may allow null and others as well, which are none of this type.
+            if isinstance(value, dict if is_object else str | int)
+            if is_object or value in type_.enum_values
+        ]
         if not valid:
-            return _nothing(self._why_nothing(plan))
+            raise NoInstanceError("", why=plan.why_nothing, hint="")
         invalid, skipped = find_violations(type_, self._types, valid, plan.check)
         return Instances(tuple(valid), tuple(invalid), tuple(skipped))
-
-    def _why_nothing(self, plan: "Plan") -> str:
-        assert not isinstance(self._read, str)
-        undeclared = self._read[1].undeclared
-        if undeclared:
-            names = ", ".join(map(repr, undeclared))
-            return f"the document requires {names:.200} and does not declare it"
-        if plan.options and plan.height == float("inf"):
-            return "every instance would have to hold another one, without end"
-        return "nothing was found that the document allows"
-
-
-def _nothing(reason: str) -> Instances:
-    return Instances(skipped=(Skipped("", "", reason),))
-
-
-def _own(values: Sequence[Json], type_: TypeIR) -> list[Json]:
-    """Return the values that are of a type, and not null or of others that its schema allows."""
-    if type_.kind == "object":
-        return [value for value in values if isinstance(value, dict)]
-    return [
-        value for value in values if isinstance(value, str | int) and value in type_.enum_values
-    ]
-
-
-def _constants(type_: TypeIR) -> dict[str, Any]:
-    """Return the fields that have one value, whatever else the document may allow there."""
-    return {
-        field.json_name: field.constraints["const"]
-        for field in type_.fields
-        if isinstance(field.constraints.get("const"), str | int)
-    }

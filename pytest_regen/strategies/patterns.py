@@ -1,11 +1,15 @@
 """Regular expressions as JSON Schema means them, ECMA 262, for Python's ``re``."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pytest_regen.strategies.repeats import takes_endlessly
+from pytest_regen.extras import needs
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 _DIGIT: Final = "0-9"
 _WORD: Final = "A-Za-z0-9_"
@@ -35,48 +39,82 @@ class UnreadablePatternError(ValueError):
     """A pattern that Python cannot read; the message says why."""
 
 
+_REPEATS_A_GROUP: Final = re.compile(r"\)[*+{]")
+_SHORT: Final = 24
+"""Characters that a pattern with repeated groups is held against: ``re`` may try every way to share
+a text out between them, twice as many with each character, and nothing could stop it."""
+
+
 @cache
 def to_python(pattern: str) -> re.Pattern[str]:
     """Return a pattern of a schema as Python's own, to be searched for.
 
     Raises:
-        UnreadablePatternError: it is no regular expression, uses what Python does not have,
-            or would not come to an end with some texts.
+        UnreadablePatternError: it is no regular expression, or uses what Python does not have.
     """
     try:
-        translated = "".join(_translated(pattern))
-        found = re.compile(translated)
-        is_endless = takes_endlessly(translated)
+        return re.compile("".join(_translated(pattern)))
     except (re.error, OverflowError, RecursionError) as error:
         raise UnreadablePatternError(f"the pattern {pattern!r:.80}: {error}") from None
-    if is_endless:
-        raise UnreadablePatternError(
-            f"the pattern {pattern!r:.80} repeats what repeats: a text that nearly matches takes "
-            "it without end"
-        )
-    return found
+
+
+def may_hold(pattern: str, text: str) -> bool:
+    """Return whether a text can be held against a pattern without fear that it takes for ever."""
+    return len(text) <= _SHORT or not _REPEATS_A_GROUP.search(pattern)
 
 
 def search(pattern: str, text: str) -> bool:
-    """Return whether a pattern of a schema is found in ``text``.
+    """Return whether a pattern of a schema is found in ``text``, as far as that may be tried.
 
     Raises:
         UnreadablePatternError: as ``to_python`` does.
     """
-    return to_python(pattern).search(text) is not None
+    return may_hold(pattern, text) and to_python(pattern).search(text) is not None
 
 
-def agree(pattern: str, text: str) -> bool:
-    """Return whether ``text`` matches, in ECMA 262 and as Python would read the pattern itself.
+def readings(pattern: str, text: str) -> list[bool]:
+    """Return whether ``text`` matches in ECMA 262, and as Python would read the pattern itself.
 
     The languages that types are written in have regular expressions of their own: what they could
     disagree about is no instance to try a type by.
     """
-    try:
-        other = re.compile(pattern).search(text) is not None
-    except (re.error, OverflowError, RecursionError):
-        other = True
-    return other and search(pattern, text)
+    found = [search(pattern, text)]
+    with suppress(re.error, OverflowError, RecursionError):
+        found += [re.compile(pattern).search(text) is not None] if may_hold(pattern, text) else []
+    return found
+
+
+def texts_matching(patterns: Sequence[str]) -> "SearchStrategy[str]":
+    """Return a strategy of strings that may hold a match of each pattern; of one, they do."""
+    with needs("strategies", "instances"):
+        from hypothesis import strategies as st
+    letters = st.characters(exclude_categories=["Cs"])
+    found = [st.from_regex(to_python(pattern), alphabet=letters) for pattern in patterns]
+    # One after the other: most patterns that hold together say how a text begins and ends.
+    return found[0] if len(found) == 1 else st.one_of(*found, st.tuples(*found).map("".join))
+
+
+@cache
+def matching(patterns: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return strings that may hold a match of each pattern, the same every time."""
+    with needs("strategies", "instances"):
+        from hypothesis import HealthCheck, Phase, given, settings
+    drawn: list[str] = []
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(texts_matching(patterns))
+    def collect(text: str) -> None:
+        drawn.append(text)
+
+    collect()
+    return tuple(dict.fromkeys(drawn))
 
 
 def _translated(pattern: str) -> Iterator[str]:

@@ -11,7 +11,9 @@ from pytest_regen.strategies.instances import (
     open_store,
     resolve_type,
 )
-from pytest_regen.strategies.patterns import UnreadablePatternError
+from pytest_regen.strategies.plans import Plans
+from pytest_regen.strategies.samples import Samples
+from pytest_regen.strategies.translation import Translation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_regen.stores import RegenStore
     from pytest_regen.strategies.plans import Plan
-    from pytest_regen.strategies.reach import Direction
+    from pytest_regen.strategies.translation import Direction
     from pytest_regen.strategies.violations import Violation
 
 Json = Any
@@ -45,7 +47,7 @@ def valid(store: "RegenStore | Path | str", type_name: str | None = None) -> "Se
 
     def plan() -> "Plan":
         opened = open_store(folder)
-        return Source(opened, extras=True).plan(resolve_type(opened, type_name))
+        return Source(opened).plan(resolve_type(opened, type_name))
 
     return _drawn(plan, f"{type_name or 'the root'} of {folder}")
 
@@ -71,19 +73,19 @@ def from_schema(
         from pytest_regen.documents import read_document
         from pytest_regen.documents.places import JsonNode, Pointer
         from pytest_regen.documents.reading import BrokenReference
-        from pytest_regen.strategies.plans import Plans
-        from pytest_regen.strategies.reach import Reach
 
         read = read_document(path)
-        node = read.references.target(JsonNode({"$ref": pointer}, Pointer()))
-        if isinstance(node, BrokenReference):
+        reference = JsonNode({"$ref": pointer}, Pointer())
+        target = read.references.target(reference)
+        if isinstance(target, BrokenReference):
             raise NoInstanceError(
                 f"{path.name} has no schema at {pointer!r}",
-                why=node.reason,
+                why=target.reason,
                 hint="give the place of one: #/components/schemas/NAME, or #/definitions/NAME",
             )
-        reach = Reach(read, direction=direction)
-        return Plans(reach, extras=True).plan(reach.add(node))
+        translation = Translation(read, direction=direction)
+        translation.add_tags()
+        return Plans().plan(translation.schema(reference))
 
     return _drawn(plan, f"{pointer} of {path.name}")
 
@@ -129,23 +131,14 @@ def _drawn(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
 
     def strategy() -> "SearchStrategy[Json]":
         from pytest_regen.strategies.drawing import Drawing  # hypothesis is there by now
-        from pytest_regen.strategies.samples import Samples
 
-        try:
-            made = plan()
-            has_values = bool(Samples().of(made, 1))
-        except UnreadablePatternError as error:
-            raise _no_instance(what, str(error)) from None
-        if not has_values:
-            raise _no_instance(what, "nothing was found that the document allows")
+        made = plan()
+        if not Samples().of(made, 1):
+            raise NoInstanceError(
+                f"no instance of {what} can be drawn",
+                why=made.why_nothing,
+                hint="correct the schema in the document, or write a strategy for it",
+            )
         return Drawing().of(made).filter(made.check.allows)
 
     return st.deferred(strategy)
-
-
-def _no_instance(what: str, why: str) -> NoInstanceError:
-    return NoInstanceError(
-        f"no instance of {what} can be drawn",
-        why=why,
-        hint="correct the schema in the document, or write a strategy for it",
-    )

@@ -1,38 +1,33 @@
 """Values of a plan, chosen so that few of them show a lot.
 
-First the least value and the whole one, then each property through all of its own values, side by
-side, absent and null among them; what is left is mixed at random, the same way every time. Deeper
-inside fewer and smaller ones: a type of its own is tried by its own values.
+First the least value, the whole one, and both with names that the document does not declare; then
+each property through all of its own values, side by side, absent and null among them; what is left
+is mixed at random, the same way every time. Deeper inside fewer and smaller ones: a type of its own
+is tried by its own values.
 """
 
 import random
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from math import inf
 from typing import Any, Final
 
-from pytest_regen.strategies.plans import (
-    ArrayOption,
-    ObjectOption,
-    Option,
-    Plan,
-    Values,
-    height_of,
-    needed_by,
-    same_json,
-)
+from pytest_regen.strategies.plans import ArrayOption, ObjectOption, Option, Plan, Values, same_json
 from pytest_regen.strategies.scalars import Numbers, Texts
 
 Json = Any
-_ABSENT: Final = object()
+Pool = Callable[[Plan], list[Json]]
+"""Returns the values of an inner plan."""
+
 _SIZES: Final = {-1: (0, 0), 0: (130, 100), 1: (130, 12), 2: (8, 3)}
-"""By level: how many scalars, how many objects and arrays. Below the last, one."""
+"""By level: how many scalars, how many objects and arrays. Below the last, the least alone."""
 _LEAST: Final = 3
-"""The level from which on only the least value is made."""
+"""The level from which on only the least values are made."""
+_DEEPEST: Final = 12
+"""Objects and arrays inside one another in the least value; what needs more never ends."""
 _MAX_TRIES: Final = 400
 """Values in a row that the document does not allow, after which no more are made."""
+_FEW: Final = 3
 _GROUP: Final = 8
 """Optional properties that are there together in an object that has many."""
 _CHOSEN: Final = 24
@@ -40,79 +35,65 @@ _CHUNK: Final = 4
 """Items in the arrays that go through what is allowed."""
 _MAX_ITEMS: Final = 40
 _NAMES: Final = ("key", "other key", "ключ", "a.b", "42", "$x", "Key", "a/b~c", "-", "_")
-
-
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """Values that an array is made of."""
-
-    heads: Sequence[list[Json]]
-    """Of each of the first places."""
-    rest: list[Json]
-    contained: list[Json]
-    """One of them has to be there."""
-
-    def at(self, place: int, size: int) -> list[Json]:
-        """Return what may stand at a place in an array of a size."""
-        if self.contained and place == size - 1:
-            return self.contained
-        return self.heads[place] if place < len(self.heads) else self.rest
-
-
-@dataclass(frozen=True, slots=True)
-class _Members:
-    """Values that an object is made of."""
-
-    own: dict[str, list[Json]]
-    """By declared name."""
-    extra: list[Json]
-    """Under names of one's own."""
-    names: list[str]
-    """Names of one's own."""
+_UNDECLARED: Final = ("x-new", "newField")
+"""Names that an API may add to an object some day."""
 
 
 class Samples:
     """Makes the values of plans; each list is made once."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, int, int, bool], list[Json]] = {}
-        self._kept: list[Plan] = []
+        self._made: dict[Hashable, list[Json]] = {}
 
     def of(self, plan: Plan, wanted: int, *, only_objects: bool = False) -> list[Json]:
         """Return up to ``wanted`` different values that the schemas of ``plan`` allow."""
-        found = self._distinct(plan, wanted, 0, only_objects=only_objects)
-        if len(found) < wanted:
+        values = self._distinct(plan, wanted, 0, only_objects=only_objects)
+        if len(values) < wanted:
             # It is little more than a type inside it: then more of that one are needed.
-            found = self._distinct(plan, wanted, -1, only_objects=only_objects)
-        return found
+            values = self._distinct(plan, wanted, -1, only_objects=only_objects)
+        return values
+
+    def least(self, plan: Plan) -> list[Json]:
+        """Return a few values that are as flat as can be; none where every value has no end."""
+        return next(filter(None, (self._within(plan, depth) for depth in range(_DEEPEST))), [])
 
     def of_option(self, option: Option) -> Iterator[Json]:
         """Yield values of one option of a plan; the document may refuse them."""
         return self._of_option(option, 1, 1)
 
+    def _within(self, plan: Plan, depth: int) -> list[Json]:
+        """Return a few values with no more than so many objects and arrays inside one another."""
+        key = ("least", id(plan), depth)
+        if key not in self._made:
+            values: list[Json] = []
+            inner = partial(self._within, depth=depth - 1) if depth else _none
+            for option in plan.options:
+                tried = islice(_least_of(option, inner), 30)
+                values += islice(filter(plan.check.allows, tried), _FEW - len(values))
+            self._made[key] = values
+        return self._made[key]
+
     def _inside(self, plan: Plan, level: int) -> list[Json]:
         """Return the values that are put into others, the plainest first."""
         if level >= _LEAST:
-            return self._distinct(plan, 1, level)
+            return self.least(plan)[:1]
         scalars, objects = _SIZES[level]
         return self._distinct(plan, scalars if _is_scalar(plan) else objects, level)
-
-    def _items(self, plan: Plan, level: int) -> list[Json]:
-        return self._inside(plan, max(level, 1) if _is_scalar(plan) else level + 1)
 
     def _distinct(
         self, plan: Plan, wanted: int, level: int, *, only_objects: bool = False
     ) -> list[Json]:
-        key = (id(plan), wanted, min(level, _LEAST), only_objects)
+        key = (id(plan), wanted, level, only_objects)
         if key not in self._made:
-            self._kept.append(plan)  # Its identity stays its own.
             found: dict[Hashable, Json] = {}
-            is_checked = level <= 0 or not plan.is_exact or level >= _LEAST
+            is_checked = level <= 0 or not plan.is_exact
+            options = [
+                option
+                for option in plan.options
+                if not only_objects or isinstance(option, ObjectOption | Values)
+            ]
             failed = 0
-            options = plan.options
-            if only_objects:
-                options = tuple(o for o in options if isinstance(o, ObjectOption | Values))
-            for value in self._values(options, wanted, level):
+            for value in _in_turn([self._of_option(each, wanted, level) for each in options]):
                 if len(found) >= wanted or failed > _MAX_TRIES:
                     break
                 identity = same_json(value)
@@ -124,19 +105,6 @@ class Samples:
                     failed = 0
             self._made[key] = list(found.values())
         return self._made[key]
-
-    def _values(self, allowed: Sequence[Option], wanted: int, level: int) -> Iterator[Json]:
-        """Yield values of all options in turn, the ones that end soonest first."""
-        options = [option for option in allowed if height_of(option) < inf]
-        if level >= _LEAST:
-            options.sort(key=height_of)
-        streams = [self._of_option(option, wanted, level) for option in options]
-        while streams:
-            for stream in list(streams):
-                try:
-                    yield next(stream)
-                except StopIteration:
-                    streams.remove(stream)
 
     def _of_option(self, option: Option, wanted: int, level: int) -> Iterator[Json]:
         match option:
@@ -152,70 +120,51 @@ class Samples:
     # --- arrays ---------------------------------------------------------------------------------
 
     def _arrays(self, option: ArrayOption, level: int) -> Iterator[list[Json]]:
-        if level >= _LEAST and not needed_by(option):
-            yield []
-            return
-        heads = [self._items(plan, level) for plan in option.prefix if plan.height < inf]
-        has_items = option.items is not None and option.items.height < inf
-        pool = self._items(option.items, level) if option.items and has_items else []
-        contained = self._items(option.contained, level) if option.contained else []
-        make = partial(_array, option, _Items(heads, pool, contained))
-        least = make(max(option.shortest, bool(contained)), 0)
-        if least is not None:
-            yield least
-        if level >= _LEAST:
-            return
-        top = option.longest if option.longest is not None else _MAX_ITEMS
-        sizes = [*range(max(option.shortest, 1), 4), len(heads), len(heads) + 1]
+        pools = _pools(option, lambda plan: self._items(plan, level))
+        make = partial(_array, option, pools)
+        yield from make(option.shortest, 0)
+        top = _MAX_ITEMS if option.longest is None else option.longest
+        sizes = [*range(max(option.shortest, 1), 4), len(option.prefix), len(option.prefix) + 1]
         sizes += [option.longest] if option.longest and option.longest <= _MAX_ITEMS else []
         for size in dict.fromkeys(size for size in sizes if option.shortest <= size <= top):
-            made = make(size, 0)
-            if made is not None:
-                yield made
-        twice = [pool[0], pool[0]] if pool and not heads and not option.is_unique else []
-        yield from [twice] if option.shortest <= len(twice) <= top and twice else []
-        # Every value of the items is in some array, among few others.
-        longest = max(map(len, (pool, *heads)), default=0)
+            yield from make(size, 0)
+        *heads, rest = pools
+        if rest and not heads and not option.is_unique and option.shortest <= 2 <= top:
+            yield [rest[0], rest[0]]
+        # Every value of the items is in some array, among few others, and in one of its own.
+        longest = max(map(len, pools))
         size = min(max(option.shortest, len(heads), _CHUNK), top)
         for start in range(1, longest, max(size, 1)):
-            made = make(size, start)
-            if made is not None:
-                yield made
+            yield from make(size, start)
         for start in range(1, longest):
-            made = make(min(max(option.shortest, len(heads), 1), top), start)
-            if made is not None:
-                yield made
+            yield from make(min(max(option.shortest, len(heads), 1), top), start)
+
+    def _items(self, plan: Plan, level: int) -> list[Json]:
+        return self._inside(plan, max(level, 1) if _is_scalar(plan) else level + 1)
 
     # --- objects --------------------------------------------------------------------------------
 
     def _objects(self, option: ObjectOption, wanted: int, level: int) -> Iterator[dict[str, Json]]:
-        pools: dict[str, list[Json]] = {}
-        for name, plan in option.properties.items():
-            if name not in option.required and (level >= _LEAST or plan.height == inf):
-                continue
-            pool = self._inside(plan, level + 1)
-            if pool:
-                pools[name] = pool
-            elif name in option.required:
-                return
-        members = _Members(pools, self._extra(option, level), _names(option))
-        finish = partial(_finish, option, members)
-        yield finish({name: pools[name][0] for name in pools if name in option.required}, 0)
-        if level >= _LEAST:
+        pools = {name: self._inside(each, level + 1) for name, each in option.properties.items()}
+        pools = {name: pool for name, pool in pools.items() if pool}
+        if not option.required <= pools.keys():
             return
+        extra = self._inside(option.extra, level + 1) if option.extra else []
+        finish = partial(_finish, option, pools, extra)
+        required = {name: pools[name][0] for name in pools if name in option.required}
+        yield finish(required, 0)
         optional = [name for name in pools if name not in option.required]
-        is_small = level > 0
-        if not is_small:
-            yield finish({name: pool[0] for name, pool in pools.items()}, 0)
+        if level <= 0:
+            whole = {name: pool[0] for name, pool in pools.items()}
+            yield finish(whole, 0)
+            for least, number in ((required, 0), (required, 1), (whole, 2)) if pools else ():
+                yield _with_more(least, option, extra, number)
         # The values at the front of a list were chosen; those after them were thrown.
         most = _CHOSEN if len(pools) > 1 else wanted
         shown = {name: pool[:most] for name, pool in pools.items()}
         longest = max(map(len, shown.values()), default=0) + 1
-        groups = _groups(
-            optional, 2 if is_small else max(_GROUP, _share(optional, wanted, longest))
-        )
-        rounds = range(max(longest * len(groups), len(members.extra) + 2))
-        for turn in rounds:
+        groups = _groups(optional, 2 if level > 0 else _share(optional, wanted, longest))
+        for turn in range(max(longest * len(groups), len(extra) * option.is_map + 2)):
             there = groups[turn % len(groups)]
             yield finish(_row(option, shown, there, turn // len(groups)), turn)
         dice = random.Random(len(pools))  # noqa: S311 - to be the same again
@@ -226,59 +175,93 @@ class Samples:
                 for name, pool in pools.items()
                 if name in option.required or dice.random() < share
             }
-            yield finish(row, dice.randrange(64) if members.extra else 0)
-
-    def _extra(self, option: ObjectOption, level: int) -> list[Json]:
-        """Return values to stand under names of one's own; none where there should be none."""
-        if option.extra is None or option.extra.height == inf:
-            return []
-        return self._inside(option.extra, level + 1) if level < _LEAST or option.fewest else []
+            yield finish(row, dice.randrange(64) if extra else 0)
 
 
-def _array(option: ArrayOption, items: _Items, size: int, start: int) -> list[Json] | None:
-    """Return an array of a size that begins with the values at ``start``."""
-    made: list[Json] = []
-    used: set[Hashable] = set()
-    for place in range(size):
-        values = items.at(place, size)
-        order = (values[(start + place + more) % len(values)] for more in range(len(values)))
-        found = next((v for v in order if not (option.is_unique and same_json(v) in used)), _ABSENT)
-        if found is _ABSENT:
-            return None
-        used.add(same_json(found))
-        made.append(found)
-    return made
+def _none(_: Plan) -> list[Json]:
+    return []
+
+
+def _in_turn(streams: list[Iterator[Json]]) -> Iterator[Json]:
+    """Yield one value of each stream after the other, until all have ended."""
+    while streams:
+        for stream in list(streams):
+            try:
+                yield next(stream)
+            except StopIteration:
+                streams.remove(stream)
 
 
 def _is_scalar(plan: Plan) -> bool:
     return all(isinstance(option, Values | Texts | Numbers) for option in plan.options)
 
 
+def _least_of(option: Option, inner: Pool) -> Iterator[Json]:
+    match option:
+        case Values(values=values):
+            yield from values
+        case Texts() | Numbers():
+            yield from option.values()
+        case ArrayOption():
+            yield from _array(option, _pools(option, inner), option.shortest, 0)
+        case ObjectOption():
+            pools = {name: inner(option.properties[name]) for name in option.required}
+            if all(pools.values()):
+                extra = inner(option.extra) if option.extra and option.fewest else []
+                required = {name: pool[0] for name, pool in pools.items()}
+                yield _finish(option, pools, extra, required, 0)
+
+
+def _pools(option: ArrayOption, inner: Pool) -> list[list[Json]]:
+    """Return the values of each of the first places, and last those of all that follow."""
+    return [*map(inner, option.prefix), inner(option.items) if option.items else []]
+
+
+def _array(
+    option: ArrayOption, pools: Sequence[list[Json]], size: int, start: int
+) -> Iterator[list[Json]]:
+    """Yield an array of a size that begins with the values at ``start``, if there is one."""
+    made: list[Json] = []
+    used: set[Hashable] = set()
+    for place in range(size):
+        values = pools[min(place, len(pools) - 1)]
+        order = (values[(start + place + more) % len(values)] for more in range(len(values)))
+        fresh = [each for each in order if not (option.is_unique and same_json(each) in used)][:1]
+        if not fresh:
+            return
+        used.add(same_json(fresh[0]))
+        made += fresh
+    yield made
+
+
 def _finish(
-    option: ObjectOption, members: _Members, row: dict[str, Json], turn: int
+    option: ObjectOption,
+    pools: dict[str, list[Json]],
+    extra: list[Json],
+    row: dict[str, Json],
+    turn: int,
 ) -> dict[str, Json]:
-    """Return an object of chosen properties, with what its size and the others ask for."""
-    waiting = list(row)
-    while waiting:
-        for needed in option.needs.get(waiting.pop(), ()):
-            if needed not in row and needed in members.own:
-                row[needed] = members.own[needed][0]
-                waiting.append(needed)
-    for name, pool in members.own.items():
-        if len(row) >= option.fewest:
-            break
-        row.setdefault(name, pool[0])
-    extra, names = members.extra, members.names
-    more = max(option.fewest - len(row), turn % 4) if extra and names else 0
+    """Return an object of chosen properties, filled up to the size that it must have."""
+    row = dict(row)
+    for name, pool in pools.items():
+        if len(row) < option.fewest:
+            row.setdefault(name, pool[0])
+    names = _NAMES if option.names is None else tuple(islice(option.names.values(), 12))
+    more = max(option.fewest - len(row), turn % 4 * option.is_map) if extra and names else 0
     for number in range(more):
-        row[names[(turn + number) % len(names)]] = extra[(turn + number) % len(extra)]
-    if option.most is not None and len(row) > option.most:
-        spare = [name for name in row if name not in option.required]
-        for name in spare[: len(row) - option.most]:
-            del row[name]
+        name = names[(turn + number) % len(names)]
+        row.setdefault(name, extra[(turn + number) % len(extra)])
     # In the document's order, as a person would write it.
     order = {name: place for place, name in enumerate(option.properties)}
     return dict(sorted(row.items(), key=lambda item: order.get(item[0], len(order))))
+
+
+def _with_more(
+    row: dict[str, Json], option: ObjectOption, extra: list[Json], number: int
+) -> dict[str, Json]:
+    """Return an object with names that the document does not declare, where it allows them."""
+    names = _UNDECLARED[number : number + 1] or _UNDECLARED
+    return row | {name: extra[number % len(extra)] for name in names if extra and not option.names}
 
 
 def _row(
@@ -299,14 +282,8 @@ def _row(
 def _share(names: Sequence[str], wanted: int, longest: int) -> int:
     """Return how many optional properties go together, so that all rows are among those wanted."""
     groups = max(1, wanted * 2 // 3 // max(longest, 1))
-    return -(-len(names) // groups)
+    return max(_GROUP, -(-len(names) // groups))
 
 
 def _groups(names: Sequence[str], size: int) -> list[list[str]]:
-    return [list(names[at : at + size]) for at in range(0, len(names), max(size, 1))] or [[]]
-
-
-def _names(option: ObjectOption) -> list[str]:
-    """Return names of one's own, the plainest first."""
-    known = _NAMES if option.names is None else islice(option.names.values(), 12)
-    return [name for name in known if name not in option.properties]
+    return [list(names[at : at + size]) for at in range(0, len(names), size)] or [[]]

@@ -143,7 +143,7 @@ def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> Sto
         return StoreBehaviour(why_not=why_not, is_expected=runner.is_rare)
     if not subject.runnable:
         return StoreBehaviour(unasked=frozenset(subject.types))
-    from pytest_regen.strategies.instances import Source, instances_key, instances_of_store
+    from pytest_regen.strategies.instances import instances_key, instances_of_store
 
     cache = VerdictCache(lock_file(store.path).parents[1] / "cache")
     if _KNOWN not in store.memo:
@@ -152,7 +152,6 @@ def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> Sto
             partial(cache.put, _SECTION),
             partial(hold_lock, store.path, ".behaviour.lock"),
         )
-    source = Source(store)
     try:
         ran = check(
             subject,
@@ -160,7 +159,6 @@ def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> Sto
             partial(instances_of_store, store, count, cache=cache),
             instances_key=instances_key(store, count),
             known=store.memo[_KNOWN],
-            allows=lambda name: source.plan(name).check.allows,
         )
     except MissingExtraError as error:
         return StoreBehaviour(why_not=f"{error.why or error.what}: {error.hint}")

@@ -109,6 +109,24 @@ def test_swapped_members_are_found(found: dict[str, list[Issue]]) -> None:
     assert "'maker' holds the value of 'model', not that of 'maker'" in messages
 
 
+@pytest.mark.parametrize("base", ["BaseModel", "forbid", "ignore"])
+def test_a_type_that_loses_what_an_api_adds_is_found(tmp_path: Path, base: str) -> None:
+    """A property that the document allows and does not declare comes back, or the data is lost."""
+    if base == "BaseModel":
+        changes = {"class Crane(ApiModel)": "class Crane(BaseModel)"}
+    else:
+        config = f'    model_config = ConfigDict(extra="{base}")\n\n    maker: str\n'
+        changes = {"    maker: str\n": config}
+    store = python_store(tmp_path, changes)
+
+    found = behaviour_issues(store)
+
+    assert found.keys() == {"Crane"}
+    assert {issue.code for issue in found["Crane"]} == {"ROUND_TRIP"}
+    [shown] = [f"{issue.message} {issue.detail}" for issue in found["Crane"]][:1]
+    assert "x-new" in shown or "newField" in shown
+
+
 def test_a_default_that_hides_absence_is_found(found: dict[str, list[Issue]]) -> None:
     """A field that is absent must not look like one that was sent."""
     issue = issue_of(found, "Crane", "lifts")

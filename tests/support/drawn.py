@@ -14,7 +14,7 @@ from pytest_regen.strategies import Instances
 from pytest_regen.strategies.dialects import Check
 from pytest_regen.strategies.instances import Source
 from pytest_regen.strategies.plans import Plan, Plans
-from pytest_regen.strategies.reach import Reach
+from pytest_regen.strategies.translation import Translation
 
 __all__ = ["StoreLike", "check_of", "instances_in", "ir_of", "plan_of", "source_of"]
 
@@ -65,7 +65,6 @@ def plan_of(
     components: dict[str, Any] | None = None,
     *,
     version: str = "3.1.0",
-    extras: bool = True,
     direction: Any = "response",
 ) -> Plan:
     """Return the plan of a schema, which may be of any sort."""
@@ -77,8 +76,9 @@ def plan_of(
     node = read.references.root
     for step in (*home.split("/"), "X"):
         node = node.child(step)
-    reach = Reach(read, direction=direction)
-    return Plans(reach, extras=extras).plan(reach.add(node))
+    translation = Translation(read, direction=direction)
+    translation.add_tags()
+    return Plans().plan(translation.schema(node))
 
 
 def check_of(folder: Path, schema: Any, **options: Any) -> Check:

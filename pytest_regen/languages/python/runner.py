@@ -19,7 +19,7 @@ from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.python.spelling import kept_constraints, spell_value
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of the questions; raised when the same code may answer otherwise."""
 
 _OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
@@ -29,7 +29,6 @@ _OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
 }
 """How a profile says that values are dumped."""
 
-_TRAITS: Final = Traits()
 _SECONDS: Final = 10.0
 _PER_SECOND: Final = 5
 """Types that answer within a second, at the very least."""
@@ -44,8 +43,12 @@ class PythonRunner:
     """See ``Runner``."""
 
     profile: str
-    traits: Traits = _TRAITS
     is_rare: bool = False
+
+    @property
+    def traits(self) -> Traits:
+        """What values of the code can hold: the base class of models keeps what has no field."""
+        return Traits(keeps_more=self.profile == "default")
 
     def missing(self, folder: Path) -> str | None:
         """Return why no process can be started; pydantic is always there."""
