@@ -193,6 +193,8 @@ class Translation:
                 _forbid(schema, f"{keyword} at {node.place} is not followed")
                 return
         schema.update(_scalars(value))
+        if "allOf" in value or "required" in value:
+            self._note_hidden(node)
         parts = self._parts(node, family, home)
         self._structure(node, schema, home)
         for keyword in _UNIONS & value.keys():
@@ -223,8 +225,6 @@ class Translation:
             names = [name for name in value["required"] if isinstance(name, str)]
             schema["required"] = names
             self._requiring.append((id(value), names))
-        if "allOf" in value or "required" in value:
-            self._note_hidden(node)
         for keyword in _SINGLE:
             if isinstance(value.get(keyword), dict | bool):
                 schema[keyword] = self._of(node.child(keyword), nowhere, home)
@@ -238,14 +238,14 @@ class Translation:
                 }
         if isinstance(value.get("dependentRequired"), dict):
             schema["dependentRequired"] = value["dependentRequired"]
-        prefix = [self._of(each, nowhere, home) for each in node.entries("prefixItems")]
-        if isinstance(value.get("items"), list):  # how tuples were written before 2020-12
-            prefix = [self._of(each, nowhere, home) for each in node.entries("items")]
-        following = "additionalItems" if isinstance(value.get("items"), list) else "items"
+        is_old_tuple = isinstance(value.get("items"), list)  # as it was written before 2020-12
+        first, following = (
+            ("items", "additionalItems") if is_old_tuple else ("prefixItems", "items")
+        )
+        if isinstance(value.get(first), list):
+            schema["prefixItems"] = [self._of(each, nowhere, home) for each in node.entries(first)]
         if isinstance(value.get(following), dict | bool):
             schema["items"] = self._of(node.child(following), nowhere, home)
-        if prefix:
-            schema["prefixItems"] = prefix
 
     def _union(
         self, node: JsonNode, keyword: str, schema: dict[str, Any], parts: list[Any], home: int
