@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from behaviour_mistakes import PLAIN_ZOD, PYTHON, ZOD, BehaviourMistake, document_with
+from behaviour_mistakes import (
+    INTERFACES,
+    PLAIN_ZOD,
+    PYTHON,
+    READ_AS_RIGHT,
+    ZOD,
+    BehaviourMistake,
+    document_with,
+)
 from run_stores import needs_node
 
 from pytest_regen.regeneration import TurnSettings, generate_store, heal_store
@@ -132,6 +140,15 @@ def test_all_mistakes_in_python_are_found(tmp_path: Path) -> None:
 def test_all_mistakes_in_zod_are_found(tmp_path: Path) -> None:
     """Checks and conditions that change what they look at."""
     check_all(tmp_path, ZOD, "typescript")
+
+
+@needs_node
+@pytest.mark.parametrize("mistakes", [READ_AS_RIGHT, INTERFACES], ids=["zod", "interfaces"])
+def test_what_reads_as_right_typescript_is_found(
+    tmp_path: Path, mistakes: Sequence[BehaviourMistake]
+) -> None:
+    """Limits, patterns and literals: zod and the compiler know what they take."""
+    assert not faults_of(store_with(tmp_path, mistakes, "typescript"), mistakes)
 
 
 @needs_node

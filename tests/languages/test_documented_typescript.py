@@ -1,21 +1,35 @@
 """The tables of docs/typescript.md are true: what is accepted, what is refused, and how."""
 
+import json
 import re
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from run_stores import needs_node
 from tables import each
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages import find_language
+from pytest_regen.regeneration import generate_store
 from pytest_regen.sources import assemble
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.validation import validate_generated_code
+from pytest_regen.validation.stores import behaviour_of_store
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "typescript.md"
 TYPESCRIPT = find_language("typescript")
 TYPE = "type in `ir.json`"
-CASES: dict[str, dict[str, Any]] = {"never null": {}, "may be null": {"nullable": True}}
+TYPES = {
+    "string": {"type": "string"},
+    "string, date-time": {"type": "string", "format": "date-time"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "array of string": {"type": "array", "items": {"type": "string"}},
+}
+"""Schemas of the rows with spellings that only running refuses."""
 
 
 def tables(heading: str) -> list[list[list[str]]]:
@@ -83,37 +97,103 @@ def codes(field: dict[str, Any], spelled: str, profile: str) -> set[str]:
 @each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
 def test_accepted_spellings_are_clean(profile: str, row: dict[str, str]) -> None:
     """What the table accepts gives no issue; the first spelling is what prompts ask for."""
-    for case, marks in CASES.items():
-        field = {"json_name": "x", "type": expression(row[TYPE]), "required": True, **marks}
-        accepted = spellings(row[case])
-        asked = TYPESCRIPT.spell(FieldIR.model_validate(field), profile=profile)
+    field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
+    accepted = spellings(row["right"])
 
-        assert asked == accepted[0]
-        told = {spelled: codes(field, spelled, profile) for spelled in accepted}
-        assert {spelled: said for spelled, said in told.items() if said} == {}
+    assert TYPESCRIPT.spell(FieldIR.model_validate(field), profile=profile) == accepted[0]
+    told = {spelled: codes(field, spelled, profile) for spelled in accepted}
+    assert {spelled: said for spelled, said in told.items() if said} == {}
 
 
 @each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
 def test_refused_spellings_are_wrong_types(profile: str, row: dict[str, str]) -> None:
-    """What the table refuses is WRONG_TYPE."""
+    """What the table refuses is WRONG_TYPE; what only running refuses, reading lets pass."""
     field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
     told = {spelled: codes(field, spelled, profile) for spelled in spellings(row["refused"])}
+    later = spellings(row.get("refused when run", ""))
 
     assert {spelled: said for spelled, said in told.items() if said != {"WRONG_TYPE"}} == {}
+    assert {spelled: said for spelled in later if (said := codes(field, spelled, profile))} == {}
 
 
 @each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
 def test_null_and_absence_decide(profile: str, row: dict[str, str]) -> None:
-    """The first spelling is NULLABILITY where the other is asked for, but for unknown."""
-    plain, other = (spellings(row[case])[0] for case in CASES)
+    """Null where the document has none, or none where it has it, is NULLABILITY."""
+    plain = spellings(row["right"])[0]
+    forms = ("{} | null", "null | ({})") if profile == "default" else NULLS
     field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
+    nullable = {**field, "nullable": True}
     expected = set() if row[TYPE] == "any" else {"NULLABILITY"}
 
-    assert codes(field, other, profile) == expected
-    assert codes({**field, "nullable": True}, plain, profile) == expected
+    assert codes(nullable, plain, profile) == expected
+    for form in forms if expected else ():
+        assert codes(field, form.format(plain), profile) == expected
+        assert codes(nullable, form.format(plain), profile) == set()
     if profile == "zod":
         assert codes({**field, "required": False}, plain, profile) == {"NULLABILITY"}
         assert codes({**field, "required": False}, f"{plain}.optional()", profile) == set()
+        assert codes({**field, "required": False}, f"z.optional({plain})", profile) == set()
+
+
+NULLS = ("{}.nullable()", "z.nullable({})", "{}.or(z.null())", "z.union([{}, z.null()])")
+
+
+@needs_node
+def test_running_refuses_the_rest(tmp_path: Path) -> None:
+    """All spellings that the tables call refused when run, each in a type of its own."""
+    wrong = {
+        f"Wrong{next(numbers)}": (row[TYPE], spelled)
+        for numbers in [count()]
+        for _, row in ROWS
+        for spelled in spellings(row.get("refused when run", ""))
+    }
+    right = {
+        f"Right{next(numbers)}": (row[TYPE], spelled)
+        for numbers in [count()]
+        for profile, row in ROWS
+        for spelled in spellings(row["right"])
+        if profile == "zod" and row[TYPE] in TYPES
+    }
+    schemas = {
+        name: {"type": "object", "required": ["x"], "properties": {"x": TYPES[row]}}
+        for name, (row, _) in {**wrong, **right}.items()
+    }
+    root = {name: {"$ref": f"#/components/schemas/{name}"} for name in schemas}
+    body = {"schema": {"type": "object", "properties": root}}
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "Rows", "version": "1"},
+        "paths": {
+            "/rows": {
+                "get": {
+                    "responses": {
+                        "200": {"description": "ok", "content": {"application/json": body}}
+                    }
+                }
+            }
+        },
+        "components": {"schemas": schemas},
+    }
+    (tmp_path / "api.json").write_text(json.dumps(document), "utf-8")
+    made = generate_store(
+        tmp_path / "api.json",
+        "GET /rows",
+        tmp_path / "api",
+        provider=TemplateProvider(),
+        language="typescript",
+        profile="zod",
+    )
+    store = RegenStore.open(made.plan.path)
+    source = store.source
+    for name, (_, spelled) in {**wrong, **right}.items():
+        head, declared, rest = source.partition(f"export const {name} = z.object({{\n")
+        assert declared
+        source = f"{head}{declared}  x: {spelled},\n{rest.partition(chr(10))[2]}"
+    store.source_path.write_text(source, "utf-8")
+    found = behaviour_of_store(RegenStore.open(store.path))
+
+    assert not found.why_not
+    assert set(found.issues) == set(wrong)
 
 
 @pytest.mark.parametrize("spelled", ["any", "z.any()"])
@@ -132,28 +212,77 @@ def told(code: str, profile: str, type_: dict[str, Any]) -> set[str]:
     return {issue.code for issue in validate_generated_code(source, ir, profile=profile).issues}
 
 
-@pytest.mark.parametrize(
-    ("heading", "profile"),
-    [
-        ("profile `default`, a type `T`", "default"),
-        ("profile `zod`, the same type", "zod"),
-        ("profile `default`, an enum `E`", "default"),
-        ("profile `zod`, the same enum", "zod"),
-    ],
-)
-def test_the_tables_of_declarations(heading: str, profile: str) -> None:
+MORE = {
+    "default": {
+        "export interface T { x: string; }": "right",
+        'export interface T { ["x"]: string, }': "right",
+        "export declare interface T { x: string; }": "right",
+        "export type T = { y?: never } & { x: string };": "PHANTOM_FIELD",
+        "interface T { x: string; }": "MISSING_CLASS",
+        "export default interface T { x: string; }": "MISSING_CLASS",
+        "export class T { x: string; }": "MISSING_CLASS",
+        "export type T = Record<string, string>;": "MISSING_CLASS",
+        "export interface T { x(): string; }": "MISSING_FIELD",
+        "export interface T extends Ghost { x: string; }": "UNDECLARED_TYPE",
+        "export type E = | 'c' | 'a-b'": "right",
+        'export const enum E { AB = "a-b", C = "c", }': "right",
+        'export const E = { AB: "a-b", C: "c" } as const; '
+        "export type E = (typeof E)[keyof typeof E];": "right",
+        'export type E = "a-b" | "C";': "ENUM_MEMBER",
+        'export type E = "a-b" | "c" | "d";': "ENUM_MEMBER",
+        'export type E = "a-b" | "c" | (string & {});': "ENUM_MEMBER",
+        'export enum E { AB, C = "c" }': "ENUM_MEMBER",
+        "export type E = string;": "MISSING_CLASS",
+        'type E = "a-b" | "c";': "MISSING_CLASS",
+    },
+    "zod": {
+        "export const T = z.object({ get x() { return z.string(); } }).loose();": "right",
+        "export const T = z.lazy(() => z.object({ x: z.string() }));": "right",
+        "export const T = z.object({}).and(z.object({ x: z.string() }));": "right",
+        "const shape = { x: z.string() }; export const T = z.object(shape);": "right",
+        "const T = z.object({ x: z.string() });": "MISSING_CLASS",
+        "export const TSchema = z.object({ x: z.string() });": "MISSING_CLASS",
+        "export interface T { x: string; }": "MISSING_CLASS",
+        "export const T: z.ZodObject<{ x: z.ZodString }> = z.object({ x: z.string() });": "right",
+        'export const E = z.enum({ AB: "a-b", C: "c" });': "right",
+        'const VALUES = ["a-b", "c"] as const; export const E = z.enum(VALUES);': "right",
+        'export const E = z.literal("a-b").or(z.literal("c"));': "right",
+        'export const E = z.enum(["a-b"]);': "ENUM_MEMBER",
+        "export const E = z.string();": "MISSING_CLASS",
+    },
+}
+"""What the tables have no room for."""
+
+
+@pytest.mark.parametrize("profile", ["default", "zod"])
+def test_the_tables_of_declarations(profile: str) -> None:
     """Each row is told as its second column says."""
     field = {"json_name": "x", "type": {"kind": "string"}, "required": True}
     object_ = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
     enum = {"name": "E", "schema_id": "E", "kind": "enum", "enum_values": ["a-b", "c"]}
-    type_ = enum if "enum" in heading else object_
-    ((_, *rows),) = tables(heading)
+    ((_, *rows),) = tables(f"profile `{profile}`")
     found = {}
-    for first, says, _ in rows:
-        (code,) = spellings(first)
-        said = told(code, profile, type_)
+    for code, says in ({spellings(first)[0]: says for first, says in rows} | MORE[profile]).items():
+        type_ = enum if re.search(r"\bE\b", code) else object_
+        inferred = re.search(r"const (?!VALUES)([TE]\w*)\b", code)
+        needs_type = profile == "zod" and inferred and "infer" not in code
+        name = inferred[1] if inferred else ""
+        more = f" export type {type_['name']} = z.infer<typeof {name}>;" if needs_type else ""
+        said = told(code + more, profile, type_)
         if said != (set() if says == "right" else {says}):
             found[code] = said
 
-    assert rows
+    assert len(rows) > 5
     assert found == {}
+
+
+def test_a_schema_needs_its_type() -> None:
+    """Others use it by that name."""
+    type_ = {
+        "name": "E",
+        "schema_id": "E",
+        "kind": "enum",
+        "enum_values": ["a"],
+    }
+
+    assert told('export const E = z.enum(["a"]);', "zod", type_) == {"MISSING_CLASS"}

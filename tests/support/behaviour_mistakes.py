@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-__all__ = ["PLAIN_ZOD", "PYTHON", "ZOD", "BehaviourMistake", "document_with"]
+__all__ = [
+    "INTERFACES",
+    "PLAIN_ZOD",
+    "PYTHON",
+    "READ_AS_RIGHT",
+    "ZOD",
+    "BehaviourMistake",
+    "document_with",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,17 @@ _SCHEMAS: dict[str, Any] = {
     "State": {"type": "string", "enum": ["planned", "on-water", "over"]},
     "Level": {"type": "integer", "enum": [1, 2, 3]},
 }
+_SCHEMAS["Sealed"] = {
+    "type": "object",
+    "required": ["kind", "code", "fee"],
+    "properties": {
+        "kind": {"const": "seal"},
+        "code": {"type": "string", "pattern": "^[a-z]+$"},
+        "laps": {"type": "integer", "minimum": 1},
+        "fee": {"type": "number"},
+    },
+}
+"""With a literal and a pattern: for languages that tell both apart when run alone."""
 _OTHERS: dict[str, Any] = {
     "Calm": {"type": "string", "enum": ["calm", "rough-sea"]},
     "Cup": {
@@ -404,3 +423,26 @@ PLAIN_ZOD = (
     ),
 )
 """What the reader of zod schemas knows by name, and tells of without running anything."""
+
+_sealed = partial(_mistake, "zod", base="Sealed")
+
+READ_AS_RIGHT = (
+    _sealed("fraction", "laps", (r"z\.int\(\)", "z.number()"), codes="ACCEPTS_INVALID"),
+    _sealed("whole", "fee", (r"z\.number\(\)", "z.int()")),
+    _sealed("invented", "code", (r"\+\$/u\)", r"\g<0>.min(17)")),
+    _sealed("dropped", "laps", (r"\.min\(1\)", ""), codes="ACCEPTS_INVALID"),
+    _sealed("raised", "laps", (r"\.min\(1\)", ".min(71)")),
+    _sealed("other_pattern", "code", (r"\[a-z\]", "[b-z]")),
+    _sealed("other_literal", "kind", (r'"seal"', '"eel"'), codes="ROUND_TRIP ACCEPTS_INVALID"),
+    _sealed("no_literal", "kind", (r'z\.literal\("seal"\)', _TEXT), codes="ACCEPTS_INVALID"),
+)
+"""What only zod itself knows."""
+
+_plain = partial(_mistake, "default", base="Sealed")
+
+INTERFACES = (
+    _plain("other_literal", "kind", (r'"seal"', '"eel"'), codes="ROUND_TRIP ACCEPTS_INVALID"),
+    _plain("no_literal", "kind", (r'kind: "seal"', "kind: string"), codes="ACCEPTS_INVALID"),
+    _plain("only_literal", "code", (r"code: string", 'code: "fixed"')),
+)
+"""What only the compiler of TypeScript tells."""

@@ -237,7 +237,7 @@ MISTAKES: tuple[Mistake, ...] = (
     _mistake(
         "undefined for absent",
         "default",
-        "NULLABILITY",
+        "WRONG_TYPE",
         replaced(r"^(  \S+)\?: ([^\n]*);$", r"\1: \2 | undefined;"),
     ),
     _mistake("optional left out", "zod", "NULLABILITY", in_type(r"\.optional\(\)$", "")),
@@ -262,8 +262,14 @@ MISTAKES: tuple[Mistake, ...] = (
         "NULLABILITY",
         in_type(r"^(?!.*nullable\(\)|.*unknown)(.*)\.optional\(\)$", r"\1.nullish()"),
     ),
+    _mistake(
+        "any other property",
+        "default",
+        "PHANTOM_FIELD",
+        on_first(insert_member("[key: string]: unknown;")),
+    ),
     _mistake("method", "default", "MISSING_FIELD", replaced(MEMBER, r"  \g<name>(): \g<type>;")),
-    _mistake("no type", "default", "SYNTAX", replaced(MEMBER, r"  \g<name>;")),
+    _mistake("no type", "default", "WRONG_TYPE REVIEW", replaced(MEMBER, r"  \g<name>;")),
     # --- types
     _mistake("string as number", "default", "WRONG_TYPE", in_type(r"\bstring\b(?!,)", "number")),
     _mistake("number as string", "default", "WRONG_TYPE", in_type(r"\bnumber\b", "string")),
@@ -299,20 +305,9 @@ MISTAKES: tuple[Mistake, ...] = (
         "WRONG_TYPE",
         in_type(r"^(\w+ \| )(?!null)", r"symbol | \1"),
     ),
-    _mistake(
-        "other literal",
-        BOTH,
-        "WRONG_TYPE",
-        in_type(r'"(\w)', r'"other_\1', only=r'^(z\.literal\()?"'),
-    ),
-    _mistake("no literal", "default", "WRONG_TYPE", in_type(r'^"[^"]*"$', "string")),
-    _mistake("no literal", "zod", "WRONG_TYPE", in_type(r'^z\.literal\("[^"]*"\)$', "z.string()")),
-    _mistake("literal for string", "default", "WRONG_TYPE", in_type(r"^string$", '"fixed"')),
     # --- schemas
     _mistake("string as number", "zod", "WRONG_TYPE", in_type(r"z\.string\(\)(?!,)", "z.number()")),
-    _mistake("integer as number", "zod", "WRONG_TYPE", in_type(r"z\.int\(\)", "z.number()")),
     _mistake("integer as bigint", "zod", "WRONG_TYPE", in_type(r"z\.int\(\)", "z.bigint()")),
-    _mistake("number as integer", "zod", "WRONG_TYPE", in_type(r"z\.number\(\)", "z.int()")),
     _mistake("boolean as text", "zod", "WRONG_TYPE", in_type(r"z\.boolean\(\)", "z.stringbool()")),
     _mistake(
         "coercion", "zod", "WRONG_TYPE", in_type(r"^z\.(string|number|boolean)\(", r"z.coerce.\1(")
@@ -326,17 +321,6 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _mistake("trim", "zod", "WRONG_TYPE", in_type(r"^(z\.string\(\))", r"\1.trim()")),
     _mistake("catch", "zod", "WRONG_TYPE", in_type(r"^(z\.(?:int|number)\(\))", r"\1.catch(0)")),
-    _mistake("check invented", "zod", "WRONG_TYPE", in_type(r"^(z\.string\(\))", r"\1.min(17)")),
-    _mistake(
-        "check left out",
-        "zod",
-        "WRONG_TYPE",
-        in_type(r"\.(?:min|max|gt|lt|multipleOf)\(-?[\d.]+\)", ""),
-    ),
-    _mistake(
-        "check changed", "zod", "WRONG_TYPE", in_type(r"\.(min|max|gt|lt)\((-?\d)", r".\1(7\2")
-    ),
-    _mistake("pattern changed", "zod", "WRONG_TYPE", in_type(r"\.regex\(/\^", ".regex(/")),
     _mistake("email", "zod", "WRONG_TYPE", in_type(r"^z\.string\(\)", "z.email()")),
     _mistake("uuid", "zod", "WRONG_TYPE", in_type(r"z\.guid\(\)", "z.uuid()")),
     _mistake("date", "zod", "WRONG_TYPE", in_type(r"z\.iso\.date\(\)", "z.date()")),
@@ -385,20 +369,6 @@ MISTAKES: tuple[Mistake, ...] = (
         "zod",
         "MISSING_FIELD",
         replaced(r"^    return [^\n]*;$", "    const x = 1;"),
-    ),
-    _mistake(
-        "used before it is declared",
-        "zod",
-        "WRONG_TYPE",
-        lambda page: (
-            replaced(GETTER, r"  \g<name>: \g<type>,")(page) if page.type_.is_root else None
-        ),
-    ),
-    _mistake(
-        "check after optional",
-        "zod",
-        "SYNTAX WRONG_TYPE",
-        in_type(r"\.min\((-?\d+)\)(.*)\.optional\(\)$", r"\2.optional().min(\1)"),
     ),
     # --- enums
     _mistake("value left out", BOTH, "ENUM_MEMBER", on_enums(drop_value)),
@@ -473,6 +443,30 @@ MISTAKES: tuple[Mistake, ...] = (
         on_first(replaced(r"(export interface \w+) ", r"\1<T> ")),
     ),
     _mistake(
+        "annotated as any schema",
+        "zod",
+        "MISSING_CLASS",
+        on_first(replaced(r"^(export const \w+) =", r"\1: z.ZodTypeAny =")),
+    ),
+    _mistake(
+        "getter annotated as any schema",
+        "zod",
+        "WRONG_TYPE",
+        replaced(r"^  get (\S+)\(\) \{", r"  get \1(): z.ZodTypeAny {"),
+    ),
+    _mistake(
+        "null in an array",
+        "default",
+        "NULLABILITY",
+        in_type(r"^(\w+)\[\]", r"(\1 | null)[]"),
+    ),
+    _mistake(
+        "null in an array",
+        "zod",
+        "NULLABILITY",
+        in_type(r"^z\.array\((z\.\w+\(\)|\w+)\)", r"z.array(\1.nullable())"),
+    ),
+    _mistake(
         "no type of the schema",
         "zod",
         "MISSING_CLASS",
@@ -519,13 +513,13 @@ MISTAKES: tuple[Mistake, ...] = (
     _mistake(
         "a constant beside it",
         "default",
-        "SYNTAX",
+        "FOREIGN_TYPE",
         on_first(lambda page: f"{page.text}\n\nexport const limit = 5;"),
     ),
     _mistake(
         "a function beside it",
         BOTH,
-        "SYNTAX",
+        "FOREIGN_TYPE",
         on_first(lambda page: f"{page.text}\n\nexport function f() {{}}"),
     ),
     # --- slips
@@ -569,9 +563,6 @@ MISTAKES: tuple[Mistake, ...] = (
         "default",
         "SYNTAX",
         replaced(MEMBER, r'  \g<name>\g<mark>: \g<type> = "x";'),
-    ),
-    _mistake(
-        "private", "default", "SYNTAX", replaced(MEMBER, r"  private \g<name>\g<mark>: \g<type>;")
     ),
     _mistake(
         "prose before",

@@ -156,15 +156,18 @@ class TypeScript:
 
     def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
         """Return as what ``code`` declares ``name``, by its words alone, and on which line."""
-        from pytest_regen.languages.typescript.reader import declared_kind
-
-        return declared_kind(code, name)
+        return next(
+            (
+                (entry.kind, entry.name_line)
+                for entry in self.read(code).declarations
+                if entry.name == name
+            ),
+            None,
+        )
 
     def repair(self, code: str) -> str:
         """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
-        from pytest_regen.languages.typescript.reader import repair
-
-        return repair(code)
+        return code
 
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""

@@ -28,7 +28,7 @@ RESERVED_TYPE_NAMES: Final = _UTILITIES | _STANDARD
 
 _PREDEFINED: Final = word_set(
     """
-    any bigint boolean never null number object string symbol undefined unknown void
+    any bigint boolean false never null number object string symbol true undefined unknown void
     """
 )
 KNOWN_TYPES: Final = _PREDEFINED | RESERVED_TYPE_NAMES

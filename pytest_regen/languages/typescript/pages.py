@@ -42,8 +42,7 @@ from pytest_regen.languages.typescript.pagetree import (
     read_members,
     read_shell,
 )
-from pytest_regen.languages.typescript.reader import diagnose, read
-from pytest_regen.languages.typescript.slips import cut_end
+from pytest_regen.languages.typescript.reader import fault_of, read
 from pytest_regen.languages.typescript.tree import (
     GRAMMAR,
     NOTHING,
@@ -251,9 +250,8 @@ def _indent_page(page: PageTree, indent: str) -> list[Line]:
 
 def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
     if root.has_error or any(map(is_loose, root.named_children)):
-        faults = diagnose(code).faults
-        if faults:
-            fault = faults[0]
+        fault = fault_of(code)
+        if fault is not None:
             return PageFault(1, fault.line, fault.code, fault.message, fault.in_member)
     message = f"the page declares no type called {name!r}"
     return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
@@ -262,8 +260,8 @@ def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
 def _page_fault(page: PageTree) -> PageFault:
     """Return why the members of a page cannot stand in their type."""
     if GRAMMAR.is_unreadable(page.code):
-        fault = diagnose(page.code).faults[0]
-        return PageFault(page.number, fault.line, fault.code, fault.message)
+        why = GRAMMAR.unreadable_rows(page.code)[0]
+        return PageFault(page.number, 1, "SYNTAX", why)
     facts = read(page.code.decode("utf-8", "surrogatepass"))
     if facts.declarations and not facts.faults:
         entry = facts.declarations[0]
@@ -273,10 +271,8 @@ def _page_fault(page: PageTree) -> PageFault:
     whole = head + page.code + tail
     before, last = head.count(b"\n"), page.code.count(b"\n") + 1
     if parse(whole).root_node.has_error:
-        found = cut_end(page.code, head=head, tail=tail)
-        if found is not None:
-            return PageFault(page.number, found.line, "SYNTAX", found.message, in_member=False)
-        for fault in diagnose(whole).faults:
+        fault = fault_of(whole)
+        if fault is not None:
             line = min(max(fault.line - before, 1), last)
             return PageFault(page.number, line, fault.code, fault.message, fault.in_member)
     message = _WRONG_MEMBERS[page.container]

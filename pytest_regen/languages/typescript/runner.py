@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -50,6 +50,7 @@ _STRICT: Final = {
     **_OPTIONS,
     "strict": True,
     "exactOptionalPropertyTypes": True,
+    "isolatedModules": True,
     "noEmit": True,
 }
 _EMIT: Final = {
@@ -122,22 +123,34 @@ class TypeScriptRunner:
 
 # --- interfaces ----------------------------------------------------------------------------------
 
-_ERROR: Final = re.compile(r"^(\w+)\.ts\((\d+),(\d+)\): error TS\d+: (.*)$", re.MULTILINE)
-_CASE: Final = "export const c{}: T{} = "
+_ERROR: Final = re.compile(r"^(\w+)\.ts\((\d+),\d+\): error TS\d+: (.*)$", re.MULTILINE)
+_KEY: Final = re.compile(r' *("(?:[^"\\]|\\.)*"): ')
+_PLAIN: Final = (
+    "type Plain<T> = T extends string ? (string extends T ? T : `${T}`)"
+    " : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;"
+)
+"""A type with texts in place of its enums: no literal is assigned to an enum."""
 
 
 def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     """Declare each instance as a constant of its type: those that do not compile are refused."""
-    lines = [
-        "import type { "
-        + ", ".join(f"{each.type.name} as T{at}" for at, each in enumerate(questions))
-        + ' } from "./store";'
-    ]
-    places: list[tuple[str, str]] = []
+    kind = "Plain<T{}>" if re.search(r"\benum\b", code) else "T{}"
+    names = ", ".join(f"{each.type.name} as T{at}" for at, each in enumerate(questions))
+    lines = [f'import type {{ {names} }} from "./store"; {_PLAIN}']
+    cases: list[tuple[str, str]] = []
+    places: list[tuple[int, tuple[str | int, ...]]] = [(-1, ())]
     for at, question in enumerate(questions):
         for text in question.instances:
-            lines.append(f"{_CASE.format(len(places), at)}{text};")
-            places.append((question.type.name, text))
+            keys: list[str | int] = []
+            lines.append(f"export const c{len(cases)}: {kind.format(at)} =")
+            places.append((len(cases), ()))
+            # One value a line, so that the line of an error tells which one is meant.
+            for line in json.dumps(json.loads(text), indent=1).split("\n"):
+                depth, key = len(line) - len(line.lstrip(" ")), _KEY.match(line)
+                keys[depth:] = [json.loads(key[1]) if key else depth]
+                lines.append(line)
+                places.append((len(cases), tuple(keys[1:])))
+            cases.append((question.type.name, text))
     outcome = sandbox.run(
         [*_compiler(folder), "-p", "tsconfig.json"],
         readable=_readable(folder),
@@ -148,61 +161,29 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
         },
         limits=_limits(questions),
     )
-    found = outcome.stdout.decode("utf-8", "replace")
-    if outcome.stopped or (outcome.returncode and not _ERROR.search(found)):
+    output = outcome.stdout.decode("utf-8", "replace")
+    if outcome.stopped or (outcome.returncode and not _ERROR.search(output)):
         return Answers({}, (RunFault(_why(outcome, "tsc")),))
-    refusals: dict[int, tuple[str, tuple[str | int, ...]]] = {}
-    faults = []
-    for error in _ERROR.finditer(found):
-        file, line, column = error[1], int(error[2]), int(error[3])
+    refusals: dict[int, Reply] = {}
+    faults: list[RunFault] = []
+    for file, line, message in _ERROR.findall(output):
         if file == "store":
-            faults.append(RunFault(error[4], line=line))
-        elif line > 1:
-            text = lines[line - 1]
-            begin = text.index(" = ") + 3
-            path = tuple(_path_at(text[begin:-1], column - 1 - begin))
-            refusals.setdefault(line - 2, (error[4], path))
+            faults.append(RunFault(message, line=int(line)))
+        else:
+            case, path = places[int(line) - 1]
+            refusals.setdefault(case, Reply((), message, path))
+    if faults:
+        return Answers({}, tuple(faults))  # Beside an illegal type tsc may not look at the cases.
     replies: dict[str, list[Reply]] = {question.type.name: [] for question in questions}
-    for number, (name, text) in enumerate(places):
+    for case, (name, text) in enumerate(cases):
         # Types leave no trace at run time: what was read is what is written.
-        refused = Reply((), *refusals[number]) if number in refusals else None
-        replies[name].append(refused or Reply((text,)))
-    return Answers({name: tuple(given) for name, given in replies.items()}, tuple(faults))
-
-
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
-
-
-def _path_at(text: str, offset: int) -> Iterator[str | int]:
-    """Yield the path to the value of a JSON text in which an offset lies; its key counts as it."""
-    stack: list[str | int | None] = []
-    expects_key: list[bool] = []
-    for token in _TOKEN.finditer(text):
-        if token.start() > offset:
-            break
-        mark = token[0]
-        if mark in "{[":
-            stack.append(None if mark == "{" else 0)
-            expects_key.append(mark == "{")
-        elif mark in "}]":
-            stack.pop()
-            expects_key.pop()
-        elif mark == ",":
-            if expects_key[-1] is False and isinstance(stack[-1], int):
-                stack[-1] += 1
-            elif isinstance(stack[-1], str):
-                expects_key[-1] = True
-        elif mark == ":":
-            expects_key[-1] = False
-        elif expects_key and expects_key[-1]:
-            stack[-1] = str(json.loads(mark))
-    yield from (step for step in stack if step is not None)
+        replies[name].append(refusals.get(case, Reply((text,))))
+    return Answers({name: tuple(each) for name, each in replies.items()})
 
 
 # --- zod -----------------------------------------------------------------------------------------
 
-_COMPILER_ERROR: Final = re.compile(r"store\.ts\((\d+),\d+\): error TS\d+: (.*)")
-_TRACE_LINE: Final = re.compile(r"store\.ts:(\d+):\d+")
+_PLACE: Final = re.compile(r"store\.ts[:(](\d+)")
 
 
 def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
@@ -225,45 +206,30 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
         },
         limits=_limits(questions),
     )
-    frames = list(_frames(outcome.report, word))
-    why = _why(outcome, "node")
-    if frames[:1] != [{"loaded": True}]:
-        return Answers({}, tuple(_load_faults(frames, why)))
-    return collect_answers(questions, frames[1:], why=why, read=_reply, fault=_trace_fault)
-
-
-def _frames(report: bytes, word: str) -> Iterator[Frame]:
-    """Yield what our program sent, up to the first line that is not from it."""
-    for line in report.split(b"\n"):
+    frames: list[Frame] = []
+    for line in outcome.report.split(b"\n"):
         frame = read_frame(line, word)
         if frame is None:
-            return
-        yield frame
+            break  # Code that writes to our pipe does not know the word.
+        frames.append(frame)
+    why = _why(outcome, "node")
+    first = frames[0] if frames else {}
+    if "loaded" not in first:
+        return Answers({}, (_fault(str(first.get("raised", why))),))
+    return collect_answers(questions, frames[1:], why=why, read=_reply, fault=_fault)
 
 
 def _reply(texts: Sequence[object], refusal: str | None, path: Sequence[str | int]) -> Reply:
     return Reply(tuple(map(str, texts)), refusal, tuple(path))
 
 
-def _load_faults(frames: Sequence[Frame], why: str) -> Iterator[RunFault]:
-    """Yield why the store was not loaded."""
-    frame = frames[0] if frames else {}
-    if "compiler" in frame:
-        found = [*_COMPILER_ERROR.finditer(str(frame["compiler"]))]
-        yield from (RunFault(error[2], line=int(error[1])) for error in found)
-        if not found:
-            yield RunFault(str(frame["compiler"])[:1000])
-    elif "raised" in frame:
-        yield _trace_fault(str(frame["raised"]))
-    else:
-        yield RunFault(why)
-
-
-def _trace_fault(trace: str, type_name: str | None = None) -> RunFault:
-    line = _TRACE_LINE.search(trace)
-    first, *rest = trace.split("\n")
-    message = next((part for part in (first, *rest) if "Error" in part), first)
-    return RunFault(message.strip(), type_name, int(line[1]) if line else None)
+def _fault(text: str, type_name: str | None = None) -> RunFault:
+    """Return the fault that the compiler or a traceback tells."""
+    place = _PLACE.search(text)
+    lines = text.split("\n")
+    message = next((line for line in lines if "rror" in line), lines[0])
+    message = message.rpartition("error TS")[2].strip()[:1000]
+    return RunFault(message, type_name, int(place[1]) if place else None)
 
 
 @cache

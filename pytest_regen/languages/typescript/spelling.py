@@ -7,7 +7,7 @@ not in the units of UTF-16 that ``.min`` and ``.max`` count, and defaults are le
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pytest_regen.documents.ir import (
     ArrayOf,
@@ -23,20 +23,13 @@ from pytest_regen.languages.typescript.names import literal
 from pytest_regen.languages.typescript.patterns import regex_literal
 
 _SCALARS: Final = {
-    "string": "string",
-    "integer": "number",
-    "number": "number",
-    "boolean": "boolean",
-    "any": "unknown",
+    "string": ("string", "z.string()"),
+    "integer": ("number", "z.int()"),
+    "number": ("number", "z.number()"),
+    "boolean": ("boolean", "z.boolean()"),
+    "any": ("unknown", "z.unknown()"),
 }
-_SCHEMAS: Final = {
-    "string": "z.string()",
-    "integer": "z.int()",
-    "number": "z.number()",
-    "boolean": "z.boolean()",
-    "any": "z.unknown()",
-}
-FORMATS: Final[Mapping[str, str]] = {"date": "z.iso.date()", "uuid": "z.guid()"}
+_FORMATS: Final[Mapping[str, str]] = {"date": "z.iso.date()", "uuid": "z.guid()"}
 """Formats that zod checks as documents mean them. Its ``z.uuid()`` refuses UUIDs of no known
 version, and its date-times have no leap seconds."""
 _SAFE: Final = 2**53 - 1
@@ -45,30 +38,38 @@ _LONGEST: Final = 10_000
 """Characters that a regular expression counts."""
 
 
+class Check(NamedTuple):
+    """A call on a schema that refuses values."""
+
+    call: str
+    keywords: tuple[str, ...]
+    """What it enforces of the document."""
+
+
 def spell(field: FieldIR, *, profile: str = "default") -> str:
     """Return the type of a field as prompts ask for it: ``string | null``, ``z.int().nullable()``.
 
     That a property may be absent is said behind its name in TypeScript, and by ``.optional()`` in
     zod.
     """
-    if profile == "zod":
-        spelled = _schema(field)
-        spelled += ".nullable()" if field.nullable and not _is_any(field.type) else ""
-        return spelled if field.required else f"{spelled}.optional()"
-    spelled = literal(field.constraints["const"]) if has_const(field) else _type(field)
-    return f"{spelled} | null" if field.nullable and not _is_any(field.type) else spelled
+    is_zod = profile == "zod"
+    if has_const(field):
+        value = literal(field.constraints["const"])
+        spelled = f"z.literal({value})" if is_zod else value
+    else:
+        key = "nullableItems" if isinstance(field.type, ArrayOf) else "nullableValues"
+        has_null = bool(field.constraints.get(key))
+        spelled = _spelling(field.type, is_zod=is_zod, has_null=has_null)
+    if is_zod:
+        spelled += "".join(check.call for check in checks_of(field))
+    if field.nullable and not is_any(field.type):
+        spelled = _or_null(spelled, is_zod=is_zod)
+    return spelled if field.required or not is_zod else f"{spelled}.optional()"
 
 
 def has_const(field: FieldIR) -> bool:
     """Return whether the document allows one value alone, that a literal can name."""
-    return "const" in field.constraints and isinstance(
-        field.constraints["const"], str | int | float | bool
-    )
-
-
-def const_of(field: FieldIR) -> Any:
-    """Return that value."""
-    return field.constraints["const"]
+    return isinstance(field.constraints.get("const"), str | int | float | bool)
 
 
 def needs_getter(field: FieldIR) -> bool:
@@ -76,149 +77,113 @@ def needs_getter(field: FieldIR) -> bool:
     return not has_const(field) and any(referenced_names(field.type))
 
 
-def _is_any(expression: TypeExpr) -> bool:
+def is_any(expression: TypeExpr) -> bool:
+    """Return whether any value of JSON is allowed."""
     match expression:
         case Scalar(kind="any"):
             return True
         case UnionOf(options=options):
-            return any(map(_is_any, options))
+            return any(map(is_any, options))
     return False
 
 
-# --- types ---------------------------------------------------------------------------------------
-
-
-def _type(field: FieldIR) -> str:
-    return _spelling(field.type, has_null=_has_null_inside(field))
-
-
-def _has_null_inside(field: FieldIR) -> bool:
-    """Return whether the items of an array, or the values of a map, may be null."""
-    key = "nullableItems" if isinstance(field.type, ArrayOf) else "nullableValues"
-    return bool(field.constraints.get(key))
-
-
-def _spelling(expression: TypeExpr, *, has_null: bool = False) -> str:
+def _spelling(expression: TypeExpr, *, is_zod: bool, has_null: bool = False) -> str:
+    """Return a type; ``has_null`` says whether null may stand in the array or map that it is."""
     match expression:
         case Ref(name=name):
             return name
-        case ArrayOf(items=items):
-            inner = _inner(items, has_null=has_null)
-            is_union = inner != _SCALARS["any"] and (has_null or isinstance(items, UnionOf))
-            return f"({inner})[]" if is_union else f"{inner}[]"
-        case MapOf(values=values):
-            return f"Record<string, {_inner(values, has_null=has_null)}>"
-        case UnionOf(options=options):
-            if _is_any(expression):
-                return _SCALARS["any"]
-            return " | ".join(dict.fromkeys(map(_spelling, options)))
-        case Scalar(kind=kind):
-            return _SCALARS[kind]
+        case Scalar(kind=kind, format_family=form):
+            return _FORMATS[form] if is_zod and form in _FORMATS else _SCALARS[kind][is_zod]
+        case UnionOf(options=options, discriminator=tag):
+            if is_any(expression):
+                return _SCALARS["any"][is_zod]
+            inner = dict.fromkeys(_spelling(each, is_zod=is_zod) for each in options)
+            if not is_zod:
+                return " | ".join(inner)
+            shown = f"[{', '.join(inner)}]"
+            return f"z.discriminatedUnion({literal(tag)}, {shown})" if tag else f"z.union({shown})"
+        case ArrayOf(items=held) | MapOf(values=held):
+            spelled = _spelling(held, is_zod=is_zod)
+            if has_null and not is_any(held):
+                spelled = _or_null(spelled, is_zod=is_zod)
+            if isinstance(expression, MapOf):
+                return (
+                    f"z.record(z.string(), {spelled})" if is_zod else f"Record<string, {spelled}>"
+                )
+            if is_zod:
+                return f"z.array({spelled})"
+            is_union = not is_any(held) and (has_null or isinstance(held, UnionOf))
+            return f"({spelled})[]" if is_union else f"{spelled}[]"
 
 
-def _inner(expression: TypeExpr, *, has_null: bool) -> str:
-    spelled = _spelling(expression)
-    return f"{spelled} | null" if has_null and not _is_any(expression) else spelled
-
-
-# --- schemas -------------------------------------------------------------------------------------
-
-
-def _schema(field: FieldIR) -> str:
-    if has_const(field):
-        return f"z.literal({literal(const_of(field))})"
-    base = _schema_of(field.type, has_null=_has_null_inside(field))
-    return base + "".join(f".{name}({argument})" for name, argument in checks_of(field))
-
-
-def _schema_of(expression: TypeExpr, *, has_null: bool = False) -> str:
-    match expression:
-        case Ref(name=name):
-            return name
-        case ArrayOf(items=items):
-            return f"z.array({_inner_schema(items, has_null=has_null)})"
-        case MapOf(values=values):
-            return f"z.record(z.string(), {_inner_schema(values, has_null=has_null)})"
-        case UnionOf(options=options, discriminator=discriminator):
-            if _is_any(expression):
-                return "z.unknown()"
-            inner = ", ".join(dict.fromkeys(map(_schema_of, options)))
-            if discriminator is not None:
-                return f"z.discriminatedUnion({literal(discriminator)}, [{inner}])"
-            return f"z.union([{inner}])"
-        case Scalar(kind="string"):
-            return FORMATS.get(expression.format_family, _SCHEMAS["string"])
-        case Scalar(kind=kind):
-            return _SCHEMAS[kind]
-
-
-def _inner_schema(expression: TypeExpr, *, has_null: bool) -> str:
-    spelled = _schema_of(expression)
-    return f"{spelled}.nullable()" if has_null and not _is_any(expression) else spelled
+def _or_null(spelled: str, *, is_zod: bool) -> str:
+    return f"{spelled}.nullable()" if is_zod else f"{spelled} | null"
 
 
 # --- checks --------------------------------------------------------------------------------------
 
 
-def checks_of(field: FieldIR) -> tuple[tuple[str, str], ...]:
-    """Return the checks of a field's schema: names of methods and their only arguments."""
+def checks_of(field: FieldIR) -> tuple[Check, ...]:
+    """Return the checks of a field's schema."""
+    limits = field.constraints
     if has_const(field):
         return ()
-    constraints = field.constraints
     match field.type:
-        case Scalar(kind="string") as scalar if scalar.format_family not in FORMATS:
-            return (*_lengths(constraints), *_patterns(constraints))
+        case Scalar(kind="string") as scalar if scalar.format_family not in _FORMATS:
+            return (*_lengths(limits), *_patterns(limits.get("pattern")))
         case Scalar(kind="integer" | "number" as kind):
-            return tuple(_bounds(constraints, is_integer=kind == "integer"))
+            return tuple(_bounds(limits, is_integer=kind == "integer"))
         case ArrayOf():
-            return tuple(_sizes(constraints))
+            return tuple(_sizes(limits))
     return ()
 
 
-def _lengths(constraints: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    low = _count(constraints.get("minLength")) or 0
-    high = _count(constraints.get("maxLength"))
+def _lengths(limits: Mapping[str, Any]) -> Iterator[Check]:
+    low, high = _count(limits.get("minLength")) or 0, _count(limits.get("maxLength"))
     if low == 1 and high is None:
-        yield "min", "1"
+        yield Check(".min(1)", ("minLength",))
     elif max(low, high or 0) <= _LONGEST and (low or high is not None):
         # Characters: .min and .max would count some of them twice.
-        yield "regex", f"/^.{{{low},{'' if high is None else high}}}$/su"
+        text = f".regex(/^.{{{low},{'' if high is None else high}}}$/su)"
+        yield Check(text, ("minLength", "maxLength"))
 
 
-def _patterns(constraints: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    found = regex_literal(constraints.get("pattern"))
-    if found is not None:
-        yield "regex", found
+def _patterns(pattern: object) -> Iterator[Check]:
+    regex = regex_literal(pattern)
+    if regex is not None:
+        yield Check(f".regex({regex})", ("pattern",))
 
 
-def _bounds(constraints: Mapping[str, Any], *, is_integer: bool) -> Iterator[tuple[str, str]]:
-    for inclusive, exclusive, names in (
+def _bounds(limits: Mapping[str, Any], *, is_integer: bool) -> Iterator[Check]:
+    for keyword, exclusive, names in (
         ("minimum", "exclusiveMinimum", ("min", "gt")),
         ("maximum", "exclusiveMaximum", ("max", "lt")),
     ):
-        bound, beyond = constraints.get(inclusive), constraints.get(exclusive)
+        bound, beyond = limits.get(keyword), limits.get(exclusive)
         if beyond is True:  # OpenAPI 3.0: it says how the other is meant
             beyond, bound = bound, None
-        for value, name in ((bound, names[0]), (beyond, names[1])):
+        for value, name, keywords in (
+            (bound, names[0], (keyword,)),
+            (beyond, names[1], (keyword, exclusive)),
+        ):
             number = _number(value, is_integer=is_integer)
             if number is not None:
-                yield name, number
-    step = constraints.get("multipleOf")
-    if isinstance(step, int) and not isinstance(step, bool) and 1 <= step <= _SAFE:
-        yield "multipleOf", str(step)
+                yield Check(f".{name}({number})", keywords)
+    step = _count(limits.get("multipleOf"))
+    if step:
+        yield Check(f".multipleOf({step})", ("multipleOf",))
 
 
-def _sizes(constraints: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _sizes(limits: Mapping[str, Any]) -> Iterator[Check]:
     for keyword, name in (("minItems", "min"), ("maxItems", "max")):
-        count = _count(constraints.get(keyword))
+        count = _count(limits.get(keyword))
         if count is not None and (count or name == "max"):
-            yield name, str(count)
+            yield Check(f".{name}({count})", (keyword,))
 
 
 def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if 0 <= value <= _SAFE and value == int(value) else None
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _SAFE
+    return value if is_count else None  # type: ignore[return-value] # it is an int
 
 
 def _number(value: object, *, is_integer: bool) -> str | None:
@@ -235,27 +200,13 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
 
     Those of the field itself: of what is inside an array or a map, types alone are kept.
     """
+    if is_any(field.type):
+        return frozenset({"required", "const"} if has_const(field) else {"required"})
     kept = {"type", "nullable", "required", "enum", "discriminator", "union"}
     if has_const(field):
         kept.add("const")
-    if _is_any(field.type):
-        kept -= {"type", "nullable", "enum", "discriminator", "union"}
-    if profile != "zod":
-        return frozenset(kept)
-    names = [name for name, _ in checks_of(field)]
-    if isinstance(field.type, Scalar) and field.type.kind == "string":
-        counted = any(argument.endswith("/su") for _, argument in checks_of(field))
-        kept |= {"minLength", "maxLength"} if counted else {"minLength"} & set(_words(names))
-        kept |= {"pattern"} if regex_literal(field.constraints.get("pattern")) else set()
-        kept |= {"format"} if field.type.format_family in FORMATS else set()
-        return frozenset(kept)
-    of = "Items" if isinstance(field.type, ArrayOf) else "imum"
-    words = {"min": f"min{of}", "max": f"max{of}", "multipleOf": "multipleOf"}
-    kept |= {words[name] for name in names if name in words}
-    kept |= {"exclusiveMinimum", "minimum"} if "gt" in names else set()
-    kept |= {"exclusiveMaximum", "maximum"} if "lt" in names else set()
+    if profile == "zod":
+        kept.update(keyword for check in checks_of(field) for keyword in check.keywords)
+        if isinstance(field.type, Scalar) and field.type.format_family in _FORMATS:
+            kept.add("format")
     return frozenset(kept)
-
-
-def _words(names: list[str]) -> list[str]:
-    return ["minLength"] if "min" in names else []

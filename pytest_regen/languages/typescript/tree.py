@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from pytest_regen.extras import needs
-from pytest_regen.languages.names import unescape
+from pytest_regen.languages.names import unescape, word_set
 from pytest_regen.languages.trees import Grammar, Node, text_of
 
 with needs("openapi", "stores of generated code"):
@@ -18,31 +19,23 @@ GRAMMAR: Final = Grammar(
 )
 parse = GRAMMAR.parse
 
-_DECLARING: Final = frozenset(
+_DECLARING: Final = word_set(
     """
     abstract_class_declaration ambient_declaration class_declaration comment empty_statement
     enum_declaration export_statement function_declaration hash_bang_line import_alias
     import_statement interface_declaration internal_module lexical_declaration module
     type_alias_declaration variable_declaration ERROR
-    """.split()  # noqa: SIM905 - a list of so many words is no better to read
+    """
 )
 _ESCAPE: Final = re.compile(
     r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(\r\n|.))", re.DOTALL
 )
 _SIMPLE: Final = {
-    "0": "\0",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "\n": "",
-    "\r": "",
-    "\r\n": "",
-    "\u2028": "",
-    "\u2029": "",
+    **dict(zip("0bfnrtv", "\0\b\f\n\r\t\v", strict=True)),
+    **dict.fromkeys(("\n", "\r", "\r\n", "\u2028", "\u2029"), ""),  # the line goes on
 }
+_EXACT: Final = 2**53
+"""Below it a number of JavaScript is exact."""
 
 
 class Nothing:
@@ -71,62 +64,58 @@ def line_of(node: Node) -> int:
     return node.start_point.row + 1
 
 
+def inside(node: Node) -> list[Node]:
+    """Return the named children of a node, comments aside."""
+    return [each for each in node.named_children if each.type != "comment"]
+
+
 def options_of(node: Node, kind: str = "union_type") -> Iterator[Node]:
-    """Yield what stands between the signs of a chain of unions, in source order."""
+    """Yield what stands between the signs of a chain of unions, parentheses aside, in order."""
     waiting = [node]
     while waiting:
-        found = waiting.pop()
-        if found.type == kind:
-            waiting += reversed([each for each in found.named_children if each.type != "comment"])
+        option = waiting.pop()
+        if option.type in {kind, "parenthesized_type"}:
+            waiting += reversed(inside(option))
         else:
-            yield found
+            yield option
 
 
 def constant(node: Node) -> Constant:
     """Return the value of a literal, of a type or an expression; else ``NOTHING``."""
+    parts = inside(node)
     match node.type:
         case "string":
             return decode_string(text_of(node)[1:-1])
         case "template_string" | "template_literal_type":
-            has_hole = any(child.type.startswith("template_") for child in node.named_children)
+            has_hole = any(each.type.startswith("template_") for each in parts)
             return NOTHING if has_hole else decode_string(text_of(node)[1:-1])
         case "number":
-            return _number(text_of(node))
+            return _number(text_of(node).replace("_", ""))
         case "true" | "false":
             return node.type == "true"
         case "null":
             return None
         case "unary_expression":
-            return _signed(node)
-        case "literal_type" | "parenthesized_type" | "parenthesized_expression":
-            inner = [child for child in node.named_children if child.type != "comment"]
-            return constant(inner[0]) if len(inner) == 1 else NOTHING
+            value, sign = constant(parts[-1]), node.children[0].type
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if is_number and sign in {"-", "+"}:
+                return -value if sign == "-" else value  # type: ignore[operator] # a number
+        case "literal_type" | "parenthesized_type" | "parenthesized_expression" if len(parts) == 1:
+            return constant(parts[0])
         case "as_expression" | "satisfies_expression":
-            return constant(node.named_children[0])
+            return constant(parts[0])
     return NOTHING
 
 
-def _signed(node: Node) -> Constant:
-    value = constant(node.named_children[-1]) if node.named_children else NOTHING
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return NOTHING
-    sign = node.children[0].type
-    return -value if sign == "-" else value if sign == "+" else NOTHING
-
-
-def _number(text: str) -> Constant:
-    digits = text.replace("_", "")
-    try:
-        return int(digits, 0) if not digits.isdigit() else int(digits)
-    except ValueError:
-        pass
-    try:
+def _number(digits: str) -> Constant:
+    with suppress(ValueError):
+        return int(digits) if digits.isdigit() else int(digits, 0)
+    with suppress(ValueError):
         value = float(digits)
-    except ValueError:
-        return NOTHING
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+        return int(value) if value.is_integer() and abs(value) < _EXACT else value
+    return NOTHING
 
 
-def decode_string(inside: str) -> str:
+def decode_string(text: str) -> str:
     """Return what the text between two quotation marks stands for."""
-    return unescape(inside, _ESCAPE, _SIMPLE)
+    return unescape(text, _ESCAPE, _SIMPLE)

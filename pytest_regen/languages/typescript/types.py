@@ -1,267 +1,218 @@
-"""Types as the source spells them, taken apart, and which hold the values of a document."""
+"""Types as the source spells them, schemas of zod among them, and which hold what values.
 
-from collections.abc import Mapping
+A schema is read as the type that it infers: ``z.array(z.int())`` is ``number[]``. What is finer
+only running shows.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
 from pytest_regen.languages.base import TypeRef
+from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.languages.typescript.names import KNOWN_TYPES, literal
-from pytest_regen.languages.typescript.tree import NOTHING, child_of, constant, line_of, options_of
+from pytest_regen.languages.typescript.schemas import base_call, items_of, returned
+from pytest_regen.languages.typescript.tree import child_of, constant, inside, options_of
 
-_ARRAYS: Final = frozenset({"Array", "ReadonlyArray", "[]", "readonly []"})
-_SIGNS: Final = frozenset({"|", "&", "[]", "readonly []", "{[]}", "[,]", "{}"})
-_SCALARS: Final[Mapping[str, frozenset[str]]] = {
-    "string": frozenset({"string"}),
-    "integer": frozenset({"number"}),
-    "number": frozenset({"number"}),
-    "boolean": frozenset({"boolean"}),
-    "any": frozenset({"any", "unknown"}),
+_UNDEFINED: Final = TypeRef("undefined")
+_NULL: Final = TypeRef("null")
+_STRING: Final = TypeRef("string")
+_HOLDERS: Final[Mapping[str, re.Pattern[str]]] = {
+    "string": re.compile(r'string|".*"', re.DOTALL),
+    "integer": re.compile(r"number|-?\d.*"),
+    "number": re.compile(r"number|-?\d.*"),
+    "boolean": re.compile(r"boolean|true|false"),
+    "any": re.compile(r"any|unknown"),
 }
-_SCHEMAS: Final[Mapping[str, frozenset[str]]] = {
-    "string": frozenset({"string"}),
-    "integer": frozenset({"int"}),
-    "number": frozenset({"float64", "number"}),
-    "boolean": frozenset({"boolean"}),
-    "any": frozenset({"any", "json", "unknown"}),
+"""Types that hold a scalar of the IR, and literals of it: which one it must be, running tells."""
+_INFERRED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("string", "guid", "iso.date", "iso.datetime"), "string"),
+    **dict.fromkeys(("int", "int32", "uint32", "number", "float32", "float64"), "number"),
+    **{name: name for name in ("any", "boolean", "null", "undefined", "unknown")},
+    "json": "unknown",
 }
-_FORMATS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
-    "string": {
-        "date": frozenset({"iso.date"}),
-        "date-time": frozenset({"iso.datetime:offset"}),
-        "uuid": frozenset({"guid"}),
-    },
-    "integer": {"int32": frozenset({"int32"}), "uint32": frozenset({"uint32"})},
-    "number": {"float": frozenset({"float32"})},
+"""Functions of zod that take a value of JSON as it is, and the type that they infer. Others, like
+``z.date()`` and ``z.email()``, take none of it, or not all."""
+_ADDED: Final[Mapping[str, tuple[TypeRef, ...]]] = {
+    "exactOptional": (_UNDEFINED,),
+    "nullable": (_NULL,),
+    "nullish": (_NULL, _UNDEFINED),
+    "optional": (_UNDEFINED,),
 }
-"""What zod checks beyond the type, and refuses nothing by it that documents of a format allow."""
+_KEEPS: Final = word_set(
+    """
+    brand check describe finite gt gte int length lt lte max meta min multipleOf negative nonempty
+    nonnegative nonpositive positive readonly refine regex safe step superRefine with
+    """
+)
+"""Methods of a schema that change neither its type nor a value: only running tells what they
+refuse. Others, such as ``trim``, ``default`` and ``partial``, make another schema of it."""
 
 
-class SpelledType(NamedTuple):
-    """A type, and whether ``undefined`` was among its options."""
-
-    type: TypeRef
-    has_undefined: bool = False
-
-
-def spelled_type(node: Node) -> SpelledType:
+def spelled_type(node: Node) -> TypeRef:
     """Return a type of the source; ``node`` is what stands behind the colon."""
-    found = [_ref(child) for each in options_of(node) for child in _flat(each)]
-    kept = [each for each in found if each.name not in {"null", "undefined"}]
-    nullable = any(each.name == "null" for each in found) or any(each.nullable for each in kept)
-    has_undefined = any(each.name == "undefined" for each in found)
-    line = line_of(node)
-    if not kept:
-        only = found[0] if found else TypeRef("never", line=line)
-        return SpelledType(replace(only, line=line), has_undefined and only.name != "undefined")
+    return _join(map(_option, options_of(node)))
+
+
+def _join(options: Iterable[TypeRef]) -> TypeRef:
+    """Return the union of some types: each is in it once, and null beside them all."""
+    whole = [*options]
+    flat = [part for each in whole for part in (each.args if each.name == "|" else (each,))]
+    is_nullable = any(each.nullable or each == _NULL for each in (*whole, *flat))
+    kept = tuple(dict.fromkeys(replace(each, nullable=False) for each in flat if each != _NULL))
     if len(kept) == 1:
-        only = replace(kept[0], nullable=nullable, line=line)
-        return SpelledType(only, has_undefined)
-    options = tuple(replace(each, nullable=False) for each in kept)
-    return SpelledType(TypeRef("|", options, nullable, line=line), has_undefined)
+        return replace(kept[0], nullable=is_nullable)
+    tag = next((each.qualifier for each in whole if each.qualifier), "")
+    return TypeRef("|", kept, is_nullable, tag) if kept else _NULL
 
 
-def _is_group(node: Node) -> bool:
-    return node.type == "parenthesized_type"
+def without_undefined(type_: TypeRef) -> TypeRef:
+    """Return a type without ``undefined`` among its options."""
+    kept = tuple(each for each in type_.args if each != _UNDEFINED)
+    if type_.name != "|" or kept == type_.args:
+        return type_
+    return _join([replace(type_, args=kept)])
 
 
-def _flat(node: Node) -> list[Node]:
-    """Return the options of a type in parentheses, which may be a union itself."""
-    waiting, found = [node], []
-    while waiting:
-        each = waiting.pop(0)
-        inner = [child for child in each.named_children if child.type != "comment"]
-        if _is_group(each) and len(inner) == 1:
-            waiting = [*options_of(inner[0]), *waiting]
-        else:
-            found.append(each)
-    return found
+def is_optional(type_: TypeRef) -> bool:
+    """Return whether ``undefined`` is among the options of a type."""
+    return without_undefined(type_) != type_
 
 
-def literal_ref(value: object, line: int, qualifier: str = "") -> TypeRef:
-    """Return the type of one value."""
-    return TypeRef(literal(value), line=line, qualifier=qualifier)
+def is_nullable_inside(type_: TypeRef | None) -> bool | None:
+    """Return whether null may stand in an array or a map; ``None`` where anything may, or all."""
+    held = type_.args[0] if type_ is not None and type_.name in {"[]", "{}"} else TypeRef("any")
+    return None if held.name in {"any", "unknown"} else held.nullable
 
 
-def is_literal(reference: TypeRef) -> bool:
-    """Return whether a type is that of one value."""
-    name = reference.name
-    return name[:1] in {'"', "-"} or name[:1].isdigit() or name in {"true", "false"}
-
-
-def _ref(node: Node) -> TypeRef:
-    line = line_of(node)
+def _option(node: Node) -> TypeRef:
+    """Return a type that is no union. One that is not taken apart is known by its text alone."""
     match node.type:
-        case "predefined_type" | "type_identifier":
-            return TypeRef(text_of(node), line=line)
         case "literal_type" | "template_literal_type":
-            inner = node.named_children[0] if node.named_children else node
-            if inner.type in {"null", "undefined"}:
-                return TypeRef(inner.type, line=line)
-            value = constant(node)
-            return _opaque(node) if value is NOTHING else literal_ref(value, line)
+            return _of_literal(node)
         case "array_type":
-            return TypeRef("[]", (spelled_type(node.named_children[0]).type,), line=line)
-        case "readonly_type":
-            plain = _ref(node.named_children[0])
-            return replace(plain, name="readonly []") if plain.name == "[]" else _opaque(node)
-        case "parenthesized_type":
-            return spelled_type(node.named_children[0]).type
+            return TypeRef("[]", (spelled_type(inside(node)[0]),))
+        case "readonly_type":  # It stands before arrays alone.
+            return spelled_type(inside(node)[0])
         case "generic_type":
-            return _generic(node)
-        case "nested_type_identifier":
-            qualifier, _, name = text_of(node).rpartition(".")
-            return TypeRef(name.strip(), qualifier=qualifier.strip(), line=line)
-        case "object_type":
-            return _object(node)
-    return _opaque(node)
+            name, arguments = inside(node)[:2]
+            return _generic(text_of(name), tuple(map(spelled_type, inside(arguments))))
+        case "object_type" if [each.type for each in inside(node)] == ["index_signature"]:
+            index = inside(node)[0]
+            value, keys = child_of(index, "type_annotation"), child_of(index, "predefined_type")
+            if value is not None and keys is not None:
+                return _generic("Record", (_option(keys), spelled_type(inside(value)[0])))
+    return TypeRef(" ".join(text_of(node).split()))
 
 
-def _opaque(node: Node) -> TypeRef:
-    """Return a type that is not taken apart, and holds no value of a document for certain."""
-    text = " ".join(text_of(node).split())
-    return TypeRef("{}" if text.isidentifier() else text[:200], line=line_of(node))
+def _generic(name: str, arguments: tuple[TypeRef, ...]) -> TypeRef:
+    if name in {"Array", "ReadonlyArray"} and len(arguments) == 1:
+        return TypeRef("[]", arguments)
+    if name == "Record" and len(arguments) == 2 and arguments[0] == _STRING:  # keys and values
+        return TypeRef("{}", arguments[1:])
+    return TypeRef(name, arguments)
 
 
-def _generic(node: Node) -> TypeRef:
-    name = node.child_by_field_name("name") or node.named_children[0]
-    arguments = child_of(node, "type_arguments")
-    inner = [
-        spelled_type(each).type
-        for each in (arguments.named_children if arguments else ())
-        if each.type != "comment"
-    ]
-    return replace(_ref(name), args=tuple(inner))
+def _of_literal(node: Node) -> TypeRef:
+    """Return a literal as a type, known by its value."""
+    value = constant(node)
+    is_plain = isinstance(value, str | int | float)
+    return TypeRef(literal(value) if is_plain else " ".join(text_of(node).split()))
 
 
-def _object(node: Node) -> TypeRef:
-    """Return ``{ [key: string]: T }`` as a map, any other object type as what it is."""
-    inner = [child for child in node.named_children if child.type != "comment"]
-    if len(inner) == 1 and inner[0].type == "index_signature":
-        parts = inner[0].named_children
-        value = inner[0].child_by_field_name("type") or parts[-1]
-        types = [part for part in parts if part.type == "predefined_type"]
-        if types and value.type == "type_annotation" and child_of(inner[0], "[") is not None:
-            key = spelled_type(types[0]).type
-            held = spelled_type(value.named_children[0]).type
-            return TypeRef("{[]}", (key, held), line=line_of(node))
-    return TypeRef("{}", line=line_of(node))
+# --- schemas -------------------------------------------------------------------------------------
+
+
+def schema_type(node: Node) -> TypeRef:
+    """Return the type that a schema infers; one that is no chain of calls has its text alone."""
+    call = base_call(node)
+    if call is None:
+        return TypeRef(f"({text_of(node)})")
+    type_ = TypeRef(text_of(call.reference)) if call.reference is not None else _inferred(*call[:2])
+    for name, arguments in call.methods:
+        if name in _ADDED:
+            type_ = _join([type_, *_ADDED[name]])
+        elif name == "array":
+            type_ = TypeRef("[]", (type_,))
+        elif name == "or" and arguments:
+            type_ = _join([type_, schema_type(arguments[0])])
+        elif name not in _KEEPS:
+            type_ = TypeRef(f"{show_type(type_)} with .{name}()")
+    return type_
+
+
+def _inferred(name: str, arguments: tuple[Node, ...]) -> TypeRef:
+    """Return the type that a function of zod infers."""
+    if not arguments or name in _INFERRED:
+        return TypeRef(_INFERRED.get(name, f"z.{name}()"))
+    first, last = arguments[0], arguments[-1]
+    if name in _ADDED:
+        return _join([schema_type(first), *_ADDED[name]])
+    match name:
+        case "readonly":
+            return schema_type(first)
+        case "lazy":
+            body = returned(first)
+            return TypeRef(text_of(first)) if body is None else schema_type(body)
+        case "literal":
+            return _join(map(_of_literal, items_of(first) or [first]))
+        case "array":
+            return TypeRef("[]", (schema_type(first),))
+        case "record" if len(arguments) == 2:  # keys and values
+            return _generic("Record", (schema_type(first), schema_type(last)))
+        case "discriminatedUnion" | "union":
+            options = next((each for each in map(items_of, arguments) if each), [])
+            tag = "" if name == "union" else _of_literal(first).name
+            return replace(_join(map(schema_type, options)), qualifier=tag)
+    return TypeRef(f"z.{name}(…)")
+
+
+# --- words ---------------------------------------------------------------------------------------
 
 
 def is_known(reference: TypeRef) -> bool:
     """Return whether a type of that name exists without being declared in the source."""
-    name = reference.name
-    if reference.qualifier:
-        return reference.qualifier == "z"
-    return name in KNOWN_TYPES or name in _SIGNS or not name.replace("$", "_").isidentifier()
+    return reference.name in KNOWN_TYPES or not reference.name.replace("$", "_").isidentifier()
 
 
 def show_type(reference: TypeRef) -> str:
-    """Return a type, or a schema, as the source spells it."""
-    if reference.qualifier == "z" and reference.name not in {"infer", "input", "output"}:
-        return _show_schema(reference)
-    plain = replace(reference, nullable=False)
-    if reference.nullable:
-        is_any = reference.name in {"any", "unknown"}
-        return show_type(plain) if is_any else f"{show_type(plain)} | null"
-    args = [show_type(each) for each in reference.args]
+    """Return a type as TypeScript spells it; that of a schema too."""
+    arguments = [show_type(each) for each in reference.args]
     match reference.name:
         case "|":
-            return " | ".join(args)
-        case "[]" | "readonly []":
-            inner = f"({args[0]})" if " | " in args[0] and args[0][0] != "(" else args[0]
-            return f"{'readonly ' if reference.name != '[]' else ''}{inner}[]"
-        case "{[]}":
-            return f"{{ [key: {args[0]}]: {args[1]} }}"
+            shown = " | ".join(arguments)
+        case "[]":
+            shown = f"({arguments[0]})[]" if " | " in arguments[0] else f"{arguments[0]}[]"
         case "{}":
-            return "{ … }"
-    name = f"{reference.qualifier}.{reference.name}" if reference.qualifier else reference.name
-    return f"{name}<{', '.join(args)}>" if args else name
-
-
-def _show_schema(reference: TypeRef) -> str:
-    name, args = reference.name, [show_type(each) for each in reference.args]
-    if is_literal(reference):
-        shown = f"z.literal({name})"
-    elif name == "union":
-        shown = f"z.union([{', '.join(args)}])"
-    elif name == "discriminatedUnion":
-        shown = f"z.discriminatedUnion({reference.args[0].name}, [{', '.join(args[1:])}])"
-    elif name == "iso.datetime:offset":
-        shown = "z.iso.datetime({ offset: true })"
-    else:
-        shown = f"z.{name}" if "(" in name else f"z.{name}({', '.join(args)})"
-    return f"{shown}.nullable()" if reference.nullable else shown
+            shown = f"Record<string, {arguments[0]}>"
+        case name:
+            shown = f"{name}<{', '.join(arguments)}>" if arguments else name
+    return f"{shown} | null" if reference.nullable else shown
 
 
 # --- what holds which values ---------------------------------------------------------------------
 
 
 def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
-    """Return whether ``spelled`` holds the values of ``expression``, null aside, and no others.
-
-    A literal is taken for the type of its value: which one it must be, the rules know.
-    """
-    is_schema = spelled.qualifier == "z"
+    """Return whether ``spelled`` holds the values of ``expression``, null aside, and no others."""
     match expression:
         case Ref(name=name):
-            return spelled.name == name and not spelled.args and not spelled.qualifier
-        case ArrayOf(items=items):
-            is_array = spelled.name == "array" if is_schema else spelled.name in _ARRAYS
-            return is_array and len(spelled.args) == 1 and accepts(items, spelled.args[0])
-        case MapOf(values=values):
-            return _is_map(spelled) and accepts(values, spelled.args[1])
-        case UnionOf():
-            return _is_union(expression, spelled)
-        case Scalar():
-            return _holds_scalar(expression, spelled)
-
-
-def _is_map(spelled: TypeRef) -> bool:
-    if len(spelled.args) != 2 or spelled.args[0].nullable:  # key and value
-        return False
-    key = spelled.args[0]
-    if spelled.qualifier == "z":
-        return spelled.name == "record" and (key.name, key.qualifier) == ("string", "z")
-    return spelled.name in {"Record", "{[]}"} and key.name == "string"
-
-
-def _is_union(expression: UnionOf, spelled: TypeRef) -> bool:
-    if any(isinstance(each, Scalar) and each.kind == "any" for each in expression.options):
-        return accepts(Scalar(kind="any"), spelled)
-    options = list(spelled.args)
-    if spelled.name == "discriminatedUnion" and spelled.qualifier == "z":
-        if expression.discriminator is None:
-            return False
-        if not options or options.pop(0).name != literal(expression.discriminator):
-            return False
-    elif (spelled.name, spelled.qualifier) not in {("|", ""), ("union", "z")}:
-        return False
-    return all(any(accepts(each, one) for one in options) for each in expression.options) and all(
-        any(accepts(each, one) for each in expression.options) for one in options
-    )
-
-
-def _holds_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
-    if spelled.args:
-        return False
-    name, is_schema = spelled.name, spelled.qualifier == "z"
-    if name in (_SCHEMAS if is_schema else _SCALARS)[scalar.kind]:
-        return is_schema or not spelled.qualifier
-    if is_schema:
-        return name in _FORMATS.get(scalar.kind, {}).get(
-            scalar.format_family, frozenset()
-        ) or _is_literal(scalar, name)
-    return not spelled.qualifier and _is_literal(scalar, name)
-
-
-def _is_literal(scalar: Scalar, name: str) -> bool:
-    match scalar.kind:
-        case "string":
-            return name[:1] == '"'
-        case "integer" | "number":
-            return name[:1].isdigit() or name[:1] == "-"
-        case "boolean":
-            return name in {"true", "false"}
-    return False
+            return spelled.name == name and not spelled.args
+        case ArrayOf(items=inner):
+            return spelled.name == "[]" and accepts(inner, spelled.args[0])
+        case MapOf(values=inner):
+            return spelled.name == "{}" and accepts(inner, spelled.args[0])
+        case UnionOf(options=options, discriminator=tag):
+            if spelled.qualifier not in {"", literal(tag)}:
+                return False
+            if any(isinstance(each, Scalar) and each.kind == "any" for each in options):
+                return bool(_HOLDERS["any"].fullmatch(spelled.name))
+            parts = spelled.args if spelled.name == "|" else (spelled,)
+            return all(any(accepts(each, part) for part in parts) for each in options) and all(
+                any(accepts(each, part) for each in options) for part in parts
+            )
+        case Scalar(kind=kind):
+            return bool(_HOLDERS[kind].fullmatch(spelled.name))

@@ -35,7 +35,7 @@ function reply(schema, text) {
 const [program, ...options] = work.compiler;
 const compiled = spawnSync(program, options, { encoding: "utf8" });
 if (compiled.error || /\berror TS/.test(compiled.stdout)) {
-  send({ compiler: compiled.error ? String(compiled.error) : compiled.stdout });
+  send({ raised: compiled.error ? String(compiled.error) : compiled.stdout });
   process.exit(0);
 }
 symlinkSync(work.packages, "node_modules");
