@@ -61,6 +61,8 @@ class Frame:
     is_enum: bool = False
     is_apart: bool = False
     """Whether a blank line stands between pages."""
+    is_strict: bool = False
+    """Whether no comma may stand after the last member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,9 @@ class Pages(ABC):
         lines = _lines(code, 1)
         if mode not in {"fields_only", "enum_values_only"}:
             return _text(_trim(self._only_page(lines)))
-        part = self._part(lines, [*self.frames], None)
+        is_enum = mode == "enum_values_only"
+        kinds = sorted(self.frames, key=lambda kind: self.frames[kind].is_enum != is_enum)
+        part = self._part(lines, kinds, None)
         return _text(_trim(self.moved(part.kept(), "") if part else lines))
 
     def _only_page(self, lines: list[Line]) -> list[Line]:
@@ -338,6 +342,8 @@ class Pages(ABC):
         """Return a page that is not blank with a declaration around it."""
         frame = self.frames[kind]
         moved = self.moved(lines, frame.indent)
+        if frame.is_strict:
+            moved[-1] = replace(moved[-1], text=moved[-1].text.rstrip().removesuffix(","))
         head = [replace(moved[0], text=text) for text in frame.head.split("\n")]
         return [*head, *moved, *(replace(moved[-1], text=text) for text in frame.tail.split("\n"))]
 
@@ -363,17 +369,18 @@ class Pages(ABC):
 
     def _first_fault(self, first: _Part, source: Source | None, name: str) -> PageFault:
         """Return why page 1 takes no members."""
-        page = first.lines[0].page
         if source is None or source.has_strays:
-            for fault in self.read(_text(first.lines)).faults:
-                return PageFault(page, fault.line, fault.code, fault.message, fault.in_member)
+            lines = _without_delimiters(first.lines)
+            for fault in self.read(_text(lines)).faults:
+                number = lines[fault.line - 1].number if lines else 1
+                return PageFault(1, number, fault.code, fault.message, fault.in_member)
         shell = self._shell(source, name)
         if shell is None:
             message = f"the page declares no type called {name!r}"
-            return PageFault(page, 1, "MISSING_CLASS", message, in_member=False)
+            return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
         line = first.code.count(b"\n", 0, shell.start) + 1
         message = f"{shell.name!r} takes no members on lines of their own"
-        return PageFault(page, line, "SYNTAX", message, in_member=False)
+        return PageFault(1, line, "SYNTAX", message, in_member=False)
 
     def _page_fault(
         self, lines: list[Line], kinds: Sequence[str], name: str, *, is_enum: bool
@@ -453,11 +460,12 @@ class Pages(ABC):
         pages_of = self._pages_of(_text(whole.lines), shell, slot, units)
         starts = [slot.members[at][0] for at in _first_members(name, pages_of, len(units))]
         cuts = [_cut_at(data, at) for at in (*starts, slot.end)]
+        frame = self.frames[slot.kind]
         head, tail = data[: cuts[0]].rstrip(), data[cuts[-1] :]
+        head = head.removesuffix(b",") if frame.is_strict else head
         pages = [b"%s\n%s" % (head, tail.lstrip(b"\n")), *(data[a:b] for a, b in pairwise(cuts))]
         texts = [_text(_trim(_lines(page.decode("utf-8", "surrogatepass"), 1))) for page in pages]
-        is_enum = self.frames[slot.kind].is_enum
-        joined = self.stitch(texts, name=name, is_enum=is_enum)
+        joined = self.stitch(texts, name=name, is_enum=frame.is_enum)
         if joined.faults or self.leaves(joined.text) != self.leaves(code):
             raise _cannot_split(name, "its pages would not be the same when joined again")
         return tuple(texts)

@@ -17,6 +17,7 @@ __all__ = [
     "Node",
     "Tree",
     "comment_faults",
+    "commented_start",
     "first_fault",
     "join_leaves",
     "leaves",
@@ -232,6 +233,17 @@ def _blank_out(text: bytes) -> bytes:
 def text_of(node: Node) -> str:
     """Return the source text of ``node``."""
     return (node.text or b"").decode("utf-8", "replace")
+
+
+def commented_start(node: Node) -> int:
+    """Return where ``node`` begins, the comments right before it included."""
+    first, before = node, node.prev_sibling
+    while before is not None and before.type == "comment":
+        earlier = before.prev_sibling
+        if earlier is not None and earlier.end_point.row == before.start_point.row:
+            break  # It belongs to what it stands behind.
+        first, before = before, earlier
+    return first.start_byte
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -139,9 +139,7 @@ def test_enum_pages_are_joined_with_the_commas_they_need(first: str, rest: list[
 
 def test_strings_over_several_lines_keep_their_margin() -> None:
     """A page with such a string is not moved by a single blank."""
-    page = (
-        'string S { get; } = """\n  text\n  """;\n[D(@"a\n// END_FIELDS\n}")]\nint B { get; set; }'
-    )
+    page = 'string S { get; } = """\n  text\n  """;\n[D(@"a\n  b\n}")]\nint B { get; set; }'
     assert page in joined(FIRST, page).text
 
 

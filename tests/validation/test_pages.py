@@ -238,12 +238,3 @@ def test_an_illegal_member_is_named() -> None:
     (brace,) = in_pages(broken(1, "init; }\n}", "init; }\n"), ASKED)
 
     assert (semicolon.field, attribute.field, brace.field) == ("name", "name", None)
-
-
-def test_a_page_that_ends_in_the_middle_was_cut() -> None:
-    """Whatever reason to stop the model gave."""
-    pages = broken(2, "Name { get; init; }\n// END_FIELDS\n", "Na")
-    (issue,) = in_pages(pages, ASKED)
-
-    assert (issue.code, issue.page) == ("SYNTAX", 2)
-    assert "in the middle of 'public string? Na'" in issue.message
