@@ -124,7 +124,8 @@ class _Part:
     def kept(self) -> list[Line]:
         """Return the lines with the edits made, without those of which nothing is left."""
         code = self.code
-        for start, end, new in sorted(self.edits, reverse=True):
+        # From the back, so that positions hold; of two at one position the later is to the left.
+        for start, end, new in sorted(self.edits, key=lambda edit: edit[:2], reverse=True):
             *rows, last = code[start:end].split(b"\n")
             gap = b"\n".join([*(b"\0" for _ in rows), b"\0" if last else b""])
             code = code[:start] + gap + new + code[end:]
@@ -240,10 +241,11 @@ class Pages(ABC):
             own = [part for part in parts if (part.slot or shell.slots[0]).kind == slot.kind]
             if own:
                 groups.append((mark, slot, own))
-                self._separate([replace(first, slot=slot), *own])
                 at = _cut_at(code, slot.end)
-                first.edits += [(at, at, mark.encode())]
-                first.edits += [(slot.end, slot.end + 1, b"")] if slot.is_absent else []
+                first.edits.append((at, at, mark.encode()))
+                if slot.is_absent:
+                    first.edits.append((slot.end, slot.end + 1, b""))
+                self._separate([replace(first, slot=slot), *own])
         lines = _without_delimiters(first.kept())
         outer = _indent_at(code, shell.start)
         for mark, slot, own in groups:
@@ -362,7 +364,8 @@ class Pages(ABC):
         ):
             return None
         (part.slot,) = slots
-        part.edits = [(0, part.slot.start, b""), (part.slot.end, len(part.code), b"")]
+        start = _cut_at(part.code, part.slot.start)
+        part.edits = [(0, start, b""), (part.slot.end, len(part.code), b"")]
         return part
 
     # --- faults -----------------------------------------------------------------------------------
@@ -463,7 +466,10 @@ class Pages(ABC):
         frame = self.frames[slot.kind]
         head, tail = data[: cuts[0]].rstrip(), data[cuts[-1] :]
         head = head.removesuffix(b",") if frame.is_strict else head
-        pages = [b"%s\n%s" % (head, tail.lstrip(b"\n")), *(data[a:b] for a, b in pairwise(cuts))]
+        later = [data[start:end] for start, end in pairwise(cuts)]
+        if frame.mark == b";" and later[-1].rstrip().endswith(b";"):
+            head, later[-1] = head + b";", later[-1].rstrip().removesuffix(b";")
+        pages = [head + b"\n" + tail.lstrip(b"\n"), *later]
         texts = [_text(_trim(_lines(page.decode("utf-8", "surrogatepass"), 1))) for page in pages]
         joined = self.stitch(texts, name=name, is_enum=frame.is_enum)
         if joined.faults or self.leaves(joined.text) != self.leaves(code):
