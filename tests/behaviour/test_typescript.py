@@ -119,8 +119,9 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tools))
 
     assert runner.missing(tmp_path) == (
+        "types were only read: "
         "the package typescript is not installed: npm install --save-dev typescript"
     )
 
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert runner.missing(tmp_path) == "node is not on the PATH"
+    assert runner.missing(tmp_path) == "types were only read: node is not on the PATH"

@@ -70,7 +70,7 @@ def test_what_is_missing_is_said_once(
     result = run(pytester)
 
     assert result.parseoutcomes() == {"passed": 8}
-    line = "behaviour: not run for 2 stores: node is not on the PATH"
+    line = "behaviour: not run for 2 stores: types were only read: node is not on the PATH"
     assert result.stdout.lines.count(line) == 1
 
 

@@ -1,10 +1,11 @@
 """TypeScript source to facts: what it declares, and where it is illegal. By syntax tree only."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pytest_regen.languages import trees
 from pytest_regen.languages.base import (
     Attribute,
     Declaration,
@@ -14,7 +15,8 @@ from pytest_regen.languages.base import (
     TypeRef,
 )
 from pytest_regen.languages.names import word_set
-from pytest_regen.languages.trees import Node, comment_faults, first_fault, text_of, walk
+from pytest_regen.languages.trees import Node, text_of
+from pytest_regen.languages.typescript import types
 from pytest_regen.languages.typescript.names import literal, property_name
 from pytest_regen.languages.typescript.schemas import base_call, plain, returned
 from pytest_regen.languages.typescript.tree import (
@@ -26,12 +28,6 @@ from pytest_regen.languages.typescript.tree import (
     line_of,
     options_of,
     parse,
-)
-from pytest_regen.languages.typescript.types import (
-    is_optional,
-    schema_type,
-    spelled_type,
-    without_undefined,
 )
 
 SCHEMA: Final = Attribute("schema")
@@ -65,19 +61,41 @@ class _Source:
     """What the declarations of one source may refer to."""
 
     exported: set[str] = field(default_factory=set)
-    """Names that are exported in any way, those of types and constants alike."""
+    """Names behind the kind of statement: a constant and a type of one name are told apart."""
     imported: set[str] = field(default_factory=set)
     constants: dict[str, Node] = field(default_factory=dict)
     """Values of constants by name."""
     inferred: dict[str, Node] = field(default_factory=dict)
     """Schemas to the declarations of the types that are inferred from them."""
 
+    def note(self, node: Node, *, is_exported: bool) -> None:
+        """Note what other declarations may refer to of a statement."""
+        if node.type == "export_clause":
+            self.exported.update(text_of(inside(name)[-1]) for name in inside(node))
+        elif node.type == "import_statement":
+            leaves = trees.walk(node)
+            self.imported.update(text_of(leaf) for leaf in leaves if leaf.type == "identifier")
+        schema = _inferred_from(node)
+        if schema is not None:
+            self.inferred[schema] = node
+        for entry in inside(node) if node.type in _CONSTANTS else [node]:
+            name, value = _fields(entry, "name", "value")
+            if name is not None and is_exported:
+                self.exported.add(f"{node.type} {text_of(name)}")
+            if name is not None and value is not None and node is not entry:
+                self.constants[text_of(name)] = value
+
+    def without(self, name: str) -> "_Source":
+        """Return the source without a constant, so that none is looked up in itself."""
+        constants = {key: value for key, value in self.constants.items() if key != name}
+        return replace(self, constants=constants)
+
 
 def fault_of(code: bytes) -> SyntaxFault | None:
     """Return the first place where a source is not legal; ``None`` where all of it is."""
     root = parse(code).root_node
     is_legal = not root.has_error and not any(map(is_loose, root.named_children))
-    return None if is_legal else first_fault(GRAMMAR, code, is_loose)
+    return None if is_legal else trees.first_fault(GRAMMAR, code, is_loose)
 
 
 def read(code: str) -> SourceFacts:
@@ -94,11 +112,11 @@ def read(code: str) -> SourceFacts:
     source = _Source()
     statements = [*_statements(root, is_exported=False)]
     for node, is_exported in statements:
-        _note(source, node, is_exported=is_exported)
+        source.note(node, is_exported=is_exported)
     declarations = [entry for node, _ in statements for entry in _declared(source, node)]
     return SourceFacts(
         tuple(sorted(declarations, key=lambda entry: entry.name_line)),
-        tuple(comment_faults(root, lambda text: text.startswith("/**"))),
+        tuple(trees.comment_faults(root, lambda text: text.startswith("/**"))),
         aliases=frozenset(source.imported),
     )
 
@@ -113,57 +131,40 @@ def _statements(parent: Node, *, is_exported: bool) -> Iterator[tuple[Node, bool
             yield node, is_exported
 
 
-def _note(source: _Source, node: Node, *, is_exported: bool) -> None:
-    """Note what other declarations may refer to."""
-    match node.type:
-        case "export_clause":
-            source.exported.update(text_of(inside(each)[-1]) for each in inside(node))
-        case "import_statement":
-            names = (each for each in walk(node) if each.type == "identifier")
-            source.imported.update(map(text_of, names))
-        case _:
-            schema = _inferred_from(node)
-            if schema is not None:
-                source.inferred[schema] = node
-            for each in inside(node) if node.type in _CONSTANTS else [node]:
-                name, value = each.child_by_field_name("name"), each.child_by_field_name("value")
-                if name is not None and is_exported:
-                    # A constant and a type of one name are told apart: each is exported itself.
-                    source.exported.add(f"{node.type} {text_of(name)}")
-                if name is not None and value is not None and node.type in _CONSTANTS:
-                    source.constants[text_of(name)] = value
+def _fields(node: Node, *names: str) -> Iterator[Node | None]:
+    return map(node.child_by_field_name, names)
 
 
 def _inferred_from(node: Node) -> str | None:
     """Return the schema of ``type T = z.infer<typeof T>`` or ``interface T extends … {}``."""
-    value = node.child_by_field_name("value")
-    if node.type == "interface_declaration":
-        body, clause = node.child_by_field_name("body"), child_of(node, "extends_type_clause")
-        value = inside(clause)[0] if clause is not None and body and not inside(body) else None
+    body, value = _fields(node, "body", "value")
+    clause = child_of(node, "extends_type_clause")
+    if clause is not None and body is not None and not inside(body):
+        value = inside(clause)[0]
     if value is None or value.type != "generic_type":
         return None
-    name, arguments = inside(value)[:2]
-    query = inside(arguments)[0]
-    is_inferred = "".join(text_of(name).split()) in _INFERS and query.type == "type_query"
-    return text_of(inside(query)[0]) if is_inferred else None
+    name, arguments = inside(value)
+    query = child_of(arguments, "type_query")
+    is_inferred = "".join(text_of(name).split()) in _INFERS and query is not None
+    return text_of(inside(query)[0]) if is_inferred and query is not None else None
 
 
 def _declared(source: _Source, node: Node) -> Iterator[Declaration]:
     """Yield what a statement declares."""
+    name, body = _fields(node, "name", "body")
     if node.type in _CONSTANTS:
-        for each in inside(node):
-            yield from _constant(source, node, each)
-        return
-    name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-    kind = _KINDS.get(node.type, "")
-    members: list[Member] = []
-    if node.type == "type_alias_declaration":
-        kind, members = _alias(source, node)
-    elif body is not None and kind in {"enum", "interface"}:
-        members = [*(_enum_members if kind == "enum" else _properties)(body)]
+        for entry in inside(node):
+            yield from _constant(source, node, entry)
     # A type that is inferred is told of with its schema.
-    if kind and name is not None and _inferred_from(node) not in source.constants:
-        yield _declaration(source, node, name, kind, members)
+    elif name is not None and _inferred_from(node) not in source.constants:
+        kind = _KINDS.get(node.type, "")
+        members: list[Member] = []
+        if node.type == "type_alias_declaration":
+            kind, members = _alias(source, node)
+        elif body is not None and kind in {"enum", "interface"}:
+            members = [*(_enum_members if kind == "enum" else _properties)(body)]
+        if kind:
+            yield _declaration(source, node, name, kind, members)
 
 
 def _declaration(
@@ -172,32 +173,29 @@ def _declaration(
     clause = child_of(node, "extends_type_clause")
     if child_of(node, "type_parameters") is not None:
         kind += " with type parameters"  # Nothing in JSON says what they are.
-    is_exported = _is_exported(source, node, name)
-    message = f"{text_of(name)!r} is not exported; write export before it"
+    outer = node
+    while outer.parent is not None and outer.parent.parent is not None:
+        outer = outer.parent
+    before = outer.prev_sibling
+    if before is not None and before.type == "comment":
+        # The comment right above a declaration is part of it.
+        outer = before if before.end_point.row + 1 == outer.start_point.row else outer
     return Declaration(
         name=text_of(name),
         kind=kind,
-        line=_first_line(node),
+        line=line_of(outer),
         end_line=node.end_point.row + 1,
         members=tuple(members),
-        bases=tuple(map(spelled_type, inside(clause))) if clause is not None else (),
+        bases=tuple(map(types.spelled_type, inside(clause))) if clause is not None else (),
         name_line=line_of(name),
-        faults=() if is_exported else (SyntaxFault(line_of(name), message, "MISSING_CLASS"),),
+        faults=tuple(_export_faults(source, node, name)),
     )
 
 
-def _is_exported(source: _Source, node: Node, name: Node) -> bool:
-    return bool({text_of(name), f"{node.type} {text_of(name)}"} & source.exported)
-
-
-def _first_line(node: Node) -> int:
-    """Return the first line of a declaration with the comment right above it."""
-    while node.parent is not None and node.parent.parent is not None:
-        node = node.parent
-    before = node.prev_sibling
-    if before is None or before.type != "comment":
-        return line_of(node)
-    return line_of(before if before.end_point.row + 1 == node.start_point.row else node)
+def _export_faults(source: _Source, node: Node, name: Node) -> Iterator[SyntaxFault]:
+    if not {text_of(name), f"{node.type} {text_of(name)}"} & source.exported:
+        message = f"{text_of(name)!r} is not exported; write export before it"
+        yield SyntaxFault(line_of(name), message, "MISSING_CLASS")
 
 
 # --- types ---------------------------------------------------------------------------------------
@@ -207,91 +205,76 @@ def _properties(body: Node) -> Iterator[Member]:
     """Yield the properties of an interface or an object type; JSON has no methods."""
     for node in inside(body):
         if node.type == "property_signature":
-            annotation, name = child_of(node, "type_annotation"), node.child_by_field_name("name")
             # What has no type is any.
-            type_ = spelled_type(inside(annotation)[-1]) if annotation else TypeRef("any")
+            annotation, name = child_of(node, "type_annotation"), next(_fields(node, "name"))
+            type_ = types.spelled_type(inside(annotation)[-1]) if annotation else TypeRef("any")
             is_required = child_of(node, "?") is None
-            type_ = type_ if is_required else without_undefined(type_)
-            yield _member(node, name or node, type_, "property", is_required=is_required)
+            type_ = type_ if is_required else types.without_undefined(type_)
+            yield _property(name or node, "property", type_, is_required=is_required)
         elif node.type == "index_signature" and len(inside(body)) > 1:
             # Alone it makes a map. Beside properties it takes any other one, misspelt ones too.
-            member = _member(node, node, TypeRef("any"), "property", is_required=True)
+            member = _property(node, "property", TypeRef("any"), is_required=True)
             yield replace(member, name=text_of(node))
 
 
-def _member(node: Node, name: Node, type_: TypeRef, kind: str, *, is_required: bool) -> Member:
-    key = inside(name)[0] if name.type == "computed_property_name" else name
-    value = constant(key)
-    wire = str(value) if _is_value(value) else " ".join(text_of(name).split())
-    return Member(
-        name=property_name(wire),
-        kind=kind,
-        line=line_of(name),
-        end_line=node.end_point.row + 1,
-        wire_name=wire,
-        type=type_,
-        is_required=is_required,
-    )
+def _property(name: Node, kind: str, type_: TypeRef, *, is_required: bool) -> Member:
+    value = constant(inside(name)[0] if name.type == "computed_property_name" else name)
+    is_literal = isinstance(value, str | int | float)
+    wire = str(value) if is_literal else " ".join(text_of(name).split())
+    member = _member(property_name(wire), kind, name, wire)
+    return replace(member, type=type_, is_required=is_required)
+
+
+def _member(name: str, kind: str, node: Node, wire: str | int | None) -> Member:
+    row = (node.parent or node).end_point.row
+    return Member(name, kind, line_of(node), row + 1, wire)
 
 
 def _alias(source: _Source, node: Node) -> tuple[str, list[Member]]:
     """Return what ``type T = …`` declares: kind and members."""
-    value = node.child_by_field_name("value")
+    value = next(_fields(node, "value"))
     if value is None or text_of(value) == "never":
         return "enum", []
-    objects = [
-        each for each in options_of(value, "intersection_type") if each.type == "object_type"
-    ]
+    parts = options_of(value, "intersection_type")
+    objects = [part for part in parts if part.type == "object_type"]
     if objects:
-        return "object type", [member for each in objects for member in _properties(each)]
+        return "object type", [member for part in objects for member in _properties(part)]
     values: list[Member] = []
-    for each in options_of(value):
-        if each.type == "lookup_type":  # (typeof VALUES)[number]
-            values += _literals(inside(each)[0], source.constants)
+    for option in options_of(value):
+        if option.type == "lookup_type":  # (typeof VALUES)[number]
+            values += _literals(source, inside(option)[0])
         else:
-            values.append(_value(constant(each), each))
-    is_enum = any(each.wire_name is not None for each in values)
+            values.append(_value(constant(option), option))
+    is_enum = any(member.wire_name is not None for member in values)
     return ("enum", values) if is_enum else ("type alias", [])
-
-
-def _is_value(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _value(value: object, node: Node) -> Member:
     """Return a member of an enum; one that is no literal has no value, but its text as its name."""
-    wire = value if isinstance(value, str | int) and not isinstance(value, bool) else None
-    return Member(
-        name=text_of(node)[:100] if wire is None else literal(wire),
-        kind="literal",
-        line=line_of(node),
-        end_line=node.end_point.row + 1,
-        wire_name=wire,
-        number=wire if isinstance(wire, int) else None,
-    )
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        member = _member(literal(value), "literal", node, value)
+        return replace(member, number=value) if isinstance(value, int) else member
+    return _member(text_of(node)[:100], "literal", node, None)
 
 
-def _literals(node: Node, constants: Mapping[str, Node]) -> Iterator[Member]:
+def _literals(source: _Source, node: Node) -> Iterator[Member]:
     """Yield the literals in an array, an object or a schema, keys aside; those of constants too."""
-    value = constant(node)
-    name = text_of(node)
-    if _is_value(value):
+    value, name = constant(node), text_of(node)
+    if isinstance(value, str | int) and not isinstance(value, bool):
         yield _value(value, node)
-    elif node.type == "identifier" and name in constants:
-        others = {key: each for key, each in constants.items() if key != name}
-        yield from _literals(constants[name], others)
+    elif node.type == "identifier" and name in source.constants:
+        yield from _literals(source.without(name), source.constants[name])
     else:
-        key = node.child_by_field_name("key")
-        for each in inside(node):
-            if each != key:
-                yield from _literals(each, constants)
+        key = next(_fields(node, "key"))
+        for part in inside(node):
+            yield from _literals(source, part) if part != key else ()
 
 
 def _enum_members(body: Node) -> Iterator[Member]:
     """Yield the members of an enum; one without a value counts on from the one before."""
     following: object = 0
     for node in inside(body):
-        written = node.child_by_field_name("value")
+        written = next(_fields(node, "value"))
         value = following if written is None else constant(written)
         yield _value(value, node)
         following = value + 1 if isinstance(value, int) else None
@@ -302,18 +285,18 @@ def _enum_members(body: Node) -> Iterator[Member]:
 
 def _constant(source: _Source, node: Node, declarator: Node) -> Iterator[Declaration]:
     """Yield a constant that is a schema, or of no use; of arrays and objects types are taken."""
-    name, value = (declarator.child_by_field_name(each) for each in ("name", "value"))
+    name, value = _fields(declarator, "name", "value")
     if name is None or value is None or plain(value).type in {"array", "object"}:
         return
-    call = base_call(value)
-    members = _shape(value, source.constants)
+    call, members = base_call(value), _shape(source, value)
     kind = "constant" if members is None else "schema"
-    changed = next((each for each, _ in call.methods if each not in _KEEPS), None) if call else None
+    methods = [*call.methods] if call is not None else []
+    changed = next((method for method, _ in methods if method not in _KEEPS), None)
     if changed is not None:
         kind = f"schema that .{changed}() changes"
     elif call is not None and call.name in _ENUMS:
-        first = [*call.arguments[:1], *(each for _, given in call.methods for each in given)]
-        members = [value for each in first for value in _literals(each, source.constants)]
+        nodes = [*call.arguments[:1], *(node for _, arguments in methods for node in arguments)]
+        members = [value for node in nodes for value in _literals(source, node)]
         kind = "enum" if members or call.name == "never" else kind
     entry = _declaration(source, node, name, kind, members or [])
     if kind != "constant":
@@ -322,72 +305,68 @@ def _constant(source: _Source, node: Node, declarator: Node) -> Iterator[Declara
     yield entry
 
 
-def _shape(node: Node, constants: Mapping[str, Node]) -> list[Member] | None:
+def _shape(source: _Source, node: Node) -> list[Member] | None:
     """Return the properties of an object schema; ``None`` for any other expression."""
     if plain(node).type == "object":
         return [*_entries(plain(node))]
     call = base_call(node)
     if call is None:
         return None
-    first = next(iter(call.arguments), None)
+    inner = next(iter(call.arguments), None)
     if call.reference is not None:
-        name = text_of(call.reference)
-        first = constants.get(name)
-        constants = {key: each for key, each in constants.items() if key != name}
-    elif call.name == "lazy" and first is not None:
-        first = returned(first)
+        inner = source.constants.get(text_of(call.reference))
+        source = source.without(text_of(call.reference))
+    elif call.name == "lazy" and inner is not None:
+        inner = returned(inner)
     elif call.name not in _OBJECTS:
         return None
-    members = None if first is None else _shape(first, constants)
+    members = None if inner is None else _shape(source, inner)
     for method, arguments in call.methods:
-        if method in _JOINS and arguments:
-            more = _shape(arguments[0], constants)
-            if members is None or more is None:
-                return None
-            names = {each.wire_name for each in more}
-            members = [*(each for each in members if each.wire_name not in names), *more]
+        more = _shape(source, arguments[0]) if method in _JOINS and arguments else []
+        if members is None or more is None:
+            return None
+        names = {member.wire_name for member in more}
+        members = [*(member for member in members if member.wire_name not in names), *more]
     return members
 
 
 def _typing_faults(source: _Source, declarator: Node, name: Node) -> Iterator[SyntaxFault]:
     """Yield what is wrong with the type of a schema: it is missing, not exported, or anything."""
     line, called = line_of(name), text_of(name)
-    annotation = child_of(declarator, "type_annotation")
-    inferred = source.inferred.get(called)
-    of_type = inferred.child_by_field_name("name") if inferred is not None else None
-    if annotation is not None and _is_wide(annotation):
-        shown = text_of(annotation).removeprefix(":").strip()
-        message = f"{called!r} is annotated as {shown}, which hides what its type is"
+    hidden = _wide_type(child_of(declarator, "type_annotation"))
+    if hidden is not None:
+        message = f"{called!r} is annotated as {hidden}, which hides what its type is"
         yield SyntaxFault(line, f"{message}; write export const {called} = z.…", "MISSING_CLASS")
+    type_ = source.inferred.get(called)
+    type_name = next(_fields(type_, "name")) if type_ is not None else None
     # A schema with a suffix is named wrongly, which is reported already; its type need not be.
-    if inferred is None or of_type is None or not called.startswith(text_of(of_type)):
+    if type_ is None or type_name is None or not called.startswith(text_of(type_name)):
         message = f"{called!r} has no type; write export type {called} = z.infer<typeof {called}>;"
         yield SyntaxFault(line, message, "MISSING_CLASS")
-    elif not _is_exported(source, inferred, of_type):
-        message = f"the type {called!r} is not exported; write export before it"
-        yield SyntaxFault(line_of(of_type), message, "MISSING_CLASS")
+    else:
+        yield from _export_faults(source, type_, type_name)
 
 
-def _is_wide(annotation: Node) -> bool:
-    """Return whether an annotation says less than the schema; one with a shape says as much."""
-    text = text_of(annotation)
-    return "{" not in text and bool(_WIDE.search(text))
+def _wide_type(annotation: Node | None) -> str | None:
+    """Return a type that says less than the schema it is written on, if it is one."""
+    text = "" if annotation is None else text_of(annotation).removeprefix(":").strip()
+    # One with a shape says as much.
+    return text if _WIDE.search(text) and "{" not in text else None
 
 
 def _entries(shape: Node) -> Iterator[Member]:
     """Yield the properties of an object schema; a method that is no getter is none."""
     for node in inside(shape):
-        name = node.child_by_field_name("key") or node.child_by_field_name("name")
-        value = node.child_by_field_name("value")
+        key, name, value, annotation = _fields(node, "key", "name", "value", "return_type")
         if node.type == "method_definition" and child_of(node, "get") is not None:
             value = returned(node)
         elif node.type == "shorthand_property_identifier":
             name = value = node
+        name = key or name
         if name is None or value is None:
             continue
-        type_ = schema_type(value)
-        annotation = node.child_by_field_name("return_type")
-        if annotation is not None and _is_wide(annotation) and type_.name != "unknown":
-            type_ = TypeRef(text_of(annotation).removeprefix(":").strip())
-        is_required = not is_optional(type_)
-        yield _member(node, name, without_undefined(type_), "key", is_required=is_required)
+        type_, hidden = types.schema_type(value), _wide_type(annotation)
+        if hidden is not None and type_.name != "unknown":
+            type_ = TypeRef(hidden)
+        present = types.without_undefined(type_)
+        yield _property(name, "key", present, is_required=present == type_)

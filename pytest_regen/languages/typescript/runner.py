@@ -11,7 +11,6 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +25,7 @@ from pytest_regen.strict_json import json_or_none
 VARIABLE: Final = "REGEN_NODE_MODULES"
 """Names a folder ``node_modules`` with the packages, where the project has none."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the questions; raised when the same code may answer otherwise."""
 
 _SAFE: Final = 2**53 - 1
@@ -75,22 +74,26 @@ class TypeScriptRunner:
         return Traits(largest_integer=_SAFE, takes_more=self.profile == "zod")
 
     def missing(self, folder: Path) -> str | None:
-        """Return which program or package is not there."""
+        """Return which program or package is not there, and what that means."""
+        lacking = [name for name in self._packages if _find_package(folder, name) is None]
+        why = sandbox.missing()
+        if lacking:
+            option = " --save-dev" if lacking[0] == "typescript" else ""
+            why = f"the package {lacking[0]} is not installed: npm install{option} {lacking[0]}"
         if _node() is None:
-            return "node is not on the PATH"
-        for package in self._packages:
-            if _find_package(folder, package) is None:
-                option = " --save-dev" if package == "typescript" else ""
-                return f"the package {package} is not installed: npm install{option} {package}"
-        return sandbox.missing()
+            why = "node is not on the PATH"
+        return f"types were only read: {why}" if why else None
 
     def version(self, folder: Path) -> str:
         """Return the versions of what answers."""
         node = _node()
         state = node.stat() if node else None
-        packages = [f"{name} {_version(folder, name)}" for name in self._packages]
-        size = (state.st_size, state.st_mtime_ns) if state else ()
-        return f"{FORMAT} node {node} {size}, {', '.join(packages)}"
+        versions = [str(state and (node, state.st_size, state.st_mtime_ns))]
+        for name in self._packages:
+            package = _find_package(folder, name)
+            data = json_or_none((package / "package.json").read_bytes()) if package else None
+            versions.append(f"{name} {data.get('version') if isinstance(data, dict) else ''}")
+        return f"{FORMAT} {', '.join(versions)}"
 
     @property
     def _packages(self) -> tuple[str, ...]:
@@ -135,7 +138,7 @@ _PLAIN: Final = (
 def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     """Declare each instance as a constant of its type: those that do not compile are refused."""
     kind = "Plain<T{}>" if re.search(r"\benum\b", code) else "T{}"
-    names = ", ".join(f"{each.type.name} as T{at}" for at, each in enumerate(questions))
+    names = ", ".join(f"{asked.type.name} as T{at}" for at, asked in enumerate(questions))
     lines = [f'import type {{ {names} }} from "./store"; {_PLAIN}']
     cases: list[tuple[str, str]] = []
     places: list[tuple[int, tuple[str | int, ...]]] = [(-1, ())]
@@ -178,7 +181,7 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
     for case, (name, text) in enumerate(cases):
         # Types leave no trace at run time: what was read is what is written.
         replies[name].append(refusals.get(case, Reply((text,))))
-    return Answers({name: tuple(each) for name, each in replies.items()})
+    return Answers({name: tuple(answers) for name, answers in replies.items()})
 
 
 # --- zod -----------------------------------------------------------------------------------------
@@ -189,6 +192,7 @@ _PLACE: Final = re.compile(r"store\.ts[:(](\d+)")
 def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     """Ask the schemas in one process; the answers before one that ends it count."""
     word = secrets.token_hex(16)
+    program = files("pytest_regen") / "languages" / "typescript" / "zod_runner.mjs"
     work = {
         **make_work(word, questions),
         "compiler": [*_compiler(folder), "-p", "tsconfig.json"],
@@ -199,7 +203,7 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
         stdin=json.dumps(work).encode(),
         readable=_readable(folder),
         files={
-            "run.mjs": _program(),
+            "run.mjs": program.read_bytes(),
             "package.json": b'{"type": "module"}',
             "store.ts": code.encode("utf-8", "surrogatepass"),
             "tsconfig.json": _config(_EMIT, "store.ts"),
@@ -232,22 +236,12 @@ def _fault(text: str, type_name: str | None = None) -> RunFault:
     return RunFault(message, type_name, int(place[1]) if place else None)
 
 
-@cache
-def _program() -> bytes:
-    return (files("pytest_regen") / "languages" / "typescript" / "zod_runner.mjs").read_bytes()
-
-
 # --- programs and packages -----------------------------------------------------------------------
 
 
 def _node() -> Path | None:
-    return _find_node(os.environ.get("PATH", ""))
-
-
-@cache
-def _find_node(path: str) -> Path | None:
-    found = shutil.which("node", path=path)
-    return Path(found).resolve() if found else None
+    program = shutil.which("node")
+    return Path(program).resolve() if program else None
 
 
 def _find_package(folder: Path, name: str) -> Path | None:
@@ -258,12 +252,6 @@ def _find_package(folder: Path, name: str) -> Path | None:
         if (modules / name / "package.json").is_file():
             return modules.resolve() / name
     return None
-
-
-def _version(folder: Path, name: str) -> str:
-    package = _find_package(folder, name)
-    found = json_or_none((package / "package.json").read_bytes()) if package else None
-    return str(found.get("version", "")) if isinstance(found, dict) else ""
 
 
 def _compiler(folder: Path) -> tuple[str, ...]:
@@ -280,16 +268,13 @@ def _compiler(folder: Path) -> tuple[str, ...]:
 
 def _readable(folder: Path) -> tuple[Path, ...]:
     """Return the folders with packages, by their real names, and that of node."""
-    found = {
-        part
-        for name in ("typescript", "zod")
-        if (package := _find_package(folder, name)) is not None
-        for part in (package.parent, package.resolve().parent)
-    }
+    packages = [_find_package(folder, name) for name in ("typescript", "zod")]
+    real = [place for package in packages if package for place in (package, package.resolve())]
+    readable = {place.parent for place in real}
     node = _node()
     if node is not None and not node.is_relative_to("/usr"):
-        found.add(node.parent.parent)
-    return tuple(sorted(found))
+        readable.add(node.parent.parent)
+    return tuple(sorted(readable))
 
 
 def _config(options: Mapping[str, Any], *names: str) -> bytes:
@@ -305,5 +290,4 @@ def _why(outcome: sandbox.Outcome, program: str) -> str:
     if outcome.timed_out:
         return "it took too long"
     words = outcome.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
-    code = f"{program} ended with exit code {outcome.returncode}"
-    return f"{code}: {' '.join(words)}"[:500] if words else code
+    return f"{program} ended with exit code {outcome.returncode} {' '.join(words)}"[:500]

@@ -20,12 +20,8 @@ GRAMMAR: Final = Grammar(
 parse = GRAMMAR.parse
 
 _DECLARING: Final = word_set(
-    """
-    abstract_class_declaration ambient_declaration class_declaration comment empty_statement
-    enum_declaration export_statement function_declaration hash_bang_line import_alias
-    import_statement interface_declaration internal_module lexical_declaration module
-    type_alias_declaration variable_declaration ERROR
-    """
+    "comment empty_statement export_statement hash_bang_line import_alias import_statement"
+    " internal_module module ERROR"
 )
 _ESCAPE: Final = re.compile(
     r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(\r\n|.))", re.DOTALL
@@ -38,12 +34,8 @@ _EXACT: Final = 2**53
 """Below it a number of JavaScript is exact."""
 
 
-class Nothing:
-    """Stands for a value that is not plain: ``None`` is the value of ``null``."""
-
-
-NOTHING: Final = Nothing()
-Constant = str | int | float | bool | None | Nothing
+NOTHING: Final = object()
+"""Stands for a value that is not plain: ``None`` is the value of ``null``."""
 
 
 def is_loose(node: Node) -> bool:
@@ -51,7 +43,8 @@ def is_loose(node: Node) -> bool:
     if node.type == "expression_statement":
         first = node.named_children[0] if node.named_children else None
         return first is None or first.type != "internal_module"
-    return node.is_named and node.type not in _DECLARING
+    is_declaration = node.type.endswith("_declaration") or node.type in _DECLARING
+    return node.is_named and not is_declaration
 
 
 def child_of(node: Node, kind: str) -> Node | None:
@@ -66,7 +59,7 @@ def line_of(node: Node) -> int:
 
 def inside(node: Node) -> list[Node]:
     """Return the named children of a node, comments aside."""
-    return [each for each in node.named_children if each.type != "comment"]
+    return [child for child in node.named_children if child.type != "comment"]
 
 
 def options_of(node: Node, kind: str = "union_type") -> Iterator[Node]:
@@ -80,14 +73,14 @@ def options_of(node: Node, kind: str = "union_type") -> Iterator[Node]:
             yield option
 
 
-def constant(node: Node) -> Constant:
+def constant(node: Node) -> object:
     """Return the value of a literal, of a type or an expression; else ``NOTHING``."""
     parts = inside(node)
     match node.type:
         case "string":
             return decode_string(text_of(node)[1:-1])
         case "template_string" | "template_literal_type":
-            has_hole = any(each.type.startswith("template_") for each in parts)
+            has_hole = any(part.type.startswith("template_") for part in parts)
             return NOTHING if has_hole else decode_string(text_of(node)[1:-1])
         case "number":
             return _number(text_of(node).replace("_", ""))
@@ -97,9 +90,8 @@ def constant(node: Node) -> Constant:
             return None
         case "unary_expression":
             value, sign = constant(parts[-1]), node.children[0].type
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if is_number and sign in {"-", "+"}:
-                return -value if sign == "-" else value  # type: ignore[operator] # a number
+            if isinstance(value, int | float) and sign in {"-", "+"}:
+                return -value if sign == "-" else value
         case "literal_type" | "parenthesized_type" | "parenthesized_expression" if len(parts) == 1:
             return constant(parts[0])
         case "as_expression" | "satisfies_expression":
@@ -107,7 +99,7 @@ def constant(node: Node) -> Constant:
     return NOTHING
 
 
-def _number(digits: str) -> Constant:
+def _number(digits: str) -> object:
     with suppress(ValueError):
         return int(digits) if digits.isdigit() else int(digits, 0)
     with suppress(ValueError):

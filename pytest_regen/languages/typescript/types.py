@@ -60,39 +60,37 @@ def spelled_type(node: Node) -> TypeRef:
 def _join(options: Iterable[TypeRef]) -> TypeRef:
     """Return the union of some types: each is in it once, and null beside them all."""
     whole = [*options]
-    flat = [part for each in whole for part in (each.args if each.name == "|" else (each,))]
-    is_nullable = any(each.nullable or each == _NULL for each in (*whole, *flat))
-    kept = tuple(dict.fromkeys(replace(each, nullable=False) for each in flat if each != _NULL))
-    if len(kept) == 1:
-        return replace(kept[0], nullable=is_nullable)
-    tag = next((each.qualifier for each in whole if each.qualifier), "")
-    return TypeRef("|", kept, is_nullable, tag) if kept else _NULL
+    flat = [part for type_ in whole for part in (type_.args if type_.name == "|" else (type_,))]
+    is_nullable = any(type_.nullable or type_ == _NULL for type_ in (*whole, *flat))
+    parts = tuple(dict.fromkeys(replace(part, nullable=False) for part in flat if part != _NULL))
+    if len(parts) == 1:
+        return replace(parts[0], nullable=is_nullable)
+    # Null may be said behind a discriminated union, which stays one.
+    tag = next((type_.qualifier for type_ in whole if type_.qualifier), "")
+    return TypeRef("|", parts, is_nullable, tag) if parts else _NULL
 
 
 def without_undefined(type_: TypeRef) -> TypeRef:
     """Return a type without ``undefined`` among its options."""
-    kept = tuple(each for each in type_.args if each != _UNDEFINED)
-    if type_.name != "|" or kept == type_.args:
-        return type_
-    return _join([replace(type_, args=kept)])
-
-
-def is_optional(type_: TypeRef) -> bool:
-    """Return whether ``undefined`` is among the options of a type."""
-    return without_undefined(type_) != type_
+    parts = tuple(part for part in type_.args if part != _UNDEFINED)
+    is_same = type_.name != "|" or parts == type_.args
+    return type_ if is_same else _join([replace(type_, args=parts)])
 
 
 def is_nullable_inside(type_: TypeRef | None) -> bool | None:
     """Return whether null may stand in an array or a map; ``None`` where anything may, or all."""
-    held = type_.args[0] if type_ is not None and type_.name in {"[]", "{}"} else TypeRef("any")
-    return None if held.name in {"any", "unknown"} else held.nullable
+    if type_ is None or type_.name not in {"[]", "{}"}:
+        return None
+    inner = type_.args[0]
+    return None if _HOLDERS["any"].fullmatch(inner.name) else inner.nullable
 
 
 def _option(node: Node) -> TypeRef:
     """Return a type that is no union. One that is not taken apart is known by its text alone."""
+    value = constant(node)
+    if isinstance(value, str | int | float):
+        return TypeRef(literal(value))
     match node.type:
-        case "literal_type" | "template_literal_type":
-            return _of_literal(node)
         case "array_type":
             return TypeRef("[]", (spelled_type(inside(node)[0]),))
         case "readonly_type":  # It stands before arrays alone.
@@ -100,7 +98,7 @@ def _option(node: Node) -> TypeRef:
         case "generic_type":
             name, arguments = inside(node)[:2]
             return _generic(text_of(name), tuple(map(spelled_type, inside(arguments))))
-        case "object_type" if [each.type for each in inside(node)] == ["index_signature"]:
+        case "object_type" if [part.type for part in inside(node)] == ["index_signature"]:
             index = inside(node)[0]
             value, keys = child_of(index, "type_annotation"), child_of(index, "predefined_type")
             if value is not None and keys is not None:
@@ -114,13 +112,6 @@ def _generic(name: str, arguments: tuple[TypeRef, ...]) -> TypeRef:
     if name == "Record" and len(arguments) == 2 and arguments[0] == _STRING:  # keys and values
         return TypeRef("{}", arguments[1:])
     return TypeRef(name, arguments)
-
-
-def _of_literal(node: Node) -> TypeRef:
-    """Return a literal as a type, known by its value."""
-    value = constant(node)
-    is_plain = isinstance(value, str | int | float)
-    return TypeRef(literal(value) if is_plain else " ".join(text_of(node).split()))
 
 
 # --- schemas -------------------------------------------------------------------------------------
@@ -152,20 +143,18 @@ def _inferred(name: str, arguments: tuple[Node, ...]) -> TypeRef:
     if name in _ADDED:
         return _join([schema_type(first), *_ADDED[name]])
     match name:
-        case "readonly":
-            return schema_type(first)
         case "lazy":
             body = returned(first)
             return TypeRef(text_of(first)) if body is None else schema_type(body)
         case "literal":
-            return _join(map(_of_literal, items_of(first) or [first]))
+            return _join(map(_option, items_of(first) or [first]))
         case "array":
             return TypeRef("[]", (schema_type(first),))
         case "record" if len(arguments) == 2:  # keys and values
             return _generic("Record", (schema_type(first), schema_type(last)))
         case "discriminatedUnion" | "union":
-            options = next((each for each in map(items_of, arguments) if each), [])
-            tag = "" if name == "union" else _of_literal(first).name
+            options = next(filter(None, map(items_of, arguments)), [])
+            tag = "" if name == "union" else _option(first).name
             return replace(_join(map(schema_type, options)), qualifier=tag)
     return TypeRef(f"z.{name}(…)")
 
@@ -180,7 +169,7 @@ def is_known(reference: TypeRef) -> bool:
 
 def show_type(reference: TypeRef) -> str:
     """Return a type as TypeScript spells it; that of a schema too."""
-    arguments = [show_type(each) for each in reference.args]
+    arguments = [show_type(part) for part in reference.args]
     match reference.name:
         case "|":
             shown = " | ".join(arguments)
@@ -208,11 +197,10 @@ def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
         case UnionOf(options=options, discriminator=tag):
             if spelled.qualifier not in {"", literal(tag)}:
                 return False
-            if any(isinstance(each, Scalar) and each.kind == "any" for each in options):
+            if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
                 return bool(_HOLDERS["any"].fullmatch(spelled.name))
             parts = spelled.args if spelled.name == "|" else (spelled,)
-            return all(any(accepts(each, part) for part in parts) for each in options) and all(
-                any(accepts(each, part) for each in options) for part in parts
-            )
+            pairs = [[accepts(option, part) for part in parts] for option in options]
+            return all(map(any, pairs)) and all(map(any, zip(*pairs, strict=True)))
         case Scalar(kind=kind):
             return bool(_HOLDERS[kind].fullmatch(spelled.name))
