@@ -148,6 +148,8 @@ class Behaviour:
     """The types that answered, now or before with the same code."""
     why_not: Mapping[str, str] = field(default_factory=dict)
     """By name of a type: why there was nothing to ask it."""
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By name of a type: what it is, where a run tells that; see ``Answers``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +159,20 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     why_not: str = ""
     """Why it was not asked."""
+    facts: Mapping[str, Any] | None = None
+    """What it is, where a run tells that."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {"findings": [each.to_json() for each in self.findings], "why_not": self.why_not}
+        findings = [each.to_json() for each in self.findings]
+        return {"findings": findings, "why_not": self.why_not, "facts": self.facts}
 
     @classmethod
     def from_json(cls, data: Any) -> Self | None:
         """Return the verdict that ``to_json`` made; ``None`` for anything else."""
         try:
             findings = tuple(map(Finding.from_json, data["findings"]))
-            return cls(findings, str(data["why_not"]))
+            return cls(findings, str(data["why_not"]), data["facts"])
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
@@ -209,7 +214,7 @@ def check(
     instances_key: str,
     known: Known,
 ) -> Behaviour:
-    """Return what is wrong with how the types of a source load and dump JSON.
+    """Return what is wrong with how the types of a source load and dump JSON, and what they are.
 
     Args:
         subject: the source.
@@ -219,7 +224,10 @@ def check(
         known: what was found before.
     """
     version = [FORMAT, runner.version(subject.folder), instances_key]
-    keys = {name: _key(subject, name, version) for name in subject.runnable}
+    # What a type is can be told though it is made of one that cannot be loaded.
+    loadable = [name for name in subject.blocks if name not in subject.broken]
+    names = loadable if runner.traits.complete is not None else subject.runnable
+    keys = {name: _key(subject, name, version) for name in names}
     found = {name: known.get(key) for name, key in keys.items()}
     if None in found.values():
         with known.lock():
@@ -231,14 +239,18 @@ def check(
                     known.put(keys[name], verdict)
                 found |= new
     verdicts = {name: verdict for name, verdict in found.items() if verdict is not None}
+    facts = {name: each.facts for name, each in verdicts.items() if each.facts is not None}
+    unloaded = {name for name, told in facts.items() if told.keys() & {"blocked", "fault"}}
     asked = {name: each.findings for name, each in verdicts.items() if not each.why_not}
     why_not = {name: each.why_not for name, each in verdicts.items() if each.why_not}
     answered = frozenset(
         name
         for name, findings in asked.items()
-        if not any(each.kind in {"fault", "outside"} for each in findings)
+        if name in subject.runnable
+        and not subject.reach[name] & unloaded
+        and not any(each.kind in {"fault", "outside"} for each in findings)
     )
-    return Behaviour(_by_type(asked, subject), answered, why_not)
+    return Behaviour(_by_type(asked, subject), answered, why_not, facts)
 
 
 def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
@@ -327,18 +339,25 @@ class _Run:
             for name, given in instances.items()
             if name in subject.types
         }
+        self._facts: dict[str, Mapping[str, Any]] = {}
 
     def verdicts(self, names: Sequence[str]) -> dict[str, Verdict]:
         """Return what is wrong with each type; those that could not be asked are left out."""
-        asked = [name for name in names if name in self._cases and self._cases[name].has_any]
-        verdicts = {
-            name: Verdict(why_not=self._reason(name)) for name in names if name not in asked
-        }
+        runnable = [name for name in names if name in self._subject.runnable]
+        asked = [name for name in runnable if name in self._cases and self._cases[name].has_any]
         replies, faulty = self._ask_all(asked)
-        found = {name: [fault] for name, fault in faulty.items()}
-        for name, given in replies.items():
-            found.setdefault(name, []).extend(smallest(self._cases[name].judge(given)))
-        return verdicts | {name: Verdict(tuple(findings)) for name, findings in found.items()}
+        verdicts: dict[str, Verdict] = {}
+        for name in names:
+            told = self._facts.get(name)
+            findings = [faulty[name]] if name in faulty else []
+            if name in replies:
+                findings += smallest(self._cases[name].judge(replies[name]))
+            if name not in asked:
+                why_not = self._reason(name) if name in runnable and not findings else ""
+                verdicts[name] = Verdict(tuple(findings), why_not, told)
+            elif findings or name in replies or told is not None:
+                verdicts[name] = Verdict(tuple(findings), facts=told)
+        return verdicts
 
     def _reason(self, name: str) -> str:
         given = self._instances.get(name)
@@ -355,12 +374,20 @@ class _Run:
         """
         replies: dict[str, tuple[Reply, ...]] = {}
         faulty: dict[str, Finding] = {}
+        reach = self._subject.reach
         # Inner types first: where one of them is at fault, those around it are not asked.
-        names = sorted(names, key=lambda name: len(self._subject.reach[name]))
-        for _ in range(_MAX_RUNS):
-            open_ = [name for name in names if name not in replies and name not in faulty]
-            open_ = [name for name in open_ if not self._subject.reach[name] & faulty.keys()]
-            if not open_:
+        names = sorted(names, key=lambda name: len(reach[name]))
+        for attempt in range(_MAX_RUNS):
+            unloaded = {
+                name for name, told in self._facts.items() if told.keys() & {"blocked", "fault"}
+            }
+            open_ = [
+                name
+                for name in names
+                if name not in replies and not reach[name] & (faulty.keys() | unloaded)
+            ]
+            is_first = self._runner.traits.complete is not None and not attempt
+            if not open_ and not is_first:
                 break
             answers = self._ask({name: self._cases[name].question for name in open_}, faulty)
             replies |= {name: answers.replies[name] for name in open_ if name in answers.replies}
@@ -371,10 +398,11 @@ class _Run:
                 # the same type; and not at all where it only misses a type that was left out.
                 if self._subject.names_outside & (self._subject.broken | faulty.keys()):
                     break
-                return replies, faulty | {self._subject.runnable[0]: outside}
-            if not found and not answers.replies:
-                found = self._find_culprits(open_, replies)
-            if not found.keys() - faulty.keys() and not answers.replies:
+                return replies, faulty | {next(iter(self._subject.blocks)): outside}
+            if not found and not answers.replies and not answers.facts:
+                loadable = [name for name in reach if not reach[name] & self._subject.broken]
+                found = self._find_culprits(open_ or loadable, replies)
+            if not found.keys() - faulty.keys() and not answers.replies and not answers.facts:
                 break
             faulty |= found
         return replies, faulty
@@ -390,7 +418,14 @@ class _Run:
         return self._run(code, list(questions.values()))
 
     def _run(self, code: str, questions: Sequence[Question]) -> Answers:
-        return self._runner.run(code, questions, self._subject.folder)
+        blocks = {
+            name: (block.first_line, block.last_line)
+            for name, block in self._subject.blocks.items()
+        }
+        answers = self._runner.run(code, questions, self._subject.folder, blocks)
+        for name, told in answers.facts.items():
+            self._facts.setdefault(name, told)
+        return answers
 
     def _place_faults(self, answers: Answers) -> dict[str, Finding]:
         found: dict[str, Finding] = {}
@@ -406,7 +441,8 @@ class _Run:
         Where a fault has no line, they are run without any type.
         """
         fault = next((fault for fault in answers.faults if fault.line), None)
-        if fault is None and not answers.replies and not self._subject.names_outside:
+        is_silent = not answers.replies and not answers.facts
+        if fault is None and is_silent and not self._subject.names_outside:
             fault = next(iter(self._run(self._subject.outside, ()).faults), None)
         return None if fault is None else outside_finding(fault)
 
@@ -429,7 +465,9 @@ class _Run:
         for name in sorted(names, key=lambda name: len(reach[name])):
             if reach[name] & faulty.keys():
                 continue
-            answers = self._run(self._subject.code(reach[name]), [self._cases[name].question])
+            cases = self._cases.get(name)
+            questions = [cases.question] if cases is not None and cases.has_any else []
+            answers = self._run(self._subject.code(reach[name]), questions)
             if name in answers.replies:
                 replies[name] = answers.replies[name]
             elif answers.faults:
@@ -484,9 +522,8 @@ class _Cases:
         for at, reply in zip(self._order, replies, strict=True):
             given[at] = reply
         count = len(self._valid)
-        yield from findings_of_valid(
-            self.question, self._valid, given[:count], self._types, self._traits
-        )
+        valid = given[:count]
+        yield from findings_of_valid(self.question, self._valid, valid, self._types, self._traits)
         yield from findings_of_invalid(self._type, self._invalid, given[count:], self._types)
 
 

@@ -138,9 +138,7 @@ class SyntaxFault:
 
     line: int
     message: str
-    code: Literal[
-        "SYNTAX", "INVALID_IDENTIFIER", "ARTIFACT", "REVIEW", "MISSING_CLASS", "ENUM_MEMBER"
-    ] = "SYNTAX"
+    code: str = "SYNTAX"
     in_member: bool = True
     """Whether the member on that line is at fault; else the fault is one of the whole text."""
 

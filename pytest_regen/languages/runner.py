@@ -5,10 +5,10 @@ JSON of some instances and reports what became of them; what should have become 
 know. The caller compares, see ``pytest_regen.behaviour``.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_regen.documents.ir import TypeIR
 
@@ -29,6 +29,10 @@ class Traits:
     """Whether they come back unchanged."""
     tells_absence: bool = True
     """Whether a member that was left out differs from one that is null."""
+    complete: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    """Makes a declaration of one that was read and of what a run tells of the type; it raises
+    whatever goes wrong where that is not what the runner sends. ``None``: a run does not tell what
+    types are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,9 @@ class Answers:
     replies: Mapping[str, tuple[Reply, ...]]
     """By name of a type: a reply per instance."""
     faults: tuple[RunFault, ...] = ()
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By name of a type: what it is, as plain JSON, where a run tells that. ``fault`` among them:
+    why it could not be loaded; ``blocked``: it is made of one that was not."""
 
 
 class Runner(Protocol):
@@ -125,7 +132,13 @@ class Runner(Protocol):
         """
         ...
 
-    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
+    def run(
+        self,
+        code: str,
+        questions: Sequence[Question],
+        folder: Path,
+        blocks: Mapping[str, tuple[int, int]],
+    ) -> Answers:
         """Run ``code`` and return what it makes of the instances.
 
         A type is in the replies, or has a fault, or is in neither: then it was not asked, for a
@@ -135,5 +148,6 @@ class Runner(Protocol):
             code: the source of a store, or a part of it.
             questions: at most one for each type.
             folder: of the store; only packages are read from there and above.
+            blocks: first and last line of each type, which is blank where it was left out.
         """
         ...

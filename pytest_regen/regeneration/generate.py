@@ -27,7 +27,7 @@ from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, provider_reference
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
-from pytest_regen.validation.stores import format_note, validate_pages
+from pytest_regen.validation.stores import format_note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +280,7 @@ class _PlannedStore(StorePlace):
         # Before anything is asked, because an answer that could not be stored is paid for.
         previous = plan.previous
         if previous is not None and not run.discard_edits:
-            verdicts = validate_store(previous, behaviour=False)
+            verdicts = validate_store(previous, run=False)
             for name in (*plan.types["changed"], *plan.types["removed"]):
                 if is_edited(verdicts.get(name)):
                     why = "the document changed this type, and updating it would discard the edit"
@@ -397,10 +397,7 @@ class _PlannedStore(StorePlace):
             view = self.view_of(self._follow(self._plan.previous))
         after = view.with_answers(answers)
         names = dict.fromkeys(answer.ask.name for answer in answers)
-        if after.store.missing_pages and any(view.missing(name) for name in names):
-            for name in names:
-                validate_pages(after.store, name)
-        else:
+        if not after.store.missing_pages or not any(view.missing(name) for name in names):
             _ = after.results
 
     @contextmanager

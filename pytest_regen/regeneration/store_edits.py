@@ -32,7 +32,7 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
     """Make outputs from the history the stored ones; what they replace goes to the history."""
     store = tx.store
     name = store.resolve_type(word)
-    if is_edited(validate_store(store, behaviour=False).get(name)):
+    if is_edited(validate_store(store, run=False).get(name)):
         raise edit_error(store, name, "restoring an output would discard the edit", "keep the edit")
     prompts = {entry.key: entry for entry in store.prompts_of(name)}
     look = f"pytest-regen history {store.path} --type {name}"

@@ -1,18 +1,20 @@
 """What running the types of a store shows, as issues on their pages and lines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
 from pytest_regen.behaviour import Behaviour, Block, Known, Subject, check
+from pytest_regen.documents.ir import IR
 from pytest_regen.errors import MissingExtraError, SandboxError
 from pytest_regen.files import lock_file, make_ignored_folder
 from pytest_regen.languages import find_language, find_runner
+from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.runner import Runner
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.stores import RegenStore
@@ -26,6 +28,7 @@ _SECTION: Final = "behaviour"
 _LAST: Final = "behaviour"
 _KNOWN: Final = "known behaviour"
 """Under these names a snapshot keeps what was found."""
+_SHOWN: Final = 5
 _PATIENCE: Final = 300.0
 """Seconds to wait for another process that does the same with a store."""
 
@@ -38,6 +41,7 @@ _STOPS: Final = frozenset(
         "INVALID_IDENTIFIER",
         "MISSING_CLASS",
         "MISSING_USING",
+        "NOT_ALLOWED",
         "SYNTAX",
         "TRUNCATED",
         "UNDECLARED_TYPE",
@@ -60,6 +64,8 @@ class StoreBehaviour:
     """Why none was run, or not all of them, for people; empty where nothing is to be said."""
     is_expected: bool = False
     """Whether few have what is missing: then it is no news in each run."""
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By name of a type: what it is, where a run tells that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,17 @@ class _Last:
 Pages = Mapping[str, Sequence[PageText]]
 
 
+def teller_of(language: str, profile: str) -> Runner | None:
+    """Return what tells the types of a source by running it; ``None`` where they are only read."""
+    runner = find_runner(find_language(language), profile)
+    return runner if runner is not None and runner.traits.complete is not None else None
+
+
 def behaviour_of(
     store: RegenStore,
     source: str,
     found: Split,
-    results: Mapping[str, ValidationResult],
+    broken: frozenset[str],
     pages: Pages,
     *,
     count: int = COUNT,
@@ -91,26 +103,20 @@ def behaviour_of(
         store: whose document the instances are of.
         source: the code that is run.
         found: its blocks.
-        results: what reading the code shows; types that do not load are left out.
+        broken: types that do not load, so that they are left out of the code that is run.
         pages: of each type.
-        count: how many valid instances of each type are tried.
+        count: how many valid instances of each type are tried; 0: types are only loaded.
     """
     profile = store.envelope.profile
     language = find_language(store.ir.language)
     runner = find_runner(language, profile)
     if runner is None or not found.has_boundaries:
         return StoreBehaviour()
-    broken = frozenset(
-        name
-        for name, result in results.items()
-        if any(issue.code in _STOPS for issue in result.errors)
-    )
     key = (source, broken, store.plan.ir_data, count)
     last: _Last | None = store.memo.get(_LAST)
     if last is None or last.key != key:
         pieces = {piece.name: piece for piece in found.pieces}
-        blocks = {name: Block(piece.text, piece.first_line) for name, piece in pieces.items()}
-        subject = Subject(store.ir, language, profile, store.path, source, blocks, broken)
+        subject = _subject(store.ir, profile, store.path, source, found, broken)
         behaviour = _run(store, subject, runner, count)
         placed = {
             name: tuple(_Places(store, pieces[name], pages.get(name, ())).put(issues))
@@ -119,6 +125,99 @@ def behaviour_of(
         last = _Last(key, replace(behaviour, issues=placed))
         store.memo[_LAST] = last
     return last.behaviour
+
+
+def _subject(
+    ir: IR, profile: str, folder: Path, source: str, found: Split, broken: frozenset[str]
+) -> Subject:
+    blocks = {piece.name: Block(piece.text, _first_line(piece, found)) for piece in found.pieces}
+    return Subject(ir, find_language(ir.language), profile, folder, source, blocks, broken)
+
+
+def _first_line(piece: Piece, found: Split) -> int:
+    """Return the line of the source on which a piece begins, also where no boundary stands."""
+    if found.has_boundaries:
+        return piece.first_line
+    own = [entry.line for entry in piece.facts.declarations if entry.name == piece.name]
+    return piece.first_line - 1 + min(own)
+
+
+def broken_by_reading(found: Split) -> frozenset[str]:
+    """Return the types whose code must not be run, or cannot, by what was read of it alone."""
+    return frozenset(
+        piece.name
+        for piece in found.pieces
+        if any(fault.code in _STOPS for fault in piece.facts.faults)
+    )
+
+
+def broken_by_rules(results: Mapping[str, ValidationResult]) -> frozenset[str]:
+    """Return the types that do not load, by what rules say of them."""
+    return frozenset(
+        name
+        for name, result in results.items()
+        if any(issue.code in _STOPS for issue in result.errors)
+    )
+
+
+_alone: Final = Known()
+
+
+def run_source(source: str, found: Split, ir: IR, profile: str) -> Split:
+    """Return a source of no store with its types as running it shows them."""
+    runner = teller_of(ir.language, profile)
+    if runner is None or runner.missing(Path()):
+        return found
+    down = 0
+    if "import" not in source:
+        # Types alone: they are loaded below the imports and base classes that are theirs.
+        header = find_language(ir.language).header(namespace="", profile=profile) + "\n"
+        source, down = header + source, header.count("\n")
+    moved = replace(
+        found,
+        pieces=tuple(replace(one, first_line=one.first_line + down) for one in found.pieces),
+    )
+    subject = _subject(ir, profile, Path(), source, moved, broken_by_reading(found))
+    try:
+        ran = check(subject, runner, dict, instances_key="", known=_alone)
+    except SandboxError:
+        return found
+    pieces = completed(moved, runner, ran.facts).pieces
+    back = tuple(replace(one, first_line=one.first_line - down) for one in pieces)
+    return replace(found, pieces=back)
+
+
+def completed(found: Split, runner: Runner, facts: Mapping[str, Mapping[str, Any]]) -> Split:
+    """Return the pieces of a source with their types as a run tells them."""
+    failed = {name for name, told in facts.items() if "fault" in told}
+    pieces = tuple(
+        _completed(piece, runner, facts[piece.name], failed) if piece.name in facts else piece
+        for piece in found.pieces
+    )
+    return replace(found, pieces=pieces)
+
+
+def _completed(
+    piece: Piece, runner: Runner, told: Mapping[str, Any], failed: Collection[str]
+) -> Piece:
+    complete = runner.traits.complete
+    if complete is None:
+        return piece
+    if "blocked" in told or told.get("missing") in failed:
+        return piece  # It is made of a type that is at fault itself.
+    facts = piece.facts
+    try:
+        if "fault" in told:
+            line = int(told["line"] or piece.first_line) - piece.first_line + 1
+            fault = SyntaxFault(max(line, 1), str(told["fault"]), IMPORT_FAILED)
+            return replace(piece, facts=replace(facts, faults=(*facts.faults, fault)))
+        declarations = tuple(
+            complete(entry, told) if entry.name == piece.name and entry.outer is None else entry
+            for entry in facts.declarations
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return piece  # Not what the child sends: the source wrote to its pipe.
+    return replace(piece, facts=replace(facts, declarations=declarations))
 
 
 def without_echoes(issues: Sequence[Issue], known: Sequence[Issue]) -> Iterator[Issue]:
@@ -141,10 +240,8 @@ def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> Sto
     why_not = runner.missing(store.path)
     if why_not:
         return StoreBehaviour(why_not=why_not, is_expected=runner.is_rare)
-    if not subject.runnable:
+    if not subject.runnable and runner.traits.complete is None:
         return StoreBehaviour(unasked=frozenset(subject.types))
-    from pytest_regen.strategies.instances import instances_key, instances_of_store
-
     cache = VerdictCache(lock_file(store.path).parents[1] / "cache")
     if _KNOWN not in store.memo:
         store.memo[_KNOWN] = Known(
@@ -152,29 +249,43 @@ def _run(store: RegenStore, subject: Subject, runner: Runner, count: int) -> Sto
             partial(cache.put, _SECTION),
             partial(hold_lock, store.path, ".behaviour.lock"),
         )
+    known: Known = store.memo[_KNOWN]
     try:
+        if not count:
+            ran = check(subject, runner, dict, instances_key="", known=known)
+            return StoreBehaviour(facts=ran.facts)
+        from pytest_regen.strategies.instances import instances_key, instances_of_store
+
         ran = check(
             subject,
             runner,
             partial(instances_of_store, store, count, cache=cache),
             instances_key=instances_key(store, count),
-            known=store.memo[_KNOWN],
+            known=known,
         )
     except MissingExtraError as error:
-        return StoreBehaviour(why_not=f"{error.why or error.what}: {error.hint}")
+        why_not = f"{error.why or error.what}: {error.hint}"
+        types = (
+            _run(store, subject, runner, 0)
+            if runner.traits.complete is not None
+            else StoreBehaviour()
+        )
+        return replace(types, why_not=why_not)
     except SandboxError as error:
         return StoreBehaviour(why_not=error.what)
     unasked = frozenset(subject.types) - ran.asked - ran.why_not.keys()
     why_not = _say_why_not(ran, subject)
-    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not)
+    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not, facts=ran.facts)
 
 
 def _say_why_not(ran: Behaviour, subject: Subject) -> str:
-    """Return why types were not asked, if that is one reason for all that could be run."""
+    """Return why types were not tried, each with its reason unless all have the same."""
     reasons = set(ran.why_not.values())
     if len(reasons) == 1 and len(ran.why_not) == len(subject.runnable):
         return reasons.pop()
-    return ""
+    shown = [f"{name} ({why})" for name, why in sorted(ran.why_not.items())]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return f"not tried: {', '.join(shown[:_SHOWN])}{more}" if shown else ""
 
 
 @contextmanager

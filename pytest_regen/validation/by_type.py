@@ -67,7 +67,10 @@ def validate_by_type(
         UsageError: the language of the IR is unknown.
     """
     model = IR.of(ir)
-    found = split(source, model.language)
+    # Imported here because running stands on stores, which this module knows nothing of.
+    from pytest_regen.validation.behaviour import run_source
+
+    found = run_source(source, split(source, model.language), model, profile)
     return dict(validate_split(found, model, pages=pages, profile=profile).results)
 
 
@@ -96,7 +99,7 @@ class _Verdict:
             return None
         if piece is None or self.piece is None:
             return self if piece is self.piece else None
-        if piece.text != self.piece.text:
+        if piece.text != self.piece.text or piece.facts != self.piece.facts:
             return None
         down = piece.first_line - self.piece.first_line
         result = _shift(self.result, down) if down else self.result
@@ -179,9 +182,10 @@ def changed_answers(old: Split, new: Split) -> frozenset[Lookup] | None:
         return None
     changed: list[Declaration] = []
     for name in {**before, **after}:
-        texts = [pieces[name] for pieces in (before, after) if name in pieces]
-        if len({piece.text for piece in texts}) > 1 or len(texts) == 1:
-            changed += (entry for piece in texts for entry in piece.facts.declarations)
+        states = [pieces[name] for pieces in (before, after) if name in pieces]
+        is_same = len(states) > 1 and states[0].text == states[1].text
+        if not is_same or states[0].facts != states[1].facts:
+            changed += (entry for piece in states for entry in piece.facts.declarations)
     if old.outside != new.outside:
         changed += (*old.outside, *new.outside)
     found: set[Lookup] = {EVERYTHING}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
@@ -20,9 +20,13 @@ from pytest_regen.validation.behaviour import (
     COUNT,
     StoreBehaviour,
     behaviour_of,
+    broken_by_reading,
+    broken_by_rules,
+    completed,
+    teller_of,
     without_echoes,
 )
-from pytest_regen.validation.by_type import Verdicts, validate_by_type, validate_split
+from pytest_regen.validation.by_type import Verdicts, validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
 from pytest_regen.validation.issues import (
     Ignore,
@@ -31,7 +35,7 @@ from pytest_regen.validation.issues import (
     codes_by_type,
     without_ignored,
 )
-from pytest_regen.validation.pieces import PageText, split, stitch_pages
+from pytest_regen.validation.pieces import PageText, Split, split
 
 if TYPE_CHECKING:
     from pytest_regen.documents import Document
@@ -42,12 +46,19 @@ _DOCUMENT: Final = "document"
 """Under this name it keeps the types that its document gives."""
 
 
+Runs = Literal["nothing", "types", "all"]
+"""What is run: nothing; types, to see what they are; types, with JSON to load and dump."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What rules found in one state of a store."""
 
     source: str
+    read: Split
+    """The source as it was read; ``verdicts`` are about it as running shows it."""
     verdicts: Verdicts
+    runs: Runs
     made_of: tuple[object, ...]
     """All that they depend on; compared by identity, for these are large values."""
 
@@ -260,9 +271,10 @@ def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
     """
-    source, verdicts = _verdicts(store)
-    pages = _all_pages(store)
-    return behaviour_of(store, source, verdicts.found, verdicts.results, pages, count=count)
+    source, read, verdicts = _verdicts(store, "all")
+    teller = teller_of(store.envelope.language, store.envelope.profile)
+    broken = broken_by_reading(read) if teller else broken_by_rules(verdicts.results)
+    return behaviour_of(store, source, verdicts.found, broken, _all_pages(store), count=count)
 
 
 def validate_store(
@@ -271,6 +283,7 @@ def validate_store(
     types: Sequence[str] | None = None,
     ignore: Ignore = (),
     behaviour: bool = True,
+    run: bool = True,
 ) -> dict[str, ValidationResult]:
     """Return what is wrong with each type of a store.
 
@@ -281,8 +294,10 @@ def validate_store(
         store: a store as it was opened.
         types: declared names; the results of other types are left out. All by default.
         ignore: codes that are not reported, or codes by type name; ``STRUCTURAL`` is ``SYNTAX``.
-        behaviour: whether types are run, where what that takes is there and what it finds is not
-            ignored.
+        behaviour: whether types are tried with JSON, where what that takes is there and what it
+            finds is not ignored.
+        run: whether anything is run; else types whose language says what they are when they are
+            run are only read.
 
     Returns:
         A result for each type of the IR, then for each block that the IR has no type for.
@@ -291,10 +306,11 @@ def validate_store(
         StoreCorruptError: ``ir.json`` does not hold an IR.
         UsageError: a code to ignore, or the language of the store, is unknown.
     """
-    _, verdicts = _verdicts(store)
+    is_tried = run and behaviour and wants_behaviour(store, ignore)
+    *_, verdicts = _verdicts(store, "all" if is_tried else "types" if run else "nothing")
     found = verdicts.found
     results = dict(verdicts.results)
-    if behaviour and wants_behaviour(store, ignore):
+    if is_tried:
         for type_name, issues in behaviour_of_store(store).issues.items():
             known = results[type_name].issues
             results[type_name] = ValidationResult.of([*known, *without_echoes(issues, known)])
@@ -312,27 +328,37 @@ def validate_store(
     return without_ignored(results, ignore)
 
 
-def _verdicts(store: RegenStore) -> tuple[str, Verdicts]:
-    """Return the code of a store, and what rules find in its blocks.
+def _verdicts(store: RegenStore, runs: Runs) -> tuple[str, Split, Verdicts]:
+    """Return the code of a store, what was read of it, and what rules find in its blocks.
 
     They stay with the snapshot, so that of another state of the store only that is validated which
     changed.
     """
     known: _Known | None = store.memo.get(_MEMO)
     made_of = store.source, store.has_source, store.envelope, store.prompts, store.ir
-    if known is not None and known.holds_for(made_of):
-        return known.source, known.verdicts
+    language, profile = store.envelope.language, store.envelope.profile
+    teller = teller_of(language, profile)
+    if teller is None:
+        runs = "nothing"  # Rules go by what was read: nothing is run for them.
+    if known is not None and known.holds_for(made_of) and known.runs in {runs, "all"}:
+        return known.source, known.read, known.verdicts
     source = store.source if store.has_source else store.assembly()
-    same = known is not None and known.source == source
+    read = known.read if known and known.source == source else split(source, language)
+    pages = _all_pages(store)
+    found = read
+    if teller is not None and runs != "nothing":
+        count = COUNT if runs == "all" else 0
+        ran = behaviour_of(store, source, read, broken_by_reading(read), pages, count=count)
+        found = completed(read, teller, ran.facts)
     verdicts = validate_split(
-        known.verdicts.found if known and same else split(source, store.envelope.language),
+        found,
         store.ir,
-        pages=_all_pages(store),
-        profile=store.envelope.profile,
+        pages=pages,
+        profile=profile,
         known=known.verdicts if known else None,
     )
-    store.memo[_MEMO] = _Known(source, verdicts, made_of)
-    return source, verdicts
+    store.memo[_MEMO] = _Known(source, read, verdicts, runs, made_of)
+    return source, read, verdicts
 
 
 def _all_pages(store: RegenStore) -> dict[str, tuple[PageText, ...]]:
@@ -344,23 +370,6 @@ def _by_type(issues: Iterable[Issue]) -> dict[str | None, list[Issue]]:
     for issue in issues:
         found.setdefault(issue.type_name, []).append(issue)
     return found
-
-
-def validate_pages(store: RegenStore, type_name: str) -> ValidationResult:
-    """Return what is wrong with one type as its stored pages make it; nothing else is read.
-
-    Types that other blocks declare are unknown here: whether a store is right, ``validate_store``
-    says.
-    """
-    type_ = store.ir.type_named(type_name)
-    if type_ is None:
-        return ValidationResult.of([])
-    pages = _pages(store, type_name)
-    outputs = tuple(page.output for page in pages)
-    text = stitch_pages(store.ir.language, outputs, type_name, type_.kind == "enum").text
-    ir = store.ir.model_copy(update={"types": (type_,)})
-    profile = store.envelope.profile
-    return validate_by_type(text, ir, pages={type_name: pages}, profile=profile)[type_name]
 
 
 def _pages(store: RegenStore, name: str) -> tuple[PageText, ...]:

@@ -9,7 +9,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -106,9 +106,15 @@ class CSharpRunner:
         field = next((field for field in type_.fields if field.json_name == path[0]), None)
         return field is not None and len(path) == 1 and _is_plain(field)
 
-    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
+    def run(
+        self,
+        code: str,
+        questions: Sequence[Question],
+        folder: Path,
+        blocks: Mapping[str, tuple[int, int]],
+    ) -> Answers:
         """Compile the code once and ask all types in one process."""
-        del folder
+        del folder, blocks
         program = shutil.which("dotnet")
         assert program is not None  # asked before
         word = secrets.token_hex(16)

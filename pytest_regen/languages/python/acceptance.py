@@ -1,13 +1,12 @@
 """Which types of the source can hold what the document allows."""
 
+import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
-from pytest_regen.languages.base import TypeRef
-from pytest_regen.languages.names import word_set
-from pytest_regen.languages.python.names import HEADER_NAMES, RESERVED_TYPE_NAMES
+from pytest_regen.languages.base import Declaration, TypeRef
 
 UNION: Final = "|"
 """The name of a reference to one of several types, which are its arguments."""
@@ -40,32 +39,6 @@ _SCALARS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 }
 """Kind and format to what holds every such value, and writes it as it read it."""
 
-_STANDARD: Final = word_set(
-    """
-    abc annotated_types builtins collections dataclasses datetime decimal dt enum fractions
-    ipaddress pathlib pydantic re t typing typing_extensions uuid
-    """
-)
-"""Modules whose types exist; ``dt`` and ``t`` are what people call two of them."""
-_KNOWN: Final = (
-    HEADER_NAMES
-    | RESERVED_TYPE_NAMES
-    | _SEQUENCES
-    | _MAPS
-    | word_set(
-        """
-        AnyHttpUrl AnyUrl AwareDatetime Base64Bytes Base64Str ByteSize Deque EmailStr FutureDate
-        FutureDatetime Hashable HttpUrl IPv4Address IPv6Address IPvAnyAddress Json JsonValue
-        KW_ONLY NaiveDatetime NamedTuple NegativeFloat NegativeInt Never NonNegativeFloat
-        NonNegativeInt NoneType OrderedDict PastDate PastDatetime Path Pattern PositiveFloat
-        PositiveInt ReadOnly RootModel SecretBytes SecretStr StrictBool StrictBytes StrictFloat
-        StrictInt StrictStr UUID1 UUID3 UUID4 UUID5 bool bytearray bytes complex date datetime
-        defaultdict float frozenset int object set str time timedelta tuple
-        """
-    )
-)
-"""Types that exist without being declared in the source, where a file imports them."""
-
 
 def show_type(reference: TypeRef) -> str:
     """Return a type as Python spells it; ``None`` stands last, whatever the source does."""
@@ -78,32 +51,29 @@ def show_type(reference: TypeRef) -> str:
     return f"{dotted}[{', '.join(map(show_type, reference.args))}]" if reference.args else dotted
 
 
-def is_known(reference: TypeRef) -> bool:
-    """Return whether a type of that name exists without being declared in the source."""
-    if reference.qualifier:
-        return reference.qualifier.split(".")[0] in _STANDARD
-    # The values of a Literal, an ellipsis, None and the union of types are no types to declare.
-    is_name = reference.name.isidentifier()
-    return not is_name or reference.name in _KNOWN or reference.name in {"None", "True", "False"}
-
-
-def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
+def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]) -> bool:
     """Return whether ``spelled`` can hold every value of ``expression``, null aside.
 
     Args:
         expression: what the document allows.
         spelled: what the source says.
+        declared: what the source declares, by name.
     """
     match expression:
         case Ref(name=name):
+            if spelled.name == LITERAL:
+                # An alias of a Literal is its values to the interpreter, whatever it is called.
+                values = [member.wire_name for member in declared[name].members]
+                return declared[name].kind == "enum" and literals_of(spelled) == tuple(values)
             return spelled.name == name and not spelled.args
         case ArrayOf(items=items):
-            return _is_sequence(spelled) and accepts(items, spelled.args[0])
+            return _is_sequence(spelled) and accepts(items, spelled.args[0], declared)
         case MapOf(values=values):
             is_map = spelled.name in _MAPS and len(spelled.args) == 2  # key and value
-            return is_map and _is_text(spelled.args[0]) and accepts(values, spelled.args[1])
+            is_text = is_map and _is_text(spelled.args[0])
+            return is_text and accepts(values, spelled.args[1], declared)
         case UnionOf(options=options):
-            return _accepts_union(options, spelled)
+            return _accepts_union(options, spelled, declared)
         case Scalar():
             return _accepts_scalar(expression, spelled)
 
@@ -118,13 +88,19 @@ def _is_text(spelled: TypeRef) -> bool:
     return spelled.name in _TEXT and not spelled.nullable
 
 
-def _accepts_union(options: tuple[TypeExpr, ...], spelled: TypeRef) -> bool:
+def _accepts_union(
+    options: tuple[TypeExpr, ...], spelled: TypeRef, declared: Mapping[str, Declaration]
+) -> bool:
     """Return whether each option has a place, and no place is for anything else."""
     if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
-        return accepts(Scalar(kind="any"), spelled)
+        return accepts(Scalar(kind="any"), spelled, declared)
     places = spelled.args if spelled.name == UNION else (spelled,)
-    return all(any(accepts(option, place) for place in places) for option in options) and all(
-        any(accepts(option, place) for option in options) for place in places
+
+    def fits(option: TypeExpr, place: TypeRef) -> bool:
+        return accepts(option, place, declared)
+
+    return all(any(fits(option, place) for place in places) for option in options) and all(
+        any(fits(option, place) for option in options) for place in places
     )
 
 
@@ -147,8 +123,6 @@ def _accepts_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
 
 def literals_of(spelled: TypeRef) -> tuple[object, ...]:
     """Return the values of ``Literal[...]``; a member of an enum is no value."""
-    import ast
-
     return tuple(
         ast.literal_eval(part.name)
         for part in spelled.args

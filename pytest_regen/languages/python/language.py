@@ -90,11 +90,11 @@ class Python:
         self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
     ) -> bool:
         """Return whether ``spelled`` can hold every value of ``expression``, null aside."""
-        return acceptance.accepts(expression, spelled)
+        return acceptance.accepts(expression, spelled, declared)
 
     def is_known(self, reference: TypeRef) -> bool:
-        """Return whether a type of that name exists without being declared in the source."""
-        return acceptance.is_known(reference)
+        """Return whether a type of that name exists: one that does not is told where it is used."""
+        return True
 
     def header(self, *, namespace: str, profile: str) -> str:
         """Return imports and base classes: what stands before the first boundary.
@@ -125,7 +125,7 @@ class Python:
 
     def read(self, code: str) -> SourceFacts:
         """Return what ``code`` declares and where it is illegal."""
-        from pytest_regen.languages.python.reader import read
+        from pytest_regen.languages.python.source import read
 
         return read(code)
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Scalar, UnionOf
+from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar
 from pytest_regen.languages.base import (
     AbsenceFault,
-    Declaration,
     Member,
     RuleSubject,
     TypeRef,
@@ -14,13 +13,8 @@ from pytest_regen.languages.base import (
 )
 from pytest_regen.languages.python.acceptance import LITERAL, literals_of, show_type
 from pytest_regen.languages.python.literals import literal
-from pytest_regen.languages.python.members import (
-    DATACLASS_FIELD,
-    KEY,
-    MODEL_FIELD,
-    style_of,
-)
-from pytest_regen.languages.python.names import BASE_MODEL, OF_MODELS, member_name
+from pytest_regen.languages.python.names import BASE_MODEL
+from pytest_regen.languages.python.reflection import DATACLASS_FIELD, KEY, MODEL_FIELD, STYLE
 from pytest_regen.languages.python.spelling import (
     constraint_arguments,
     spell,
@@ -148,7 +142,6 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
     if subject.type.kind == "enum":
         return
     yield from _wrong_style(subject)
-    yield from _colliding_names(subject)
     for field, member in subject.matches():
         if member.type is None or subject.is_near_fault(member):
             continue
@@ -163,8 +156,8 @@ def _wrong_style(subject: RuleSubject) -> Iterator[Issue]:
     """Yield a class that is not what the profile asks for."""
     wanted = _STYLES.get(subject.around.profile, MODEL_FIELD)
     for part in subject.main[:1]:
-        found = style_of(part)
-        if found == wanted and (found != MODEL_FIELD or _is_model(part)):
+        found = next((str(one.arguments[0]) for one in part.attributes if one.name == STYLE), None)
+        if found in {wanted, None}:  # Nothing is known of a class that was not loaded.
             continue
         name = part.name
         right = {
@@ -177,35 +170,6 @@ def _wrong_style(subject: RuleSubject) -> Iterator[Issue]:
         yield subject.issue("MISSING_CLASS", message, line=part.name_line)
 
 
-def _is_model(part: Declaration) -> bool:
-    """Return whether a class derives from a model, or from a class that is not ours to know."""
-    names = {base.name for base in part.bases}
-    if names & {BASE_MODEL, "BaseModel", "RootModel"}:
-        return True
-    return bool(names - {"object", "Generic", "Protocol", "ABC"})
-
-
-def _colliding_names(subject: RuleSubject) -> Iterator[Issue]:
-    """Yield fields that hide a name: of pydantic's, or one that annotations of the class use."""
-    used = {
-        name
-        for member in subject.members
-        if member.type is not None
-        for part in member.type.walk()
-        for name in (part.qualifier.split(".")[0] or part.name,)
-    }
-    for member in subject.members:
-        if member.kind == KEY or not member.name:
-            continue
-        if member.kind == MODEL_FIELD and member.name in OF_MODELS:
-            why = f"{member.name!r} is the name of a method of pydantic's models"
-        elif member.name in used and (not member.is_required or member.attributes):
-            why = f"{member.name!r} is also a name that the types of this class use"
-        else:
-            continue
-        yield subject.naming_issue(member, why)
-
-
 def _wrong_values(field: FieldIR, member: Member, spelled: TypeRef) -> str | None:
     """Return why a ``Literal``, or the lack of one, does not allow the right values."""
     del member
@@ -216,7 +180,7 @@ def _wrong_values(field: FieldIR, member: Member, spelled: TypeRef) -> str | Non
         values != (tag,) or isinstance(values[0], bool) != isinstance(tag, bool)
     ):
         return f"has type {show_type(spelled)!r}; its only value is {literal(tag)}: write {asked!r}"
-    if tag is None and spelled.name == LITERAL:
+    if tag is None and spelled.name == LITERAL and not isinstance(field.type, Ref):
         shown = show_type(spelled)
         return f"has type {shown!r}, and the document allows other values: write {asked!r}"
     return None
@@ -233,10 +197,6 @@ def _wrong_arguments(field: FieldIR, member: Member) -> str | None:
     right = constraint_arguments(field, profile="default")
     for entry in member.attributes:
         value: Any = entry.arguments[0] if entry.arguments else None
-        if entry.name == "discriminator":
-            why = _wrong_discriminator(field, value)
-            if why:
-                return why
         if entry.name not in _CONSTRAINTS or _is_same(value, right.get(entry.name)):
             continue
         if entry.name in right:
@@ -271,12 +231,3 @@ def _is_said(field: FieldIR, name: str, value: Any) -> bool:
     if name == "min_length" and value == 0:
         return True
     return any(said.get(key) == value or str(said.get(key)) == value for key in _KEYWORDS[name])
-
-
-def _wrong_discriminator(field: FieldIR, value: Any) -> str | None:
-    if not isinstance(field.type, UnionOf) or field.type.discriminator is None:
-        return None
-    name = member_name(field.type.discriminator)
-    if value in {name, None}:
-        return None
-    return f"has discriminator={value!r}; the field that tells the types apart is {name!r}"

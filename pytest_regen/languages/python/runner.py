@@ -5,7 +5,7 @@ and typed dicts through ``TypeAdapter``. Whether an invalid instance is refused 
 that pydantic makes 12 of ``"12"`` unless it is strict is no fault of a model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pytest_regen import sandbox
 from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.python.reflection import completed
 from pytest_regen.languages.python.spelling import kept_constraints, spell_value
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 
@@ -48,7 +49,7 @@ class PythonRunner:
     @property
     def traits(self) -> Traits:
         """What values of the code can hold: the base class of models keeps what has no field."""
-        return Traits(keeps_more=self.profile == "default")
+        return Traits(keeps_more=self.profile == "default", complete=completed)
 
     def missing(self, folder: Path) -> str | None:
         """Return why no process can be started; pydantic is always there."""
@@ -84,25 +85,36 @@ class PythonRunner:
             return False  # A part of the values of an enum has no type of its own.
         return keyword in kept_constraints(field, self.profile)
 
-    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
-        """Ask the types in one process; the answers before one that ends it count."""
-        module = sandbox.Module(_MODULE, code, f"{_MODULE}.py")
+    def run(
+        self,
+        code: str,
+        questions: Sequence[Question],
+        folder: Path,
+        blocks: Mapping[str, tuple[int, int]],
+    ) -> Answers:
+        """Load the types in one process and ask them; answers before one that ends it count."""
+        # The source is run piece by piece by the handler: the module itself is empty.
+        module = sandbox.Module(_MODULE, "", f"{_MODULE}.py")
         handler = f"{_handler()}\nOPTIONS = {dict(_OPTIONS[self.profile])}\n"
-        # The first question is whether there is anyone to answer: that tells code that does not
-        # load from code that does not answer.
-        job = sandbox.Job(module, (None, *map(_as_json, questions)))
-        seconds = _SECONDS + len(questions) / _PER_SECOND
+        places = sorted((first, last, name) for name, (first, last) in blocks.items())
+        load = {"source": code, "blocks": places}
+        job = sandbox.Job(module, (load, *map(_as_json, questions)))
+        seconds = _SECONDS + (len(questions) + len(blocks)) / _PER_SECOND
         limits = sandbox.Limits(seconds=seconds, cpu_seconds=int(seconds))
         (result,) = sandbox.ask([job], handler=handler, limits=limits)
         loaded, *answers = result.answers
-        if result.raised is not None:
-            return Answers({}, (_fault(result.raised),))
-        if loaded is None:
-            return Answers({}, (RunFault(result.why),))
+        if loaded is None or loaded.raised is not None:
+            why = result.why or "its answer is not one of ours"
+            return Answers({}, (RunFault(why),))
+        facts, outside = _read_facts(loaded.value, blocks)
+        if outside is not None:
+            return Answers({}, (outside,))
         replies: dict[str, tuple[Reply, ...]] = {}
         faults: list[RunFault] = []
         for question, answer in zip(questions, answers, strict=True):
             name = question.type.name
+            if facts.get(name, {}).keys() & {"blocked", "fault"}:
+                continue
             if answer is None:
                 faults.append(RunFault(result.why, name))
                 break  # Those after it were not asked.
@@ -113,7 +125,20 @@ class PythonRunner:
                 faults.append(RunFault("its answer is not one of ours", name))
             else:
                 replies[name] = read
-        return Answers(replies, tuple(faults))
+        return Answers(replies, tuple(faults), facts)
+
+
+def _read_facts(
+    value: Any, names: Iterable[str]
+) -> tuple[dict[str, Mapping[str, Any]], RunFault | None]:
+    """Return what each type is, and why what stands around them cannot be loaded."""
+    told = value if isinstance(value, dict) else {}
+    around = told.get("")
+    if isinstance(around, dict):
+        line = around.get("line")
+        fault = RunFault(str(around.get("fault")), line=line if isinstance(line, int) else None)
+        return {}, fault
+    return {name: told[name] for name in names if isinstance(told.get(name), dict)}, None
 
 
 @cache

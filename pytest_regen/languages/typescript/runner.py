@@ -118,8 +118,15 @@ class TypeScriptRunner:
             return False  # A part of the values of an enum has no type of its own.
         return keyword in kept_constraints(field, self.profile)
 
-    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
+    def run(
+        self,
+        code: str,
+        questions: Sequence[Question],
+        folder: Path,
+        blocks: Mapping[str, tuple[int, int]],
+    ) -> Answers:
         """Compile the code once and ask all types."""
+        del blocks
         run = _run_zod if self.profile == "zod" else _run_interfaces
         return run(code, questions, folder)
 
