@@ -1,5 +1,6 @@
 """What running the types of a store shows, as issues on their pages and lines."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -197,6 +198,21 @@ def completed(found: Split, runner: Runner, facts: Mapping[str, Mapping[str, Any
     return replace(found, pieces=pieces)
 
 
+def _named(message: str, text: str) -> int | None:
+    """Return the line of the member that a message names, by its name or by what it quotes.
+
+    What makes a class of its members fails at its first line, whichever of them is at fault.
+    """
+    quoted = [one for one in re.findall(r"'([^'\n]+)'|\"([^\"\n]+)\"", message)]
+    words = [one or other for one, other in quoted]
+    begins = [rf"[ \t]*_?{re.escape(word)}[ \t]*[:=]" for word in re.findall(r"\w+", message)]
+    for pattern in [*begins, *(f".*{re.escape(word)}" for word in words)]:
+        for number, line in enumerate(text.split("\n"), 1):
+            if number > 1 and re.match(pattern, line):
+                return number
+    return None
+
+
 def _completed(
     piece: Piece, runner: Runner, told: Mapping[str, Any], failed: Collection[str]
 ) -> Piece:
@@ -209,7 +225,8 @@ def _completed(
     try:
         if "fault" in told:
             line = int(told["line"] or piece.first_line) - piece.first_line + 1
-            fault = SyntaxFault(max(line, 1), str(told["fault"]), IMPORT_FAILED)
+            message = str(told["fault"])
+            fault = SyntaxFault(_named(message, piece.text) or line, message, IMPORT_FAILED)
             return replace(piece, facts=replace(facts, faults=(*facts.faults, fault)))
         declarations = tuple(
             complete(entry, told) if entry.name == piece.name and entry.outer is None else entry

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_regen.documents.ir import IR, TypeIR
+from pytest_regen.documents.ir import IR, TypeIR, referenced_names
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, SourceFacts
 from pytest_regen.validation import rules_members, rules_types
 from pytest_regen.validation import rules_types as types
-from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResult
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split, read_text, split
 from pytest_regen.validation.rules_types import reviews, unfixable
 from pytest_regen.validation.subject import (
@@ -160,10 +160,42 @@ def validate_split(
         results[name] = verdict.result
         if name not in of_ir.repeated:
             verdicts[name] = verdict
+    results = _without_echoes(results, around.types)
     for piece in found.pieces:
         if piece.name not in around.types:
             results.setdefault(piece.name, _foreign(piece, around))
     return Verdicts(found, of_ir, profile, verdicts, results)
+
+
+def _without_echoes(
+    results: Mapping[str, ValidationResult], types: Mapping[str, TypeIR]
+) -> dict[str, ValidationResult]:
+    """Return the results without IMPORT_FAILED where what is wrong is known more exactly.
+
+    That is an error of the type itself, or of one that its fields are made of.
+    """
+    exact = {
+        name
+        for name, result in results.items()
+        if any(issue.code != IMPORT_FAILED for issue in result.errors)
+    }
+
+    def is_echo(name: str) -> bool:
+        seen, waiting = {name}, [name]
+        while waiting and not seen & exact:
+            fields = types[waiting.pop()].fields
+            used = {ref for field in fields for ref in referenced_names(field.type)}
+            new = (used & types.keys()) - seen
+            seen |= new
+            waiting += new
+        return bool(seen & exact)
+
+    return {
+        name: ValidationResult.of(one for one in result.issues if one.code != IMPORT_FAILED)
+        if any(one.code == IMPORT_FAILED for one in result.issues) and is_echo(name)
+        else result
+        for name, result in results.items()
+    }
 
 
 def changed_answers(old: Split, new: Split) -> frozenset[Lookup] | None:
@@ -281,6 +313,8 @@ def _issues(subject: Subject) -> Iterator[Issue]:
             return
         subject = around_faults
     yield from rules_types.text_faults(subject)
+    if any(fault.code == IMPORT_FAILED for fault in subject.facts.faults):
+        return  # What it is nobody knows.
     yield from types.foreign_types(subject)
     if not (subject.pages and 1 in subject.pages.silent):
         yield from types.declaration_faults(subject)

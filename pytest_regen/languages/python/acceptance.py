@@ -63,8 +63,9 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
         case Ref(name=name):
             if spelled.name == LITERAL:
                 # An alias of a Literal is its values to the interpreter, whatever it is called.
-                values = [member.wire_name for member in declared[name].members]
-                return declared[name].kind == "enum" and literals_of(spelled) == tuple(values)
+                entry = declared.get(name)
+                values = {member.wire_name for member in entry.members} if entry else set()
+                return set(literals_of(spelled)) == values
             return spelled.name == name and not spelled.args
         case ArrayOf(items=items):
             return _is_sequence(spelled) and accepts(items, spelled.args[0], declared)

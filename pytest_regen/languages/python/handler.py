@@ -8,6 +8,7 @@ back.
 
 import __future__
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -108,13 +109,35 @@ def load_source(module: Any, source: str, blocks: list[list[Any]]) -> dict[str, 
             faults[name] = fault_of(error, path)
         if name and (name in faults or name not in space):
             space[name] = types.new_class(name, (StandIn,))
-    for value in list(space.values()):
-        if isinstance(value, type) and issubclass(value, Model) and value is not Model:
-            try:
-                value.model_rebuild(raise_errors=False, _types_namespace=space)
-            except BaseException as error:
-                faults.setdefault(value.__name__, fault_of(error, path))
     return faults
+
+
+def built(name: str, told: dict[str, Any], module: Any) -> None:
+    """Note why pydantic cannot make a model: on the field at fault, else on the model.
+
+    Args:
+        name: of a type.
+        told: what is known of it.
+        module: that declares it.
+    """
+    space = vars(module)
+    kind = space.get(name)
+    if "members" not in told or not isinstance(kind, type) or not issubclass(kind, Model):
+        return
+    try:
+        kind.model_rebuild(raise_errors=False, _types_namespace=space)
+        return
+    except BaseException as error:
+        told["unbuilt"] = fault_of(error, module.__file__)["fault"]
+    fields = fields_of(kind)
+    for one in told["members"]:
+        info = fields[one["name"]]
+        try:
+            Adapter(typing.Annotated[info.annotation, info])
+        except pydantic.PydanticUndefinedAnnotation:
+            pass
+        except BaseException as error:
+            one["broken"] = fault_of(error, module.__file__)["fault"]
 
 
 def fault_of(error: BaseException, path: str) -> dict[str, Any]:
@@ -227,6 +250,8 @@ def describe(module: Any, name: str) -> dict[str, Any]:
         ]
         return {"style": "key", "members": members}
     if isinstance(kind, type) and issubclass(kind, Model):
+        with contextlib.suppress(Exception):
+            kind.model_rebuild(raise_errors=False, _types_namespace=space)
         members = [
             member(key, info.annotation, info, info.metadata, space, info.is_required())
             for key, info in fields_of(kind).items()
@@ -447,6 +472,7 @@ def answer(module: Any, question: dict[str, Any]) -> Any:
             if name not in told:
                 try:
                     told[name] = describe(module, name)
+                    built(name, told[name], module)
                 except BaseException as error:
                     told[name] = fault_of(error, module.__file__)
         return told

@@ -32,23 +32,35 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
     style = str(facts["style"])
     if style == "enum":
         members = list(_values(entry, facts["values"], lines))
-        return replace(entry, kind="enum", members=tuple(members), is_value=True)
+        faults = _unbuilt(entry, facts)
+        members += _again(members, lines)
+        return replace(entry, kind="enum", members=tuple(members), is_value=True, faults=faults)
     fields = [_field(entry, style, each, lines) for each in facts["members"]]
     places = {member.name: at for at, member in enumerate(entry.members)}
     fields.sort(key=lambda member: places.get(member.name, -1))
-    # A field that stands twice is one field to the interpreter: only reading shows the other.
-    again = [
-        replace(member, line=other.line, end_line=other.end_line)
-        for member in fields
-        for other in lines.get(member.name, ())[1:]
-    ]
     return replace(
         entry,
         kind="class",
-        members=(*fields, *again),
+        members=(*fields, *_again(fields, lines)),
+        faults=_unbuilt(entry, facts),
         attributes=(Attribute(STYLE, (style,)),),
         is_value=False,
     )
+
+
+def _unbuilt(entry: Declaration, facts: Mapping[str, Any]) -> tuple[SyntaxFault, ...]:
+    if "unbuilt" not in facts:
+        return ()
+    return (SyntaxFault(entry.name_line, str(facts["unbuilt"]), "IMPORT_FAILED"),)
+
+
+def _again(members: Sequence[Member], lines: Mapping[str, Sequence[Member]]) -> list[Member]:
+    """Return what stands twice: to the interpreter that is one member, only reading shows both."""
+    return [
+        replace(member, line=other.line, end_line=other.end_line)
+        for member in members
+        for other in lines.get(member.name, ())[1:]
+    ]
 
 
 def _values(
@@ -79,8 +91,10 @@ def _field(
             member, wire_name=wire, faults=(SyntaxFault(line, message, "UNDECLARED_TYPE"),)
         )
     if "broken" in facts:
-        message = f"the type of {name!r} cannot be read: {facts['broken']}"
-        return replace(member, faults=(SyntaxFault(line, message),))
+        message = f"the type of {name!r} cannot be made: {facts['broken']}"
+        wire = str(facts["wire"]) if "wire" in facts else None
+        faults = (SyntaxFault(line, message, "IMPORT_FAILED"),)
+        return replace(member, wire_name=wire, faults=faults)
     default = facts.get("default")
     attributes = [Attribute(str(key), (value,), line) for key, value in facts["limits"].items()]
     if default is not None:
