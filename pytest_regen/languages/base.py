@@ -505,10 +505,6 @@ class Language(Protocol):
         """
         ...
 
-    def repair(self, code: str) -> str:
-        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
-        ...
-
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
         ...

@@ -158,6 +158,11 @@ def first_fault(
         if inside is None:
             break
         inner = inside
+    return _fault_at(grammar.title, code, node, inner)
+
+
+def _fault_at(title: str, code: bytes, node: Node, inner: Node) -> SyntaxFault:
+    """Return the fault of the first node that is no code, and of the innermost error in it."""
     lines = code.decode("utf-8", "replace").split("\n")
     first, last = node.start_point.row, inner.end_point.row
     for row in range(first, min(last + 1, len(lines))):
@@ -167,20 +172,17 @@ def first_fault(
     row = inner.start_point.row
     shown = lines[row].strip()[:80] if row < len(lines) else ""
     is_open = inner.is_error and code.count(b"{") > code.count(b"}")
-    if is_open and not code[inner.end_byte :].strip():
-        # The error begins with the declaration because nothing closes it.
-        row, shown = len(code.rstrip().split(b"\n")) - 1, ""
+    is_last = not code[inner.end_byte :].strip()
+    if is_last and (is_open or inner.is_missing or not shown):
+        # An error begins with the declaration where nothing closes it: its end is what is wrong.
+        row = len(code.rstrip().split(b"\n")) - 1
+        return SyntaxFault(row + 1, f"not legal {title}: the code ends too early", in_member=False)
     if inner.is_missing:
-        message = f"not legal {grammar.title}: {in_quotes(inner.type)} is missing"
-        at_end = not code[inner.end_byte :].strip()
-        end = ": the code ends too early" if at_end else f" after {in_quotes(shown)}"
-        return SyntaxFault(row + 1, message + end, in_member=not at_end)
-    if not shown:
-        message = f"not legal {grammar.title}: the code ends too early"
-        return SyntaxFault(row + 1, message, in_member=False)
+        what = f"{in_quotes(inner.type)} is missing after {in_quotes(shown)}"
+        return SyntaxFault(row + 1, f"not legal {title}: {what}")
     if not inner.has_error:
         return SyntaxFault(row + 1, f"this stands outside of every type: {in_quotes(shown)}")
-    return SyntaxFault(row + 1, f"not legal {grammar.title}: {in_quotes(shown)}")
+    return SyntaxFault(row + 1, f"not legal {title}: {in_quotes(shown)}")
 
 
 def comment_faults(root: Node, is_documentation: Callable[[str], bool]) -> Iterator[SyntaxFault]:

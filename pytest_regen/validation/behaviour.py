@@ -117,7 +117,8 @@ def behaviour_of(
     last: _Last | None = store.memo.get(_LAST)
     if last is None or last.key != key:
         pieces = {piece.name: piece for piece in found.pieces}
-        subject = _subject(store.ir, profile, store.path, source, found, broken)
+        blocks = _blocks(found)
+        subject = Subject(store.ir, language, profile, store.path, source, blocks, broken)
         behaviour = _run(store, subject, runner, count)
         placed = {
             name: tuple(_Places(store, pieces[name], pages.get(name, ())).put(issues))
@@ -128,11 +129,8 @@ def behaviour_of(
     return last.behaviour
 
 
-def _subject(
-    ir: IR, profile: str, folder: Path, source: str, found: Split, broken: frozenset[str]
-) -> Subject:
-    blocks = {piece.name: Block(piece.text, _first_line(piece, found)) for piece in found.pieces}
-    return Subject(ir, find_language(ir.language), profile, folder, source, blocks, broken)
+def _blocks(found: Split) -> dict[str, Block]:
+    return {piece.name: Block(piece.text, _first_line(piece, found)) for piece in found.pieces}
 
 
 def _first_line(piece: Piece, found: Split) -> int:
@@ -178,7 +176,9 @@ def run_source(source: str, found: Split, ir: IR, profile: str) -> Split:
         found,
         pieces=tuple(replace(one, first_line=one.first_line + down) for one in found.pieces),
     )
-    subject = _subject(ir, profile, Path(), source, moved, broken_by_reading(found))
+    language, blocks = find_language(ir.language), _blocks(moved)
+    broken = broken_by_reading(found)
+    subject = Subject(ir, language, profile, Path(), source, blocks, broken)
     try:
         ran = check(subject, runner, dict, instances_key="", known=_alone)
     except SandboxError:
@@ -203,7 +203,7 @@ def _named(message: str, text: str) -> int | None:
 
     What makes a class of its members fails at its first line, whichever of them is at fault.
     """
-    quoted = [one for one in re.findall(r"'([^'\n]+)'|\"([^\"\n]+)\"", message)]
+    quoted = re.findall(r"'([^'\n]+)'|\"([^\"\n]+)\"", message)
     words = [one or other for one, other in quoted]
     begins = [rf"[ \t]*_?{re.escape(word)}[ \t]*[:=]" for word in re.findall(r"\w+", message)]
     for pattern in [*begins, *(f".*{re.escape(word)}" for word in words)]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names
 from pytest_regen.languages import find_language
@@ -10,7 +10,14 @@ from pytest_regen.languages.base import Declaration, SourceFacts
 from pytest_regen.validation import rules_members, rules_types
 from pytest_regen.validation import rules_types as types
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResult
-from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split, read_text, split
+from pytest_regen.validation.pieces import (
+    PageMap,
+    PageText,
+    Piece,
+    Split,
+    split,
+    without_illegal_pages,
+)
 from pytest_regen.validation.rules_types import reviews, unfixable
 from pytest_regen.validation.subject import (
     EVERYTHING,
@@ -19,6 +26,11 @@ from pytest_regen.validation.subject import (
     Surroundings,
     TypesOfIR,
 )
+
+UNREAD: Final = frozenset(
+    {"ARTIFACT", "IMPORT_FAILED", "INVALID_IDENTIFIER", "NOT_ALLOWED", "SYNTAX"}
+)
+"""Codes of faults that keep a block from being read, or its types from being loaded."""
 
 Pages = Mapping[str, Sequence[PageText]]
 
@@ -70,7 +82,9 @@ def validate_by_type(
     # Imported here because running stands on stores, which this module knows nothing of.
     from pytest_regen.validation.behaviour import run_source
 
-    found = run_source(source, split(source, model.language), model, profile)
+    read = split(source, model.language)
+    text, read = without_illegal_pages(source, read, pages or {}, model)
+    found = run_source(text, read, model, profile)
     return dict(validate_split(found, model, pages=pages, profile=profile).results)
 
 
@@ -264,7 +278,7 @@ def _subject(
     pages: Sequence[PageText],
 ) -> Subject:
     """Return a type with its own block, or with the block it is nested in."""
-    facts = piece.facts if piece else SourceFacts(unread=found.unread)
+    facts = piece.facts if piece else SourceFacts()
     if piece is None and type_ is around.ir.types[0]:
         facts = replace(facts, faults=found.homeless)
     first_line = piece.first_line if piece else 1
@@ -307,14 +321,11 @@ def _issues(subject: Subject) -> Iterator[Issue]:
     yield from reviews(subject)
     yield from rules_types.page_outputs(subject)
     yield from rules_types.illegal_pages(subject)
-    if subject.pages and subject.pages.is_broken:
-        around_faults = _around_faults(subject, subject.pages)
-        if around_faults is None:
-            return
-        subject = around_faults
+    if 1 in subject.illegal_pages:
+        return  # Nothing declares the type.
     yield from rules_types.text_faults(subject)
-    if any(fault.code == IMPORT_FAILED for fault in subject.facts.faults):
-        return  # What it is nobody knows.
+    if any(fault.code in UNREAD for fault in subject.facts.faults):
+        return  # What else is wrong shows when this is mended.
     yield from types.foreign_types(subject)
     if not (subject.pages and 1 in subject.pages.silent):
         yield from types.declaration_faults(subject)
@@ -331,33 +342,6 @@ def _issues(subject: Subject) -> Iterator[Issue]:
         yield from rules_members.field_presence(subject)
         yield from rules_members.field_types(subject)
     yield from subject.around.language.rules(subject)
-
-
-def _around_faults(subject: Subject, pages: PageMap) -> Subject | None:
-    """Return the type as it is read without its illegal pages; ``None`` if it cannot be.
-
-    The grammar's recovery from one page's fault would reach into the pages after it.
-    """
-    readable = pages.readable()
-    if readable is None:
-        return None
-    language = subject.around.ir.language
-    facts = read_text(language, readable.text)
-    unread = set(facts.unread)
-    for page in readable.illegal:
-        unread |= read_text(language, page.output).unread
-    faults = facts.faults + tuple(
-        replace(fault, line=line)
-        for line, place in readable.lines.items()
-        for fault in subject.facts.faults
-        if fault.line == place and pages.page_of_line(fault.line) in subject.illegal_pages
-    )
-    return replace(
-        subject,
-        facts=replace(facts, unread=frozenset(unread), faults=faults),
-        main=_declarations_of(facts.declarations, subject.type.name),
-        lines=readable.lines,
-    )
 
 
 def _with_stand_in(subject: Subject) -> Subject:

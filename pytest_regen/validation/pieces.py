@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 from weakref import WeakValueDictionary
 
-from pytest_regen.documents.ir import EnumValue
+from pytest_regen.documents.ir import IR, EnumValue
 from pytest_regen.errors import BoundaryError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, SourceFacts, StitchedType, SyntaxFault
@@ -40,8 +40,6 @@ class Split:
     around: str = ""
     """The source with every block blank: what stands outside of them, on its lines."""
     has_boundaries: bool = True
-    unread: frozenset[str] = frozenset()
-    """Words of a source that could neither be split by boundaries nor be read in full."""
     homeless: tuple[SyntaxFault, ...] = ()
     """Faults of a source that declares nothing that could be read."""
     broken: str | None = None
@@ -81,6 +79,31 @@ def split(source: str, language: str) -> Split:
     return Split(pieces, facts.declarations, aliases=facts.aliases, around=around)
 
 
+def without_illegal_pages(
+    source: str, found: Split, pages: Mapping[str, "Sequence[PageText]"], ir: IR
+) -> tuple[str, Split]:
+    """Return a source without the pages that are illegal alone, and its blocks read like that.
+
+    Their lines are blank in the source, but not in the text of its blocks; no line moves.
+    """
+    lines = source.split("\n")
+    enums = {type_.name for type_ in ir.types if type_.kind == "enum"}
+    pieces = []
+    for piece in found.pieces:
+        own, is_enum, facts = pages.get(piece.name, ()), piece.name in enums, piece.facts
+        if len(own) > 1:
+            mapped = PageMap(
+                own, language=ir.language, name=piece.name, is_enum=is_enum, text=piece.text
+            )
+            text = mapped.readable()
+            if text is not None:
+                first = piece.first_line - 1
+                lines[first : first + 1 + text.count("\n")] = text.split("\n")
+                facts = read_text(ir.language, text)
+        pieces.append(replace(piece, facts=facts) if facts is not piece.facts else piece)
+    return "\n".join(lines), replace(found, pieces=tuple(pieces))
+
+
 def _around(source: str, spans: Sequence[tuple[int, int]]) -> str:
     """Return what stands outside of every block; a block is as many empty lines."""
     parts, position = [], 0
@@ -103,13 +126,12 @@ def _by_declaration(source: str, language: str) -> Split:
         faults = tuple(fault for fault in facts.faults if _home(fault.line, outer) == name)
         first = min(entry.line for entry in own)
         text = "\n".join(lines[first - 1 : max(entry.end_line for entry in own)])
-        own_facts = SourceFacts(inside, faults, (), facts.unread)
+        own_facts = SourceFacts(inside, faults)
         pieces.append(Piece(name, text, 1, own_facts))
     homeless = () if pieces else facts.faults
     return Split(
         tuple(pieces),
         has_boundaries=False,
-        unread=facts.unread,
         homeless=homeless,
         aliases=facts.aliases,
     )
@@ -167,17 +189,6 @@ class PageText:
 def stitch_pages(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> StitchedType:  # noqa: FBT001 - a cache key
     """Return the pages of a type joined; the same pages are joined once."""
     return find_language(language).stitch(outputs, name=name, is_enum=is_enum)
-
-
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """A type without those of its pages that are illegal alone."""
-
-    text: str
-    lines: Mapping[int, int | None]
-    """Lines of ``text`` to lines of the block."""
-    illegal: tuple[PageText, ...]
-    """The pages that are repaired or left out."""
 
 
 class PageMap:
@@ -279,32 +290,17 @@ class PageMap:
             line.rstrip() for line in joined
         ]
 
-    def readable(self) -> "Readable | None":
-        """Return the type as its legal pages make it, where some are illegal alone.
+    def readable(self) -> str | None:
+        """Return the block with the lines of pages that are illegal alone blank.
 
-        Page 1 is repaired, for without it nothing could be read; other illegal pages are left out.
-        ``None`` if there is nothing to leave out, or nothing left to read.
+        A fault of one page says nothing of the others. ``None`` where all pages are legal, or where
+        page 1 is not: without it nothing declares the type.
         """
-        if not self.is_broken:
+        illegal = {fault.page for fault in self.stitched.faults} if self.is_broken else set()
+        if not illegal or 1 in illegal:
             return None
-        speaks = find_language(self._language)
-        illegal = {fault.page for fault in self.stitched.faults}
-        outputs = tuple(
-            page.output
-            if page.page not in illegal
-            else speaks.repair(page.output)
-            if page.page == 1
-            else ""
-            for page in self.pages
-        )
-        joined = stitch_pages(self._language, outputs, self._name, self._is_enum)
-        if joined.faults and any(fault.page == 1 for fault in joined.faults):
-            return None
-        places = enumerate(zip(joined.line_pages, joined.page_lines, strict=True), 1)
-        lines = {number: self.line_of(*place) for number, place in places}
-        return Readable(
-            joined.text, lines, tuple(page for page in self.pages if page.page in illegal)
-        )
+        lines = zip(self._lines, self.stitched.line_pages, strict=False)
+        return "\n".join("" if page in illegal else line for line, page in lines)
 
     @cached_property
     def stitched(self) -> StitchedType:

@@ -50,7 +50,7 @@ def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member
 def _never_read(subject: Subject, name: str, carriers: Sequence[Member]) -> Iterator[Issue]:
     """Yield a field that is written, and into which nothing is ever read."""
     first = carriers[0]
-    if any(member.unread is None for member in carriers) or subject.is_near_fault(first):
+    if any(member.unread is None for member in carriers):
         return
     message = f"field {in_quotes(name)} is missing: {first.name!r} {first.unread}"
     noun = subject.around.nouns.member
@@ -61,9 +61,7 @@ def _never_read(subject: Subject, name: str, carriers: Sequence[Member]) -> Iter
 def _missing_field(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Issue]:
     if subject.is_silent(name):
         return
-    if subject.is_unreadable([name]):
-        return
-    if unnamed is not None and not subject.is_near_fault(unnamed):
+    if unnamed is not None:
         language = subject.around.language
         lack = language.missing_wire_name(unnamed, name, is_enum=False)
         why = unnamed.unread or f"lacks {lack}"
@@ -96,10 +94,8 @@ def _phantoms(
     """Yield the first member that carries a field the type does not have."""
     member = members[0]
     is_told = any(member is known for known in unnamed.values())
-    if is_told or not member.name or subject.is_near_fault(member):
+    if is_told or not member.name:
         return
-    if member.wire_name is None and subject.facts.unread:
-        return  # its attribute may be what could not be read
     owners = [name for name in subject.around.owners.get(wire, ()) if name != subject.type.name]
     near = get_close_matches(wire, missing, 1, 0.6)
     detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
@@ -137,7 +133,7 @@ def field_types(subject: Subject) -> Iterator[Issue]:
     """Yield fields whose type cannot hold every value, or not what null and absence need."""
     around, language = subject.around, subject.around.language
     for field, member in subject.matches():
-        if member.type is None or not member.name or subject.is_near_fault(member):
+        if member.type is None or not member.name:
             continue
         if _is_undeclared(subject, field, member):
             continue
@@ -230,7 +226,7 @@ def _unknown_value(
     subject: Subject, value: EnumValue, member: Member, missing: list[EnumValue]
 ) -> Iterator[Issue]:
     """Yield one issue for a value that is not in the enum; a misspelt one is no longer missing."""
-    if subject.is_near_fault(member) or not member.name:
+    if not member.name:
         return
     meant = _meant(subject, value, member, missing)
     if meant is None:
@@ -268,7 +264,7 @@ def _meant(
 
 
 def _missing_value(subject: Subject, value: EnumValue) -> Iterator[Issue]:
-    if subject.is_silent(value) or subject.is_unreadable([str(value)]):
+    if subject.is_silent(value):
         return
     page = subject.page_of_unit(value)
     if subject.pages is not None and page is None:

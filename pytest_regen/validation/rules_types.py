@@ -5,15 +5,13 @@ What a compiler refuses about a declaration or a member, mostly SYNTAX, is repor
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
 from pytest_regen.documents.ir import TypeIR, referenced_names
 from pytest_regen.languages.base import Declaration, with_article
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.pieces import PageText, read_text
+from pytest_regen.validation.pieces import PageText
 from pytest_regen.validation.subject import Subject, Surroundings, wire_of
 
-_ILLEGAL: Final = frozenset({"SYNTAX", "INVALID_IDENTIFIER"})
 _AGAIN = "no reply can fix it; correct the document and generate the store again"
 
 
@@ -114,24 +112,14 @@ def wrong_kind(subject: Subject, kind: str) -> str:
 def _missing(subject: Subject) -> Iterator[Issue]:
     name, expected = subject.type.name, _expected_kind(subject)
     instead = stands_in(subject)
-    if 1 in subject.illegal_pages:
-        return  # what page 1 declares instead is illegal, and reported as such
     if instead is not None:
-        if any(fault.line == instead.name_line for fault in subject.facts.faults):
-            return  # its illegal name is reported already
         message = f"{instead.name!r} stands where {name!r} must be declared, as {expected}"
         yield subject.issue("MISSING_CLASS", message, line=instead.name_line)
-    elif not subject.is_unreadable([name]) and not _is_no_code(subject):
+    else:
         others = [entry.name for entry in subject.facts.declarations]
         detail = f"declared there: {', '.join(others)}" if others else None
         message = f"{subject.type.name!r} is not declared; it must be {expected}"
         yield subject.issue("MISSING_CLASS", message, page=subject.first_page, detail=detail)
-
-
-def _is_no_code(subject: Subject) -> bool:
-    """Return whether prose or another leftover stands there instead, which is reported already."""
-    has_code = bool(subject.facts.declarations)
-    return not has_code and any(fault.code == "ARTIFACT" for fault in subject.facts.faults)
 
 
 def _expected_kind(subject: Subject) -> str:
@@ -177,7 +165,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
     for part in subject.main:
         known = frozenset(part.type_parameters) | unfixable
         for member in part.members:
-            if member.type is None or not member.name or subject.is_near_fault(member):
+            if member.type is None or not member.name:
                 continue
             where = f"{member.kind} {member.name!r}"
             unit = member.wire_name or subject.unit_of(member)
@@ -188,11 +176,9 @@ def refusals(subject: Subject) -> Iterator[Issue]:
     """Yield what a compiler refuses, and why the serializer could not create the type."""
     for part in subject.main:
         for fault in part.faults:
-            is_echo = bool(subject.facts.unread) and fault.code == "MISSING_CLASS"
-            if not is_echo:  # what it takes to be created may be what could not be read
-                yield subject.issue(fault.code, fault.message, line=fault.line)
+            yield subject.issue(fault.code, fault.message, line=fault.line)
     for member in subject.members:
-        if member.faults and member.name and not subject.is_near_fault(member):
+        if member.faults and member.name:
             for fault in member.faults:
                 unit = wire_of(member)
                 yield subject.issue(fault.code, fault.message, line=fault.line, unit=unit)
@@ -201,7 +187,7 @@ def refusals(subject: Subject) -> Iterator[Issue]:
 def visibility_faults(subject: Subject) -> Iterator[Issue]:
     """Yield a type that is not public though public members of public types use it."""
     name, first = subject.type.name, subject.main[0]
-    if first.is_public or subject.facts.unread:
+    if first.is_public:
         return
     for owner, member in subject.around.uses.get(name, ()):
         if owner.is_public and member.is_public and owner.name != name:
@@ -244,58 +230,22 @@ def _format_fields(page: PageText) -> str:
 
 
 def illegal_pages(subject: Subject) -> Iterator[Issue]:
-    """Yield what is illegal about each of several pages that is illegal alone."""
-    if subject.pages is not None:
-        for page in sorted(subject.illegal_pages - subject.pages.silent):
-            yield from _faults_of_page(subject, page)
+    """Yield what is wrong with each of several pages that cannot stand where it must."""
+    pages = subject.pages
+    if pages is None or not pages.is_broken:
+        return
+    for fault in pages.stitched.faults:
+        if fault.page not in pages.silent:
+            line = pages.line_of(fault.page, fault.line)
+            is_at_member = fault.in_member and line is not None
+            unit = subject.unit_at(line) if is_at_member and line is not None else None
+            yield subject.issue(fault.code, fault.message, line=line, page=fault.page, unit=unit)
 
 
 def text_faults(subject: Subject) -> Iterator[Issue]:
-    """Yield what the language does not allow, at its place in the block.
-
-    A page that is illegal alone has spoken for itself; what it does to the pages after it is no
-    fault of theirs.
-    """
-    reported = subject.illegal_pages | (subject.pages.silent if subject.pages else frozenset())
-    is_broken = subject.pages is not None and subject.pages.is_broken
+    """Yield what the language does not allow, at its place in the block."""
     for fault in subject.facts.faults:
         unit = subject.unit_at(fault.line) if fault.in_member else None
         issue = subject.issue(fault.code, fault.message, line=fault.line, unit=unit)
-        if (fault.code in _ILLEGAL or issue.page not in {None, 1}) and _is_of_wrong_kind(subject):
-            continue  # members of a class are no members of an enum; reported once
-        is_echo = issue.page in reported or (is_broken and fault.code == "SYNTAX")
-        if not is_echo or issue.page is None:
+        if subject.pages is None or issue.page not in subject.pages.silent:
             yield issue
-
-
-def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
-    """Yield what is illegal about a page read alone, at its place in the block."""
-    pages = subject.pages
-    if pages is None:
-        return
-    found: list[tuple[str, int, str, bool]] = []
-    if number == 1:
-        # The first page is a source of its own: all of its faults can be reported at once.
-        facts = read_text(subject.around.ir.language, pages.pages[0].output)
-        language, name = subject.around.language, subject.type.name
-        kind, row = language.declared_kind(pages.pages[0].output, name) or (None, 0)
-        if kind is not None and (kind == "enum") != (subject.type.kind == "enum"):
-            # Its members are illegal only because of that.
-            message = wrong_kind(subject, kind)
-            place = pages.line_of(number, row)
-            yield subject.issue("MISSING_CLASS", message, line=place, page=number)
-            return
-        found += [(e.code, e.line, e.message, e.in_member) for e in facts.faults]
-    if not found:
-        own = [fault for fault in pages.stitched.faults if fault.page == number]
-        found += [(e.code, e.line, e.message, e.in_member) for e in own]
-    for code, own_line, message, in_member in found:
-        line = pages.line_of(number, own_line)
-        unit = subject.unit_at(line) if in_member and line is not None else None
-        yield subject.issue(code, message, line=line, page=number, unit=unit)
-
-
-def _is_of_wrong_kind(subject: Subject) -> bool:
-    """Return whether the type is an enum that must be a class, or the other way round."""
-    is_enum = subject.type.kind == "enum"
-    return any((part.kind == "enum") != is_enum for part in subject.main)

@@ -35,7 +35,7 @@ from pytest_regen.validation.issues import (
     codes_by_type,
     without_ignored,
 )
-from pytest_regen.validation.pieces import PageText, Split, split
+from pytest_regen.validation.pieces import PageText, Split, split, without_illegal_pages
 
 if TYPE_CHECKING:
     from pytest_regen.documents import Document
@@ -56,7 +56,11 @@ class _Known:
 
     source: str
     read: Split
-    """The source as it was read; ``verdicts`` are about it as running shows it."""
+    """The source as it was read."""
+    text: str
+    """The source without pages that are illegal alone: what is run."""
+    legal: Split
+    """The same as it was read; ``verdicts`` are about it as running shows it."""
     verdicts: Verdicts
     runs: Runs
     made_of: tuple[object, ...]
@@ -271,10 +275,11 @@ def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
     """
-    source, read, verdicts = _verdicts(store, "all")
+    known = _known(store, "all")
     teller = teller_of(store.envelope.language, store.envelope.profile)
-    broken = broken_by_reading(read) if teller else broken_by_rules(verdicts.results)
-    return behaviour_of(store, source, verdicts.found, broken, _all_pages(store), count=count)
+    broken = broken_by_reading(known.legal) if teller else broken_by_rules(known.verdicts.results)
+    pages = _all_pages(store)
+    return behaviour_of(store, known.text, known.verdicts.found, broken, pages, count=count)
 
 
 def validate_store(
@@ -307,7 +312,7 @@ def validate_store(
         UsageError: a code to ignore, or the language of the store, is unknown.
     """
     is_tried = run and behaviour and wants_behaviour(store, ignore)
-    *_, verdicts = _verdicts(store, "all" if is_tried else "types" if run else "nothing")
+    verdicts = _known(store, "all" if is_tried else "types" if run else "nothing").verdicts
     found = verdicts.found
     results = dict(verdicts.results)
     if is_tried:
@@ -328,10 +333,10 @@ def validate_store(
     return without_ignored(results, ignore)
 
 
-def _verdicts(store: RegenStore, runs: Runs) -> tuple[str, Split, Verdicts]:
-    """Return the code of a store, what was read of it, and what rules find in its blocks.
+def _known(store: RegenStore, runs: Runs) -> _Known:
+    """Return what rules find in the blocks of a store.
 
-    They stay with the snapshot, so that of another state of the store only that is validated which
+    It stays with the snapshot, so that of another state of the store only that is validated which
     changed.
     """
     known: _Known | None = store.memo.get(_MEMO)
@@ -340,16 +345,20 @@ def _verdicts(store: RegenStore, runs: Runs) -> tuple[str, Split, Verdicts]:
     teller = teller_of(language, profile)
     if teller is None:
         runs = "nothing"  # Rules go by what was read: nothing is run for them.
-    if known is not None and known.holds_for(made_of) and known.runs in {runs, "all"}:
-        return known.source, known.read, known.verdicts
-    source = store.source if store.has_source else store.assembly()
-    read = known.read if known and known.source == source else split(source, language)
     pages = _all_pages(store)
-    found = read
+    source = store.source if store.has_source else store.assembly()
+    if known is not None and known.holds_for(made_of):
+        if known.runs in {runs, "all"}:
+            return known
+        read, text, legal = known.read, known.text, known.legal
+    else:
+        read = known.read if known and known.source == source else split(source, language)
+        text, legal = without_illegal_pages(source, read, pages, store.ir)
+    found = legal
     if teller is not None and runs != "nothing":
         count = COUNT if runs == "all" else 0
-        ran = behaviour_of(store, source, read, broken_by_reading(read), pages, count=count)
-        found = completed(read, teller, ran.facts)
+        ran = behaviour_of(store, text, legal, broken_by_reading(legal), pages, count=count)
+        found = completed(legal, teller, ran.facts)
     verdicts = validate_split(
         found,
         store.ir,
@@ -357,8 +366,9 @@ def _verdicts(store: RegenStore, runs: Runs) -> tuple[str, Split, Verdicts]:
         profile=profile,
         known=known.verdicts if known else None,
     )
-    store.memo[_MEMO] = _Known(source, read, verdicts, runs, made_of)
-    return source, read, verdicts
+    known = _Known(source, read, text, legal, verdicts, runs, made_of)
+    store.memo[_MEMO] = known
+    return known
 
 
 def _all_pages(store: RegenStore) -> dict[str, tuple[PageText, ...]]:

@@ -1,20 +1,20 @@
 """By what a Python type is tested less than the one that it replaces."""
 
+import ast
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import word_set
-from pytest_regen.languages.python.reader import read
+from pytest_regen.languages.python.source import comments, dotted, last_name, parse, read
 from pytest_regen.languages.python.spelling import constraint_arguments
-from pytest_regen.languages.python.tree import dotted, last_name, parse
-from pytest_regen.languages.trees import Node, text_of, walk
-from pytest_regen.languages.weaknesses import AS_ASKED, found_at, members_of, silenced
+from pytest_regen.languages.weaknesses import AS_ASKED, members_of
+from pytest_regen.suppressions import directive_in
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness, added_weaknesses
 
 _LOOSE: Final[Mapping[str, frozenset[str]]] = {
-    "extra": frozenset({'"allow"', "'allow'", '"ignore"', "'ignore'", "Extra.allow"}),
+    "extra": frozenset({"'allow'", "'ignore'", "Extra.allow"}),
     "arbitrary_types_allowed": frozenset({"True"}),
     "coerce_numbers_to_str": frozenset({"True"}),
     "from_attributes": frozenset({"True"}),
@@ -38,75 +38,83 @@ _TAKING_ALL: Final = word_set(
 
 def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield by what new code of a type takes more, or shows less, than the old."""
-    before, after = parse(old).root_node, parse(new).root_node
-    yield from added_weaknesses(_weaknesses(before), _weaknesses(after))
-    kept = set(_checks(after))
-    for name in _checks(before):
+    yield from added_weaknesses(_weaknesses(old), _weaknesses(new))
+    kept = set(_checks(new))
+    for name in _checks(old):
         if name not in kept:
             message = f"drops the validator {in_quotes(name)}"
             yield Weakness(("validator", name), message, None, f"keep it; {AS_ASKED}")
     yield from _dropped_limits(type_, old, new)
 
 
-def _weaknesses(root: Node) -> Iterator[Weakness]:
-    yield from silenced(root)
-    for node in walk(root):
-        match node.type:
-            case "assignment" | "keyword_argument":
-                yield from _setting(node)
-            case "pair":
-                yield from _pair(node)
-            case "function_definition":
-                name = text_of(node.child_by_field_name("name") or node)
-                if name in _METHODS:
-                    yield found_at(node, "method", f"adds the method {in_quotes(name)}")
-            case "decorator" if last_name(node.named_children[0]) in _VALIDATORS | _SERIALIZERS:
-                # Which only checks says so by ``mode="after"``, or by nothing.
-                if _is_before(node) or last_name(node.named_children[0]) in _SERIALIZERS:
-                    said = text_of(node)[:80]
-                    yield found_at(node, "validator", f"changes values by {in_quotes(said)}")
-            case "identifier" if text_of(node) in _TAKING_ALL:
-                yield found_at(node, "validator", f"uses {text_of(node)}")
+def _nodes(code: str) -> Iterator[ast.AST]:
+    try:
+        yield from ast.walk(parse(code))
+    except (SyntaxError, ValueError):
+        return  # Illegal code is no replacement.
 
 
-def _is_before(node: Node) -> bool:
-    return any(
-        part.type == "keyword_argument"
-        and text_of(part).partition("=")[0].strip() == "mode"
-        and "after" not in text_of(part)
-        for part in walk(node)
-    )
+def _weaknesses(code: str) -> Iterator[Weakness]:
+    for text, line in comments(code):
+        if directive := directive_in(text):
+            yield Weakness.of_directive(directive, line)
+    for node in _nodes(code):
+        yield from _of_node(node, getattr(node, "lineno", 1))
 
 
-def _setting(node: Node) -> Iterator[Weakness]:
-    name_node = node.child_by_field_name("name") or node.child_by_field_name("left")
-    value = node.child_by_field_name("value") or node.child_by_field_name("right")
-    name = dotted(name_node) if name_node is not None else ""
-    if value is not None and text_of(value) in _LOOSE.get(name, ()):
-        yield found_at(node, "setting", f"sets {name} = {text_of(value)}, by which more is taken")
-
-
-def _pair(node: Node) -> Iterator[Weakness]:
-    """Yield a setting of a class that is written as a dictionary."""
-    key, value = node.child_by_field_name("key"), node.child_by_field_name("value")
-    if key is None or value is None:
+def _of_node(node: ast.AST, line: int) -> Iterator[Weakness]:
+    if isinstance(node, ast.Dict):
+        for key, setting in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant):
+                yield from _setting(str(key.value), setting, key.lineno)
         return
-    name = text_of(key).strip("\"'")
-    if text_of(value) in _LOOSE.get(name, ()):
-        yield found_at(node, "setting", f"sets {name} = {text_of(value)}, by which more is taken")
+    match node:
+        case ast.Assign(targets=[target], value=value):
+            yield from _setting(dotted(target), value, line)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield from _setting(dotted(target), value, line)
+        case ast.keyword(arg=str(name), value=value):
+            yield from _setting(name, value, value.lineno)
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            if node.name in _METHODS:
+                yield _weakness("method", f"adds the method {in_quotes(node.name)}", line)
+            yield from _changing(node)
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in _TAKING_ALL:
+            yield _weakness("validator", f"uses {name}", line)
 
 
-def _checks(root: Node) -> Iterator[str]:
-    """Yield the names of the validators of a tree."""
-    for node in walk(root):
-        if node.type != "decorated_definition":
-            continue
-        function = node.child_by_field_name("definition")
-        names = {
-            last_name(one.named_children[0]) for one in node.children if one.type == "decorator"
-        }
-        if function is not None and names & _VALIDATORS:
-            yield text_of(function.child_by_field_name("name") or function)
+def _weakness(key: str, message: str, line: int) -> Weakness:
+    return Weakness((key, message), message, line, AS_ASKED)
+
+
+def _changing(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Weakness]:
+    """Yield the decorators that make a method change values."""
+    for decorator in node.decorator_list:
+        name = last_name(decorator)
+        keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+        # What only checks says so by ``mode="after"``, or by nothing.
+        is_before = any(
+            one.arg == "mode" and "after" not in ast.unparse(one.value) for one in keywords
+        )
+        if name in _SERIALIZERS or (name in _VALIDATORS and is_before):
+            shown = f"@{ast.unparse(decorator)}"[:80]
+            message = f"changes values by {in_quotes(shown)}"
+            yield _weakness("validator", message, decorator.lineno)
+
+
+def _setting(name: str, value: ast.expr, line: int) -> Iterator[Weakness]:
+    text = ast.unparse(value)
+    if text in _LOOSE.get(name, ()):
+        message = f"sets {name} = {text}, by which more is taken"
+        yield _weakness("setting", message, line)
+
+
+def _checks(code: str) -> Iterator[str]:
+    """Yield the names of the validators."""
+    for node in _nodes(code):
+        decorators = getattr(node, "decorator_list", ())
+        if not isinstance(node, ast.ClassDef) and _VALIDATORS & {*map(last_name, decorators)}:
+            yield str(getattr(node, "name", ""))
 
 
 def _dropped_limits(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:

@@ -35,7 +35,8 @@ ANNOTATIONS = __future__.annotations.compiler_flag
 LIMITS = ("ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern")
 
 # Taken before any other code is there to replace them.
-Adapter, Model = pydantic.TypeAdapter, pydantic.BaseModel
+Adapter: Any = pydantic.TypeAdapter
+Model = pydantic.BaseModel
 Refusal, encode = pydantic.ValidationError, pydantic_core.to_json
 Info, Choices = pydantic.fields.FieldInfo, pydantic.AliasChoices
 is_typed_dict, is_dataclass = typing_extensions.is_typeddict, dataclasses.is_dataclass
@@ -126,11 +127,10 @@ def built(name: str, told: dict[str, Any], module: Any) -> None:
         return
     try:
         kind.model_rebuild(raise_errors=False, _types_namespace=space)
-        return
     except BaseException as error:
         told["unbuilt"] = fault_of(error, module.__file__)["fault"]
-    fields = fields_of(kind)
-    for one in told["members"]:
+    fields = fields_of(kind) if "unbuilt" in told else {}
+    for one in told["members"] if fields else ():
         info = fields[one["name"]]
         try:
             Adapter(typing.Annotated[info.annotation, info])
@@ -245,7 +245,7 @@ def describe(module: Any, name: str) -> dict[str, Any]:
     if is_typed_dict(kind):
         required = kind.__required_keys__
         members = [
-            member(key, annotation, ..., [], space, key in required)
+            member(key, annotation, ..., [], space, required=key in required)
             for key, annotation in kind.__annotations__.items()
         ]
         return {"style": "key", "members": members}
@@ -253,7 +253,7 @@ def describe(module: Any, name: str) -> dict[str, Any]:
         with contextlib.suppress(Exception):
             kind.model_rebuild(raise_errors=False, _types_namespace=space)
         members = [
-            member(key, info.annotation, info, info.metadata, space, info.is_required())
+            member(key, info.annotation, info, info.metadata, space, required=info.is_required())
             for key, info in fields_of(kind).items()
         ]
         return {"style": "field", "members": members}
@@ -272,25 +272,24 @@ def plain(values: list[list[Any]]) -> list[list[Any]]:
 
 def of_dataclass(field: Any, space: dict[str, Any]) -> dict[str, Any]:
     """Return what a field is; pydantic takes the metadata of a dataclass as those of ``Field``."""
-    default = field.default
-    if isinstance(default, Info):
-        return member(
-            field.name,
-            field.type,
-            default,
-            [default, *default.metadata],
-            space,
-            default.is_required(),
-        )
-    is_required = default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    info = Info(**{key: value for key, value in field.metadata.items() if isinstance(key, str)})
-    info.default = ... if is_required else default
-    info.init = field.init
-    return member(field.name, field.type, info, [info, *info.metadata], space, is_required)
+    info = field.default
+    if not isinstance(info, Info):
+        is_required = info is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        info = Info(**{key: value for key, value in field.metadata.items() if isinstance(key, str)})
+        info.default = ... if is_required else field.default
+        info.init = field.init
+    required = info.is_required() or info.default is ...
+    return member(field.name, field.type, info, [info, *info.metadata], space, required=required)
 
 
 def member(
-    name: str, annotation: Any, info: Any, extras: list[Any], space: dict[str, Any], required: bool
+    name: str,
+    annotation: Any,
+    info: Any,
+    extras: list[Any],
+    space: dict[str, Any],
+    *,
+    required: bool,
 ) -> dict[str, Any]:
     """Return what one field is."""
     extras = list(extras)
@@ -303,37 +302,32 @@ def member(
     except NameError as error:
         return {"name": name, "undefined": error.name or str(error), "required": required}
     except BaseException as error:
-        return {
-            "name": name,
-            "broken": f"{type(error).__name__}: {error}"[:MOST],
-            "required": required,
-        }
+        words = f"{type(error).__name__}: {error}"[:MOST]
+        return {"name": name, "broken": words, "required": required}
     infos = [one for one in [info, *extras] if isinstance(one, Info)]
     metadata = [each for one in infos for each in one.metadata] + extras
     kind[2] = kind[2] or is_written(metadata)
-    said = {"name": name, "type": kind, "required": required}
-    said |= wire_of(name, infos)
-    said["limits"] = {
+    told = {"name": name, "type": kind, "required": required} | wire_of(name, infos)
+    told["limits"] = {
         key: value
         for one in metadata
         for key in LIMITS
         if (value := getattr(one, key, None)) is not None and type(value) in (int, float, str)
     }
-    default = next(
-        (one.default for one in infos if one.default is not pydantic_core.PydanticUndefined), ...
-    )
-    if required or not infos:
-        return said
-    if default is not ...:
-        if isinstance(default, Enum) and type(default) is space.get("Unset"):
-            said["default"] = "UNSET"
-        elif default is dataclasses.MISSING:
-            said["default"] = "a factory"
-        else:
-            said["default"] = repr(default)[:MOST]
-    else:
-        said["default"] = "a factory"
-    return said
+    if infos and not required:
+        told["default"] = default_of(infos, space)
+    return told
+
+
+def default_of(infos: list[Any], space: dict[str, Any]) -> str:
+    """Return the default of a field as text."""
+    for info in infos:
+        if info.default is pydantic_core.PydanticUndefined or info.default is dataclasses.MISSING:
+            continue
+        if isinstance(info.default, Enum) and type(info.default) is space.get("Unset"):
+            return "UNSET"
+        return repr(info.default)[:MOST]
+    return "a factory"
 
 
 def wire_of(name: str, infos: list[Any]) -> dict[str, Any]:

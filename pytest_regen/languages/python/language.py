@@ -140,12 +140,6 @@ class Python:
                 return "enum" if is_enum else "class", code.count("\n", 0, start) + 1
         return None
 
-    def repair(self, code: str) -> str:
-        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
-        from pytest_regen.languages.python.diagnosis import diagnose
-
-        return diagnose(code).code
-
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
         from pytest_regen.languages.python.pages import stitch

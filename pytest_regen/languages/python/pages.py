@@ -4,16 +4,17 @@ import ast
 import io
 import re
 import tokenize
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar, Final
 
-from pytest_regen.languages.base import SourceFacts
+from pytest_regen.languages.base import SourceFacts, StitchedType
 from pytest_regen.languages.pages import Frame, Line, Pages, Shell, Slot, Source
-from pytest_regen.languages.python.reader import read
+from pytest_regen.languages.python import wording
+from pytest_regen.languages.python.source import parse, read
 
-_VERSION: Final = (3, 11)
-"""The Python that code is written for, whatever runs this."""
+_IMPORT: Final = re.compile(
+    r"^(?:from[ \t]+[\w.]+[ \t]+import[ \t]*(?:\([^)]*\)|[^\n(]*)|import[ \t][^\n]*)$", re.MULTILINE
+)
 _FIELDS: Final = (ast.AnnAssign, ast.Assign)
 _MEMBERS: Final = (*_FIELDS, ast.AsyncFunctionDef, ast.FunctionDef, ast.Pass)
 _QUIET: Final = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER})
@@ -49,14 +50,37 @@ class PythonPages(Pages):
     comments: ClassVar = re.compile(rb"#[^\n]*")
     around: ClassVar = re.compile(r"import|_FIELDS")
 
+    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
+        """Return the pages of one type, below the imports that they need and no header has."""
+        imports: dict[str, Line] = {}
+        pages = []
+        for page, output in enumerate(outputs, 1):
+            text = output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+            if "import" in text:
+                provided = wording.provided_to(text)
+                for match in _IMPORT.finditer(text):
+                    number = text.count("\n", 0, match.start()) + 1
+                    for line in _lacking(match[0], provided):
+                        imports.setdefault(line, Line(line, page, number))
+                text = _IMPORT.sub(lambda match: "\n" * match[0].count("\n"), text)
+            pages.append(text)
+        joined = super().stitch(pages, name=name, is_enum=is_enum)
+        if not imports:
+            return joined
+        lines = [*imports.values()]
+        return StitchedType(
+            "\n".join([*imports, joined.text]),
+            (*(line.page for line in lines), *joined.line_pages),
+            joined.faults,
+            (*(line.number for line in lines), *joined.page_lines),
+        )
+
     def source(self, code: bytes) -> Source | None:
         """Return what a source declares; ``None`` where the interpreter refuses it."""
         text = code.decode("utf-8", "replace")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of escapes that a later Python will refuse
-                module = ast.parse(text, feature_version=_VERSION)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            module = parse(text)
+        except (SyntaxError, ValueError):
             return None
         places = _Places(code)
         shells, outside, has_others = [], [], False
@@ -67,7 +91,7 @@ class PythonPages(Pages):
                 shells.append(shell)
             else:
                 has_others = True
-        has_strays = has_others and bool(self.read(text).stray_lines)
+        has_strays = has_others and any(fault.code == "SYNTAX" for fault in self.read(text).faults)
         return Source(tuple(shells), tuple(outside), has_strays=has_strays)
 
     def read(self, code: str) -> SourceFacts:
@@ -105,6 +129,22 @@ class PythonPages(Pages):
         except (tokenize.TokenError, SyntaxError):
             return tuple(text.split())
         return tuple(found)
+
+
+def _lacking(statement: str, provided: Collection[str]) -> Iterator[str]:
+    """Yield the lines that import what no header provides of what a statement imports."""
+    try:
+        nodes = parse(statement).body
+    except (SyntaxError, ValueError):
+        return
+    for node in nodes:
+        if (
+            isinstance(node, ast.Import | ast.ImportFrom)
+            and getattr(node, "module", "") != "__future__"
+        ):
+            node.names = [one for one in node.names if (one.asname or one.name) not in provided]
+            if node.names:
+                yield ast.unparse(node)
 
 
 _STARTS: Final = frozenset({tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})

@@ -81,9 +81,7 @@ def _wrong_absence(field: FieldIR, member: Member) -> str | None:
     if not field.required and member.is_required:
         return "lacks NotRequired[...]" if member.kind == KEY else "has no default"
     wants = field.nullable
-    if member.kind == MODEL_FIELD or (
-        member.kind == DATACLASS_FIELD and _default(member) == "None"
-    ):
+    if member.kind == MODEL_FIELD:
         wants = wants or not field.required
     if nullable != wants and not is_any:
         return "lacks '| None' in its type" if wants else "has '| None' in its type"
@@ -143,7 +141,7 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
         return
     yield from _wrong_style(subject)
     for field, member in subject.matches():
-        if member.type is None or subject.is_near_fault(member):
+        if member.type is None:
             continue
         why = _wrong_values(field, member, member.type) or _wrong_arguments(field, member)
         if why is not None:

@@ -28,7 +28,7 @@ from pytest_regen.text import in_quotes
 
 MODULES: Final = word_set(
     """
-    __future__ abc annotated_types collections dataclasses datetime decimal enum fractions
+    __future__ abc annotated_types builtins collections dataclasses datetime decimal enum fractions
     functools ipaddress itertools math numbers operator pathlib pydantic pydantic_core re string
     types typing typing_extensions uuid zoneinfo
     """
@@ -50,7 +50,7 @@ _BUILTINS: Final = word_set(
 """Builtins that may be called while a module is imported."""
 _HOOKS: Final = word_set("__init_subclass__ __set_name__ __class_getitem__ __prepare__")
 """Methods that run while classes are made, before anybody asks for it."""
-_QUIET: Final = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom)
+_QUIET: Final = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Import | ast.ImportFrom
 
 
 def parse(code: str) -> ast.Module:
@@ -100,8 +100,8 @@ def read(code: str) -> SourceFacts:
             aliases.update(_bound(node))
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            if node.name in HEADER_CLASSES:
-                aliases.add(node.name)  # of the header, no type of the API
+            if node.name in HEADER_CLASSES or node.name.startswith("_"):
+                aliases.add(node.name)  # of the header, or a help to the types of the API
             else:
                 declarations += _class(node, None)
         elif isinstance(node, ast.FunctionDef):
@@ -110,7 +110,7 @@ def read(code: str) -> SourceFacts:
             declared = _assigned(node, name)
             aliases |= set() if declared else {name}
             declarations += [declared] if declared else []
-    faults = [*_refused(tree), *_comments(code)]
+    faults = [*_refused(tree), *_comment_faults(code)]
     return SourceFacts(
         tuple(declarations),
         tuple(sorted(faults, key=lambda fault: fault.line)),
@@ -131,17 +131,24 @@ def _target(node: ast.Assign | ast.AnnAssign) -> str:
     return only.id if len(targets) == 1 and isinstance(only, ast.Name) and node.value else ""
 
 
-def _comments(code: str) -> Iterator[SyntaxFault]:
-    if "#" not in code:
-        return
-    for token in tokenize.generate_tokens(io.StringIO(code).readline):
-        if token.type == tokenize.COMMENT:
-            is_documentation = token.string.startswith("#:")
-            fault = artifacts.fault_of_comment(
-                token.string, token.start[0], is_documentation=is_documentation
-            )
-            if fault is not None:
-                yield fault
+def comments(code: str) -> Iterator[tuple[str, int]]:
+    """Yield the comments of legal code, and the line of each."""
+    if "#" in code:
+        try:
+            for token in tokenize.generate_tokens(io.StringIO(code).readline):
+                if token.type == tokenize.COMMENT:
+                    yield token.string, token.start[0]
+        except (tokenize.TokenError, SyntaxError):
+            return
+
+
+def _comment_faults(code: str) -> Iterator[SyntaxFault]:
+    for text, line in comments(code):
+        # "#:" begins a comment that is a description.
+        is_documentation = text.startswith("#:")
+        fault = artifacts.fault_of_comment(text, line, is_documentation=is_documentation)
+        if fault is not None:
+            yield fault
 
 
 # --- declarations ---------------------------------------------------------------------------------
@@ -335,7 +342,7 @@ def _foreign_imports(node: ast.Import | ast.ImportFrom) -> Iterator[SyntaxFault]
 
 def _calls(node: ast.AST, functions: set[str]) -> Iterator[SyntaxFault]:
     """Yield what runs at import below a statement, bodies of functions left aside."""
-    waiting = [node]
+    waiting: list[ast.AST] = [node]
     while waiting:
         at = waiting.pop()
         for decorator in getattr(at, "decorator_list", ()):
@@ -352,17 +359,22 @@ def _calls(node: ast.AST, functions: set[str]) -> Iterator[SyntaxFault]:
             case ast.Import() | ast.ImportFrom():
                 yield from _foreign_imports(at)
             case ast.ClassDef():
-                if any(one.arg == "metaclass" for one in at.keywords):
-                    yield _no("a metaclass, which runs while classes are made", at)
-                runs = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Pass, *_QUIET)
-                for part in at.body:
-                    if not isinstance(part, runs):
-                        yield _no("a statement that runs at import", part)
-                waiting += [part for part in at.body if isinstance(part, runs)]
-                waiting += [*at.decorator_list, *at.bases, *(one.value for one in at.keywords)]
+                yield from _class_calls(at, waiting)
             case _:
                 yield from _call(at, functions)
                 waiting += ast.iter_child_nodes(at)
+
+
+def _class_calls(node: ast.ClassDef, waiting: list[ast.AST]) -> Iterator[SyntaxFault]:
+    """Yield what a class must not have, and add what of it runs to what waits to be looked at."""
+    if any(one.arg == "metaclass" for one in node.keywords):
+        yield _no("a metaclass, which runs while classes are made", node)
+    for part in node.body:
+        if isinstance(part, ast.Assign | ast.AnnAssign | ast.Expr | ast.Pass | _QUIET):
+            waiting.append(part)
+        else:
+            yield _no("a statement that runs at import", part)
+    waiting += [*node.decorator_list, *node.bases, *(one.value for one in node.keywords)]
 
 
 def _call(node: ast.AST, functions: set[str]) -> Iterator[SyntaxFault]:
@@ -377,7 +389,7 @@ def _is_quiet(called: ast.expr, functions: set[str]) -> bool:
 
     What is imported makes types; a name that nothing declares ends the import by itself.
     """
-    name = dotted(called)
+    name = dotted(called).removeprefix("builtins.")
     root, _, last = name.partition(".")
     if not name or root in functions or (hasattr(builtins, root) and root not in _BUILTINS):
         return False

@@ -1,7 +1,7 @@
 """What prompts say about Python, and what stands above the types of a file."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -345,6 +345,13 @@ def missing_in_header(
         for word in _used(text, gone):
             found.setdefault(gone[word], HeaderLine(gone[word], word, type_name, _ADVICE))
     return tuple(found[line] for line in dict.fromkeys(gone.values()) if line in found)
+
+
+def provided_to(code: str) -> Collection[str]:
+    """Return the names that the header of the profile provides for which code was written."""
+    is_model = BASE_MODEL in code or "Enum)" in code
+    profile = "default" if is_model else "dataclass" if "dataclass" in code else "typeddict"
+    return _provided(_HEADERS[profile])
 
 
 def _provided(text: str) -> dict[str, str]:
