@@ -136,7 +136,7 @@ def _split_thinking(text: str) -> tuple[str, bool]:
     return text, False
 
 
-_FENCE: Final = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
+_FENCE: Final = re.compile(r"(?P<indent>[ \t]*)(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
 
 
 def fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -150,7 +150,9 @@ def fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
             continue
         closing = re.compile(rf"\s*{opening['run'][0]}{{{len(opening['run'])},}}\s*")
         end = next((n for n in range(at, len(lines)) if closing.fullmatch(lines[n])), len(lines))
-        yield opening["info"].strip(), "\n".join(lines[at:end])
+        # In a list of Markdown the code is moved as far as its fence.
+        blanks = re.compile(rf"[ \t]{{0,{len(opening['indent'])}}}")
+        yield opening["info"].strip(), "\n".join([blanks.sub("", n, 1) for n in lines[at:end]])
         at = end + 1
 
 

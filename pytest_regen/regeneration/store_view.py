@@ -505,9 +505,7 @@ def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) ->
     """
     best: tuple[int, str] | None = None
     for text in join_text(pieces):
-        code = extract_code(
-            text, language=language, type_name=entry.type_name, fields=entry.fields
-        ).code
+        code = extract_code(text, language=language, type_name=entry.type_name, fields=entry.fields)
         if len(pieces) == 1:
             return code
         weight = language.illegality(code)

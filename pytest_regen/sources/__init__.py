@@ -2,8 +2,6 @@
 
 from pytest_regen.regions.markers import DEFAULT_TAG
 from pytest_regen.sources.assemble import (
-    Origin,
-    SourceMap,
     assemble,
     assemble_cs,
     same_leaves,
@@ -22,16 +20,13 @@ from pytest_regen.sources.boundaries import (
     replace_type_block,
     wrap_type_block,
 )
-from pytest_regen.sources.extract import Extraction, extract_code
+from pytest_regen.sources.extract import extract_code
 
 __all__ = [
     "DEFAULT_TAG",
     "MARKER_BEGIN",
     "MARKER_END",
     "Block",
-    "Extraction",
-    "Origin",
-    "SourceMap",
     "assemble",
     "assemble_cs",
     "blocks",

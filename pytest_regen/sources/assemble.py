@@ -1,71 +1,13 @@
-"""Pages to a type, types to a source file, and which page each line came from."""
+"""Pages to a type, and types to a source file."""
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language, StitchedType
 from pytest_regen.regions.markers import DEFAULT_TAG
-from pytest_regen.sources.boundaries import Block, blocks, is_boundary_free, wrap_type_block
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a line of the file comes from."""
-
-    type_name: str
-    block_line: int
-    """Line inside the type's block, counted from 1."""
-    page: int | None = None
-    """``None`` where the block is not what its pages give, e.g. after an edit by hand."""
-    line: int | None = None
-    """Line of that page's output, counted from 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceMap:
-    """What each line of an assembled source comes from."""
-
-    blocks: tuple[Block, ...]
-    stitched: Mapping[str, StitchedType]
-
-    @classmethod
-    def of(
-        cls, source: str, stitched: Mapping[str, StitchedType], *, tag: str | None = None
-    ) -> "SourceMap":
-        """Return the map of an assembled source.
-
-        Args:
-            source: the file's text.
-            stitched: each type's pages, joined; types may be left out.
-            tag: see ``blocks``.
-
-        Raises:
-            BoundaryError: see ``blocks``.
-        """
-        found = blocks(source, tag=tag)
-        same = {
-            block.name: stitched[block.name]
-            for block in found
-            if block.name in stitched and stitched[block.name].text == block.text
-        }
-        return cls(found, same)
-
-    def at(self, line: int) -> Origin | None:
-        """Return where line ``line`` (counted from 1) comes from; ``None`` outside of blocks."""
-        index = bisect_right(self.blocks, line, key=lambda block: block.first_line) - 1
-        if index < 0 or line > self.blocks[index].last_line:
-            return None
-        block = self.blocks[index]
-        inside = line - block.first_line + 1
-        pages = self.stitched.get(block.name)
-        if pages is None:
-            return Origin(block.name, inside)
-        return Origin(
-            block.name, inside, pages.line_pages[inside - 1], pages.page_lines[inside - 1]
-        )
+from pytest_regen.sources.boundaries import is_boundary_free, wrap_type_block
 
 
 def same_leaves(a: str, b: str, *, language: str | Language = DEFAULT_LANGUAGE) -> bool:
@@ -80,8 +22,8 @@ def same_leaves(a: str, b: str, *, language: str | Language = DEFAULT_LANGUAGE) 
     """
     if a == b:
         return True
-    speaks = find_language(language)
-    return speaks.leaves(a) == speaks.leaves(b)
+    target = find_language(language)
+    return target.leaves(a) == target.leaves(b)
 
 
 def assemble(
@@ -112,12 +54,25 @@ def assemble(
         UsageError: two types have one name, or a name, the namespace or the profile is no good.
         SourceError: the header holds a boundary line.
     """
-    speaks = find_language(language)
+    target = find_language(language)
     if header is None:
-        header = speaks.header(namespace=namespace or "", profile=profile)
-    _check(types, header)
+        header = target.header(namespace=namespace or "", profile=profile)
+    counts = Counter(name for name, _ in types)
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"two types are called {twice!r}",
+            why="type names are unique in a source; blocks are found by them",
+            hint="rename one of the types",
+        )
+    if not is_boundary_free(header):
+        raise SourceError(
+            "the header holds a line that reads as a boundary",
+            why="a boundary outside a block would be taken for the start or end of one",
+            hint="remove that line from the header",
+        )
     parts = [header.rstrip("\n")] if header.strip("\n") else []
-    parts += [wrap_type_block(name, code, tag=tag, comment=speaks.comment) for name, code in types]
+    parts += [wrap_type_block(name, code, tag=tag, comment=target.comment) for name, code in types]
     return "\n\n".join(parts) + "\n"
 
 
@@ -163,28 +118,10 @@ def stitch_and_assemble(
         UsageError: see ``assemble``.
         SourceError: see ``assemble``.
     """
-    speaks = find_language(language)
-    # Whether the members are enum values, page 1 tells by itself.
+    target = find_language(language)
+    # No ``is_enum``, because page 1 tells by itself whether the members are enum values.
     types = [
-        (name, speaks.stitch(outputs, name=name, is_enum=False).text)
+        (name, target.stitch(outputs, name=name, is_enum=False).text)
         for name, _, outputs in all_type_pages
     ]
     return assemble(types, language, namespace=namespace, profile=profile, header=header, tag=tag)
-
-
-def _check(types: Sequence[tuple[str, str]], header: str) -> None:
-    seen: set[str] = set()
-    for name, _ in types:
-        if name in seen:
-            raise UsageError(
-                f"two types are called {name!r}",
-                why="type names are unique in a source; blocks are found by them",
-                hint="rename one of the types",
-            )
-        seen.add(name)
-    if not is_boundary_free(header):
-        raise SourceError(
-            "the header holds a line that reads as a boundary",
-            why="a boundary outside a block would be taken for the start or end of one",
-            hint="remove that line from the header",
-        )

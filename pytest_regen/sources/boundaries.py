@@ -57,10 +57,6 @@ class Block:
     """Index after the last character of the closing boundary line, line end not included."""
 
 
-_Pair = tuple[Marker, Marker]
-"""Two boundary lines that belong together."""
-
-
 def wrap_type_block(
     type_name: str, code: str, *, tag: str = DEFAULT_TAG, comment: Comment = DEFAULT_COMMENT
 ) -> str:
@@ -100,7 +96,17 @@ def blocks(source: str, *, tag: str | None = None) -> tuple[Block, ...]:
         BoundaryError: a boundary is not closed, not opened, stands inside another block, or a
             second block has the same name. The error names the line.
     """
-    return tuple(_block(source, pair) for pair in _pairs(source, tag))
+    read = []
+    for begin, end in _pairs(source, tag):
+        # The line end before the closing boundary is not the text's, because any text, one that
+        # ends in a line end too, must come back byte for byte.
+        start = source.index("\n", begin.end) + 1
+        text = source[start : max(start, end.start - 1)]
+        if source.startswith("\r", begin.end):
+            text = source[start : end.start].replace("\r\n", "\n")[:-1]
+        place = (begin.line + 1, end.line - 1, begin.start, end.end)
+        read.append(Block(begin.name, begin.tag, text, *place))
+    return tuple(read)
 
 
 def list_type_names(source: str, *, tag: str | None = None) -> list[str]:
@@ -120,8 +126,7 @@ def extract_type_block(source: str, type_name: str, *, tag: str | None = None) -
     Raises:
         BoundaryError: see ``blocks``.
     """
-    pair = _find(source, type_name, tag)
-    return None if pair is None else _text(source, pair)
+    return {block.name: block.text for block in blocks(source, tag=tag)}.get(type_name)
 
 
 def replace_type_block(
@@ -136,15 +141,16 @@ def replace_type_block(
         MissingBlockError: there is no such block.
         BoundaryError: see ``blocks``.
     """
-    pair = _find(source, type_name, tag)
-    if pair is None:
-        names = ", ".join(list_type_names(source, tag=tag)) or "none"
+    # All pairs are read, because a second block of the name must not go unnoticed.
+    pairs = {begin.name: (begin, end) for begin, end in _pairs(source, tag)}
+    if type_name not in pairs:
+        names = ", ".join(pairs) or "none"
         raise MissingBlockError(
             f"the source has no block for {type_name!r}",
             why=f"blocks it has: {names}",
             hint="pass one of these names, or assemble the source again from its pages",
         )
-    begin, end = pair
+    begin, end = pairs[type_name]
     mark = free_mark(new_code, ANY_TAG)
     line_end = "\r\n" if source.startswith("\r", begin.end) else "\n"
     if line_end == "\r\n":
@@ -167,48 +173,23 @@ def _check_word(word: str, pattern: str, what: str) -> None:
         )
 
 
-def _find(source: str, name: str, tag: str | None) -> _Pair | None:
-    # All pairs are read even after a hit: a second block of the name must not go unnoticed.
-    return next((pair for pair in list(_pairs(source, tag)) if pair[0].name == name), None)
-
-
-def _text(source: str, pair: _Pair) -> str:
-    start, end = source.index("\n", pair[0].end) + 1, pair[1].start
-    if not source.startswith("\r", pair[0].end):
-        return source[start : max(start, end - 1)]
-    return source[start:end].replace("\r\n", "\n")[:-1]
-
-
-def _block(source: str, pair: _Pair) -> Block:
-    begin, end = pair
-    return Block(
-        name=begin.name,
-        tag=begin.tag,
-        text=_text(source, pair),
-        first_line=begin.line + 1,
-        last_line=end.line - 1,
-        start=begin.start,
-        end=end.end,
-    )
-
-
-def _pairs(source: str, tag: str | None) -> Iterator[_Pair]:
+def _pairs(source: str, tag: str | None) -> Iterator[tuple[Marker, Marker]]:
     """Yield the pairs of boundary lines in order; a line that is only like one is a comment."""
+
+    def error(problem: str, marker: Marker | Malformed, reason: str) -> BoundaryError:
+        return BoundaryError(
+            f"line {marker.line}: the boundary {marker.text.strip()!r} {reason}",
+            problem=problem,
+            line=marker.line,
+            name=marker.name if isinstance(marker, Marker) else "",
+            hint=_HINT,
+        )
+
     if tag is not None:
         _check_word(tag, ANY_TAG, "boundary tag")
-    tags = "|".join(re.escape(word) for word in dict.fromkeys((*_READ_TAGS, tag or DEFAULT_TAG)))
-    markers = (each for each in read_markers(source, tags) if isinstance(each, Marker))
-    return pair_markers(markers, _error)
-
-
-def _error(problem: str, marker: Marker | Malformed, reason: str) -> BoundaryError:
-    return BoundaryError(
-        f"line {marker.line}: the boundary {marker.text.strip()!r} {reason}",
-        problem=problem,
-        line=marker.line,
-        name=marker.name if isinstance(marker, Marker) else "",
-        hint=_HINT,
-    )
+    tags = "|".join(map(re.escape, dict.fromkeys((*_READ_TAGS, tag or DEFAULT_TAG))))
+    markers = (line for line in read_markers(source, tags) if isinstance(line, Marker))
+    return pair_markers(markers, error)
 
 
 def insert_type_block(
@@ -233,25 +214,22 @@ def insert_type_block(
     Raises:
         BoundaryError: the boundaries of ``source`` do not hold together.
     """
-    found = {block.name: block for block in blocks(source)}
-    tag = next((block.tag for block in found.values()), DEFAULT_TAG)
+    present = {block.name: block for block in blocks(source)}
+    tag = next((block.tag for block in present.values()), DEFAULT_TAG)
     line_end = "\r\n" if "\r\n" in source else "\n"
     text = wrap_type_block(type_name, code, tag=tag, comment=comment)
     text = text.replace("\r\n", "\n").replace("\n", line_end)
-    before = _predecessor(found, type_name, order)
-    if before is not None:
-        return f"{source[: before.end]}{line_end * 2}{text}{source[before.end :]}"
-    if found:
-        start = min(block.start for block in found.values())
-        return f"{source[:start]}{text}{line_end * 2}{source[start:]}"
-    head = source.rstrip()
-    return f"{head}{line_end * 2 if head else ''}{text}{line_end}"
-
-
-def _predecessor(found: dict[str, Block], type_name: str, order: Sequence[str]) -> Block | None:
     names = list(order)
-    earlier = names[: names.index(type_name)] if type_name in names else list(found)
-    return next((found[name] for name in reversed(earlier) if name in found), None)
+    earlier = names[: names.index(type_name)] if type_name in names else list(present)
+    for name in reversed(earlier):
+        if name in present:
+            at = present[name].end
+            return f"{source[:at]}{line_end * 2}{text}{source[at:]}"
+    if present:
+        at = min(block.start for block in present.values())
+        return f"{source[:at]}{text}{line_end * 2}{source[at:]}"
+    head = source.rstrip()  # because a file ends in one line end, however many it had
+    return f"{head}{line_end * 2 if head else ''}{text}{line_end}"
 
 
 def remove_type_block(source: str, type_name: str) -> str:
@@ -267,6 +245,7 @@ def remove_type_block(source: str, type_name: str) -> str:
             f"the source has no block for {type_name!r}", hint="list them with list_type_names"
         )
     line_end = "\r\n" if source.startswith("\r\n", block.end) else "\n"
+    # One blank line goes with the block, because each block was put in with one.
     before, after = source[: block.start], source[block.end :].removeprefix(line_end)
     if before.endswith(line_end * 2) and (not after or after.startswith(line_end)):
         before = before.removesuffix(line_end)

@@ -322,7 +322,7 @@ class LanguageConformance:
                 reply = f"Here it is:\n\n```{words.fence}\n{code}\n```\nAnything else?"
                 found = extract_code(
                     reply, language=self.target, type_name=type_.name, fields=page.fields
-                ).code
+                )
 
                 assert self.target.leaves(found) == self.target.leaves(code)
                 plain = self.target.unwrap_page(found, mode)

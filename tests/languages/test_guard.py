@@ -105,7 +105,7 @@ def written(style: int) -> dict[str, str]:
     pages: defaultdict[str, list[str]] = defaultdict(list)
     for entry in build_prompts(ir, language=target, fields_per_page=4):
         reply = ReferenceWriter(style)(request_body(entry.system, entry.user))
-        pages[entry.type_name].append(extract_code(reply, language=target).code)
+        pages[entry.type_name].append(extract_code(reply, language=target))
     kinds = {type_.name: type_.kind for type_ in ir.types}
     return {
         name: stitch(outputs, name=name, is_enum=kinds[name] == "enum").text

@@ -63,4 +63,4 @@ def test_nothing_is_diagnosed_in_a_reply_of_members(language: type[CSharp | Type
 
     found = extract_code(f"```\n{code}\n```", language=Unread(), type_name="Ship", fields=["berth"])
 
-    assert found.code == code
+    assert found == code

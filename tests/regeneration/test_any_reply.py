@@ -47,7 +47,6 @@ REPEATED = {
     "fences": "```\nx {\n",
     "thinking": "<think>",
     "quotes": '"',
-    "JSON": '{"code": ',
 }
 """What a model may repeat until a limit stops it."""
 HOSTILE = {
@@ -130,7 +129,6 @@ def test_the_page_is_told_from_thinking_and_other_types(tmp_path: Path) -> None:
         (
             f"<think>\n{draft}\n</think>\n```csharp\n{OWNER}\n```",
             f"A sketch:\n{draft}\nThe answer:\n```csharp\n{OWNER}\n```",
-            json.dumps({"code": OWNER}),
         )
     ):
         path = make_store(tmp_path / str(number), {("Owner", 1): wrong}).path

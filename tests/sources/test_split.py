@@ -29,7 +29,7 @@ def written(entries: list[PromptEntry], style: str) -> str:
     """Return a type as a model writes it in ``style``, joined."""
     writer = ReferenceWriter(style)
     outputs = [
-        extract_code(writer(request_body(entry.system, entry.user)), language="csharp").code
+        extract_code(writer(request_body(entry.system, entry.user)), language="csharp")
         for entry in entries
     ]
     is_enum = "enum" in outputs[0].split("{")[0]

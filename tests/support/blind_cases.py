@@ -156,7 +156,7 @@ def right_pages() -> Mapping[tuple[str, int], str]:
     replies = {
         key: writer(request_body(entry.system, entry.user)) for key, entry in prompts().items()
     }
-    return {key: extract_code(reply, language=csharp).code for key, reply in replies.items()}
+    return {key: extract_code(reply, language=csharp) for key, reply in replies.items()}
 
 
 def sent(case: Case) -> Sent:

@@ -200,4 +200,4 @@ def test_code_that_was_cut_is_read_in_one_of_the_ways_to_join_it(more: str) -> N
         said = more.format(rest=CODE[place:], line=line, whole=CODE)
         ways = join_text([f"Here it is:\n```csharp\n{CODE[:place]}", said])
 
-        assert any(extract_code(way).code == CODE for way in ways), (place, ways)
+        assert any(extract_code(way) == CODE for way in ways), (place, ways)

@@ -24,7 +24,7 @@ def issues_of(writer: ReferenceWriter) -> list[Issue]:
     pages: defaultdict[str, list[PageText]] = defaultdict(list)
     for entry in PROMPTS:
         reply = writer(request_body(entry.system, entry.user))
-        code = extract_code(reply, language=CSHARP).code
+        code = extract_code(reply, language=CSHARP)
         pages[entry.type_name].append(PageText(entry.page, entry.total_pages, entry.fields, code))
     kinds = {type_.name: type_.kind for type_ in IR.types}
     blocks = [
